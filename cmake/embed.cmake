@@ -1,0 +1,21 @@
+# Writes a C++ file with the given text files as string literals: cmake -DOUTPUT= -DFILES= -P embed.cmake
+# A literal may not be longer than 65,536 characters by the standard's minimum, so files are cut
+# into adjacent pieces.
+set(code "#include \"io/embedded.h\"\n\nnamespace plait {\n\nstd::string_view embedded_file(std::string_view name) {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" bytes "${text}")
+  string(REGEX REPLACE "((\\\\x[0-9a-f][0-9a-f])+)" "\\1" bytes "${bytes}")
+  string(LENGTH "${bytes}" length)
+  set(pieces "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${bytes}" ${at} 8000 piece)
+    string(APPEND pieces "      \"${piece}\"\n")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND code "  if (name == \"${name}\")\n    return\n${pieces}        ;\n")
+endforeach()
+string(APPEND code "  return {};\n}\n\n}  // namespace plait\n")
+file(WRITE ${OUTPUT} "${code}")

@@ -1,0 +1,38 @@
+#include "cluster/cluster.h"
+
+#include <algorithm>
+
+namespace plait {
+namespace {
+
+Link slower(const Link& a, const Link& b) {
+  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
+}
+
+}  // namespace
+
+UsdPerSecond Cluster::price() const {
+  UsdPerSecond sum;
+  for (const Node& node : nodes) sum += node.price;
+  return sum;
+}
+
+Link link_between_nodes(const Cluster& cluster, int a, int b) {
+  const Node& from = cluster.nodes[a];
+  const Node& to = cluster.nodes[b];
+  Link link = slower(from.uplink, to.uplink);
+  for (const ZoneLink& zone : cluster.zone_links) {
+    const bool joins =
+        (zone.a == from.zone && zone.b == to.zone) || (zone.a == to.zone && zone.b == from.zone);
+    if (from.zone != to.zone && joins) link = slower(link, zone.link);
+  }
+  return link;
+}
+
+Link link_between(const Cluster& cluster, DeviceId a, DeviceId b) {
+  const int from = cluster.device(a).node;
+  const int to = cluster.device(b).node;
+  return from == to ? cluster.nodes[from].intra : link_between_nodes(cluster, from, to);
+}
+
+}  // namespace plait

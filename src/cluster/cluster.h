@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/units.h"
+
+namespace plait {
+
+// A rank: a position in Cluster::devices. A name, not a number: no arithmetic.
+enum class DeviceId : int {};
+constexpr int index(DeviceId id) { return static_cast<int>(id); }
+
+// alpha-beta link: t(n) = latency + n / bandwidth, per direction.
+struct Link {
+  BytesPerSecond bandwidth;
+  Seconds latency;
+  friend auto operator<=>(const Link&, const Link&) = default;
+};
+
+// How much of its datasheet a device type reaches; the calibrated constants of the analytic model.
+// docs/cost-model.md explains each; `scripts/calibrate` fits them. Defaults suit an unknown GPU.
+struct Efficiency {
+  double matmul = 0.75;            // fraction of peak reached by a large matrix product
+  Flops matmul_half = Flops(2e9);  // work at which half of that is reached, per product
+  double attention = 0.45;         // fraction of peak in fused (flash) attention
+  double memory = 0.80;            // fraction of memory bandwidth in memory-bound kernels
+  Seconds launch = Seconds(4e-6);  // time that a kernel takes however small it is
+  double link = 0.75;              // fraction of a link's bandwidth that a collective reaches
+  friend auto operator<=>(const Efficiency&, const Efficiency&) = default;
+};
+
+struct DeviceType {
+  std::string name;  // "H100", "A100-80GB": the catalogue's spelling
+  Bytes memory;
+  BytesPerSecond memory_bandwidth;
+  std::array<FlopsPerSecond, kDTypes> peak;  // dense, by DType; 0 = not supported
+  Link intra;        // to a neighbour in the same node (NVLink, or PCIe where there is none)
+  int per_node = 8;  // in the usual server
+  Efficiency efficiency;
+  UsdPerSecond price;  // of one device in the usual instance; 0 = unknown
+  friend auto operator<=>(const DeviceType&, const DeviceType&) = default;
+
+  FlopsPerSecond peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
+};
+
+struct Node {
+  std::string name;
+  int zone = 0;        // index into Cluster::zones
+  Link intra;          // between any two devices of this node, per device and direction
+  Link uplink;         // all network adapters of the node together, per direction, shared
+  UsdPerSecond price;  // of the whole node; 0 = unknown
+  friend auto operator<=>(const Node&, const Node&) = default;
+};
+
+struct Device {
+  int type = 0;  // index into Cluster::device_types
+  int node = 0;  // index into Cluster::nodes
+  friend auto operator<=>(const Device&, const Device&) = default;
+};
+
+// The link between two zones, both directions alike, shared by all nodes of the zones.
+struct ZoneLink {
+  int a = 0;
+  int b = 0;
+  Link link;
+  friend auto operator<=>(const ZoneLink&, const ZoneLink&) = default;
+};
+
+struct Cluster {
+  std::string name;
+  std::vector<DeviceType> device_types;
+  std::vector<std::string> zones;  // at least one
+  std::vector<ZoneLink> zone_links;
+  std::vector<Node> nodes;
+  std::vector<Device> devices;  // position is the DeviceId; devices of one node are contiguous
+
+  int device_count() const { return static_cast<int>(devices.size()); }
+  const Device& device(DeviceId id) const { return devices[index(id)]; }
+  const DeviceType& type_of(DeviceId id) const { return device_types[device(id).type]; }
+  const Node& node_of(DeviceId id) const { return nodes[device(id).node]; }
+  UsdPerSecond price() const;  // of all nodes
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+// The link between two devices: the node's own if they share one, the slower of the two uplinks in
+// one zone, and never faster than the link between their zones.
+Link link_between(const Cluster& cluster, DeviceId a, DeviceId b);
+
+// The link between two nodes (a != b), by the same rule.
+Link link_between_nodes(const Cluster& cluster, int a, int b);
+
+}  // namespace plait

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace plait {
+
+// The text of a file of data/catalogue/, compiled into the program ("devices.json"); empty when
+// there is none of that name.
+std::string_view embedded_file(std::string_view name);
+
+}  // namespace plait

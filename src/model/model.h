@@ -1,0 +1,124 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace plait {
+
+// What kind of work an op is; decides which formula of cost/ applies to it.
+enum class OpKind {
+  matmul,     // activations times weights: rows x inner times inner x columns, `count` times
+  attention,  // scores, softmax and weighted sum; rows = queries, columns = keys, inner = head
+              // size, count = heads
+  convolution,  // as the matmul that it is equivalent to (implicit GEMM)
+  norm,         // layer norm, RMS norm, batch norm
+  elementwise,  // activation functions, residual additions, dropout, rotary embedding
+  embedding,    // table look-up
+  loss,         // softmax cross-entropy over `columns` classes for `rows` positions
+};
+
+// How an op is cut over a tensor-parallel group of t devices.
+enum class Split {
+  replicated,  // every device computes all of it (1/t of the rows with sequence parallelism)
+  column,      // weights cut by output feature: whole input, 1/t of the output
+  row,         // weights cut by input feature: 1/t of the input, whole output, needs a reduction
+  heads,       // attention: 1/t of the heads
+  vocabulary,  // embedding, head and loss: 1/t of the vocabulary
+  experts,     // mixture of experts: cut over the expert-parallel group, then as column/row
+  shard,       // elementwise work on a tensor that is already cut by its neighbours: 1/t of it
+};
+
+// One operator, counted for one sample (one sequence, one image) and before any sharding. All
+// counts are doubles holding whole numbers (exact up to 2^53); bytes follow from the precision.
+struct Op {
+  std::string name;  // "attention.qkv"
+  OpKind kind = OpKind::elementwise;
+  Split split = Split::replicated;
+
+  // matmul, convolution: [rows x inner] times [inner x columns], `count` independent ones.
+  // attention: see OpKind. loss, embedding: rows positions, columns classes or features.
+  double rows = 0;
+  double inner = 0;
+  double columns = 0;
+  double count = 1;
+
+  Flops forward;          // multiply-add = 2 flops; causal attention counts the full square here
+  double parameters = 0;  // learnt values, all experts included
+
+  // Elements of activations read and written by the forward pass besides weights, for the
+  // memory-bound kinds and for the roofline of the others.
+  double moved = 0;
+
+  // Elements kept from forward for backward, in the compute precision, and bytes kept whatever the
+  // precision is (dropout masks). The s^2 part of attention is not in here: cost/ adds it when the
+  // job says plain (not flash) attention.
+  double saved = 0;
+  Bytes saved_mask;
+  // True when the saved tensors are already cut by tensor parallelism (the input of a row-split
+  // matmul); false when every device of the group keeps all of them unless sequence parallel.
+  bool saved_is_sharded = false;
+
+  // Elements reduced over the tensor group when the op is split: after its forward (row-split,
+  // vocabulary embedding) and after its backward (the first column-split op of a region).
+  double forward_reduce = 0;
+  double backward_reduce = 0;
+
+  // Elements sent to experts and back in forward (dispatch + combine together); backward does the
+  // same again. Zero outside mixtures of experts.
+  double expert_exchange = 0;
+
+  // Elements that must cross a cut right after this op: its output and whatever later ops of the
+  // layer still need (the residual). Used when the model is taken apart by at_op_granularity().
+  double boundary = 0;
+
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+// A layer shape. Layers of one kind cost the same and share one profile.
+struct LayerKind {
+  std::string name;  // "decoder"
+  std::vector<Op> ops;
+  double output = 0;  // elements handed to the next layer, per sample
+
+  double parameters() const;
+  Flops forward() const;
+
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+
+// Parameters shared by two units (tied input and output embedding). Counted once, in `first`; when
+// a cut falls between them both stages keep a copy and sum its gradients.
+struct Tie {
+  int first = 0;   // unit that owns the parameters
+  int second = 0;  // unit that uses them again
+  double parameters = 0;
+  friend bool operator==(const Tie&, const Tie&) = default;
+};
+
+// A chain of units in execution order. A unit is what a pipeline cut may fall between: a layer, or
+// a single op when the model was taken apart by at_op_granularity(). Branching graphs are
+// linearised by the builders: what has to cross a cut is counted in LayerKind::output.
+struct Model {
+  std::string name;
+  int sequence_length = 0;  // tokens per sample; 1 for images
+  int vocabulary = 0;       // 0 where there is none
+  bool causal = false;      // attention looks only backwards
+  bool dropout = false;     // dropout masks are kept
+  std::vector<LayerKind> kinds;
+  std::vector<int> units;  // index into kinds, in execution order
+  std::vector<Tie> ties;
+
+  int unit_count() const { return static_cast<int>(units.size()); }
+  const LayerKind& unit(int i) const { return kinds[units[i]]; }
+  double parameters() const;
+  Flops forward() const;  // one sample
+
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+// The same model with every op a unit of its own, so that a cut may fall inside a layer.
+Model at_op_granularity(const Model& model);
+
+}  // namespace plait

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost/estimate.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// Plan dimensions that the user pins. An empty optional (or vector) leaves the dimension free.
+struct Pins {
+  std::optional<int> tensor;
+  std::optional<int> pipeline;
+  std::optional<int> data;
+  std::optional<int> context;
+  std::optional<int> expert;
+  std::optional<int> micro_batch;    // samples per replica
+  std::optional<int> micro_batches;  // per step
+  std::optional<Recompute> recompute;
+  std::optional<ZeroStage> zero;
+  std::optional<Schedule> schedule;
+  std::optional<int> chunks;  // per stage, for interleaved
+  std::optional<bool> sequence_parallel;
+  std::vector<int> stages;  // units per stage, pipeline order
+};
+
+// All knobs of all planners, flat, each with a default that is right for most users.
+struct SearchOptions {
+  std::uint64_t seed = 1;  // same seed: same answer, on any number of threads
+  int threads = 1;
+  int keep = 5;  // how many plans to return
+  Seconds time_limit = Seconds(60);
+  std::int64_t max_evaluations = 0;  // 0 = unlimited
+  Pins pins;
+};
+
+struct RankedPlan {
+  Plan plan;
+  Estimate cost;
+};
+
+struct SearchResult {
+  std::vector<RankedPlan> plans;  // best first; empty means nothing fits
+  std::int64_t evaluations = 0;
+  std::optional<Seconds> lower_bound;  // no plan of the space is faster; set by exact planners
+  bool cut_short = false;              // a limit or a stop request ended it
+  // When nothing fits: the plan that is nearest to fitting, and why it does not.
+  std::optional<RankedPlan> nearest;
+  std::string reason;
+};
+
+struct SearchContext {
+  const Problem& problem;
+  SearchOptions options;
+  std::stop_token stop;
+  std::function<void(const RankedPlan&)> on_improvement;  // may be empty
+  std::function<void(double fraction)> on_progress;       // may be empty
+};
+
+// A planner is a function. It returns plans that pass check_plan() and fit in memory.
+struct Planner {
+  std::string_view name;     // "auto"
+  std::string_view summary;  // one line for --help and the docs
+  SearchResult (*search)(const SearchContext&);
+};
+
+// The one table of planners, in search/registry.cpp. To add one: write a file, add a row.
+std::span<const Planner> planners();
+
+// Runs a planner the only way it is ever run: every plan re-checked and re-costed by simulation,
+// ranked, truncated to `keep`.
+SearchResult run_search(const Planner& planner, const SearchContext& context);
+
+}  // namespace plait

@@ -1,0 +1,48 @@
+#include "io/json_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+std::string complaint(const auto& action) {
+  try {
+    action();
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "no complaint";
+}
+
+TEST(JsonReader, NamesFileAndPointer) {
+  const JsonValue root = parse_json("c.json", R"({"nodes": [{"gpus": 8}, {"gpus": -1}]})");
+  EXPECT_EQ(complaint([&] { root.at("nodes").items()[1].at("gpus").integer(1, 64); }),
+            "c.json#/nodes/1/gpus: must be a whole number from 1 to 64, is -1");
+}
+
+TEST(JsonReader, SuggestsTheNearestKey) {
+  const JsonValue root = parse_json("c.json", R"({"memmory_GiB": 8})");
+  EXPECT_EQ(complaint([&] {
+              root.allow_only({"name", "memory_GiB"});
+            }),
+            "c.json#: unknown key 'memmory_GiB' (did you mean 'memory_GiB'?)");
+}
+
+TEST(JsonReader, RefusesDuplicateKeysAndTruncatedText) {
+  EXPECT_EQ(complaint([] { parse_json("a", R"({"x": 1, "x": 2})"); }), "a: key 'x' appears twice");
+  EXPECT_NE(complaint([] { parse_json("a", "{\n\"x\": "); }).find("line 2"), std::string::npos);
+}
+
+TEST(JsonReader, RefusesDeepNestingWithoutOverflowingTheStack) {
+  EXPECT_NE(complaint([] { parse_json("a", std::string(1 << 20, '[')); }), "no complaint");
+}
+
+TEST(JsonReader, RefusesNumbersThatAreNotFinite) {
+  EXPECT_NE(complaint([] { parse_json("a", R"({"x": 1e999})").at("x").number(); }), "no complaint");
+  EXPECT_NE(complaint([] { parse_json("a", R"({"x": NaN})"); }), "no complaint");
+}
+
+}  // namespace
+}  // namespace plait

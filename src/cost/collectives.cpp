@@ -63,11 +63,15 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
     group.inter = first ? hop : slower(group.inter, hop);
     first = false;
   }
-  double reached = 1;
-  for (const DeviceId id : members)
-    reached = std::min(reached, cluster.type_of(id).efficiency.link);
-  group.intra.bandwidth = group.intra.bandwidth * reached;
-  group.inter.bandwidth = group.inter.bandwidth * reached / sharing;
+  double inside = 1;
+  double between = 1;
+  for (const DeviceId id : members) {
+    const Efficiency& reached = cluster.type_of(id).efficiency;
+    inside = std::min(inside, reached.intra);
+    between = std::min(between, reached.inter);
+  }
+  group.intra.bandwidth = group.intra.bandwidth * inside;
+  group.inter.bandwidth = group.inter.bandwidth * between / sharing;
   return group;
 }
 

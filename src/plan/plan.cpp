@@ -3,13 +3,7 @@
 namespace plait {
 
 int chunk_count(const Stage& stage) {
-  int chunks = 0;
-  int end = -1;
-  for (const Span& span : stage.spans) {
-    if (span.units.begin != end) ++chunks;
-    end = span.units.end;
-  }
-  return chunks;
+  return stage.spans.empty() ? 0 : stage.spans.back().chunk + 1;
 }
 
 int chunk_position(Schedule schedule, int stages, int stage, int chunk) {

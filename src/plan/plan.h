@@ -26,11 +26,14 @@ struct Span {
   int data = 1;   // tensor * data * Plan::context == devices of the stage
   int split = 0;  // which of an op's split choices; 0 = the usual one
   Recompute recompute = Recompute::none;
+  int chunk = 0;  // of the stage; not 0 only where the schedule is interleaved or V-shaped
   friend auto operator<=>(const Span&, const Span&) = default;
 };
 
-// One pipeline stage: these units, on these devices. Spans are ascending; those that touch form one
-// chunk, and a stage has several chunks when the schedule is interleaved or V-shaped.
+// One pipeline stage: these units, on these devices. Spans are ascending. A chunk is the spans of
+// one `chunk`, which touch; a stage has several chunks, in ascending order, when the schedule is
+// interleaved or V-shaped. Chunks of the last stage of a V touch as well: the field tells them
+// apart.
 // Devices are ordered data-major, then context, tensor-minor: with c = Plan::context and t =
 // tensor, device of (d, c', t') is devices[(d * c + c') * t + t'].
 struct Stage {
@@ -60,7 +63,7 @@ struct Plan {
   int stage_count() const { return static_cast<int>(stages.size()); }
 };
 
-// Number of chunks of a stage: 1, or more when its spans do not all touch.
+// Number of chunks of a stage: 1, or more when the schedule is interleaved or V-shaped.
 int chunk_count(const Stage& stage);
 
 // Which chunk (0-based, over the whole pipeline) comes k-th in execution order is decided by the

@@ -3,13 +3,10 @@
 #include <algorithm>
 
 namespace plait {
-namespace {
 
 Link slower(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
 }
-
-}  // namespace
 
 FlopsPerSecond DeviceType::peak_of(DType dtype) const {
   const auto order = [&]() -> std::array<DType, 4> {

@@ -21,6 +21,9 @@ struct Link {
   friend auto operator<=>(const Link&, const Link&) = default;
 };
 
+// What is left when data must pass both.
+Link slower(const Link& a, const Link& b);
+
 // How much of its datasheet a device type reaches; the calibrated constants of the analytic model.
 // docs/cost-model.md derives each; `scripts/calibrate` fits them. Defaults suit an unknown GPU.
 struct Efficiency {

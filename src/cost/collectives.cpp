@@ -9,10 +9,6 @@
 namespace plait {
 namespace {
 
-Link slower(const Link& a, const Link& b) {
-  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
-}
-
 // The bandwidth of the narrowest hop of a ring through all members.
 BytesPerSecond ring_bandwidth(const Group& group) {
   if (group.nodes == 1) return group.intra.bandwidth;

@@ -9,9 +9,9 @@ namespace plait {
 
 // What kind of work an op is; decides which formula of cost/ applies to it.
 enum class OpKind {
-  matmul,     // activations times weights: rows x inner times inner x columns, `count` times
-  attention,  // scores, softmax and weighted sum; rows = queries, columns = keys, inner = head
-              // size, count = heads
+  matmul,       // activations times weights: rows x inner times inner x columns, `count` times
+  attention,    // scores, softmax and weighted sum; rows = queries, columns = keys, inner = head
+                // size, count = heads
   convolution,  // as the matmul that it is equivalent to (implicit GEMM)
   norm,         // layer norm, RMS norm, batch norm
   elementwise,  // activation functions, residual additions, dropout, rotary embedding

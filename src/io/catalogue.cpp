@@ -157,8 +157,8 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
 
 DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue) {
   object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
-                     "peak_TFLOPs", "link", "per_node", "network", "usual_instance", "efficiency",
-                     "price_usd_per_hour", "source", "note"});
+                     "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
+                     "usual_instance", "efficiency", "price_usd_per_hour", "source", "note"});
   DeviceEntry out;
   const auto like = object.find("like");
   if (like) out = find_device(catalogue, like->text(), like->where());

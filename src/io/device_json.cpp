@@ -43,12 +43,19 @@ struct EfficiencyField {
 constexpr double kNoLimit = 1e30;
 const EfficiencyField kEfficiencyFields[] = {
     {"matmul", 1, 1, [](Efficiency& e) -> double& { return e.matmul; }},
-    {"matmul_half_GFLOP", 1e9, kNoLimit,
-     [](Efficiency& e) -> double& { return e.matmul_half.value; }},
+    {"matmul_inner", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", 1, kNoLimit, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", 1, kNoLimit, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"batched", 1, 1, [](Efficiency& e) -> double& { return e.batched; }},
     {"attention", 1, 1, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", 1, kNoLimit,
+     [](Efficiency& e) -> double& { return e.attention_backward; }},
     {"memory", 1, 1, [](Efficiency& e) -> double& { return e.memory; }},
-    {"launch_us", 1e-6, kNoLimit, [](Efficiency& e) -> double& { return e.launch.value; }},
-    {"link", 1, 1, [](Efficiency& e) -> double& { return e.link; }},
+    {"optimizer", 1, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_us", 1e-6, kNoLimit, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", 1, 1, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", 1, 1, [](Efficiency& e) -> double& { return e.inter; }},
 };
 
 std::string efficiency_json(Efficiency efficiency) {
@@ -137,6 +144,7 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
     type.intra = read_link(*link, like != nullptr ? like->intra : Link{{}, Seconds(5e-6)});
   }
   type.per_node = object.integer_or("per_node", 1, 1'000'000, type.per_node);
+  type.multiprocessors = object.integer_or("multiprocessors", 1, 100'000, type.multiprocessors);
   if (const auto efficiency = object.find("efficiency"))
     type.efficiency = read_efficiency(*efficiency, type.efficiency);
   if (const auto price = object.find("price_usd_per_hour"))
@@ -152,10 +160,11 @@ std::string device_type_json(const DeviceType& type) {
                            in_unit(type.peak[i].value, 1e12));
   return fmt::format(
       "{{\"name\": {}, \"memory_GiB\": {}, \"memory_bandwidth_GBps\": {}, \"peak_TFLOPs\": {{{}}}, "
-      "\"link\": {{{}}}, \"per_node\": {}, \"efficiency\": {{{}}}, \"price_usd_per_hour\": {}}}",
+      "\"link\": {{{}}}, \"per_node\": {}, \"multiprocessors\": {}, \"efficiency\": {{{}}}, "
+      "\"price_usd_per_hour\": {}}}",
       nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
       in_unit(type.memory_bandwidth.value, 1e9), peaks, link_json(type.intra), type.per_node,
-      efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)));
+      type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)));
 }
 
 }  // namespace plait

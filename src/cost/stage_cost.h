@@ -1,17 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "cost/estimate.h"
-#include "cost/unit_cost.h"
+#include "cost/span_frame.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
 namespace plait {
-
-// Gives the unit costs of a replica shape; CostEngine caches them.
-using TableSource = std::function<const UnitTable&(const ReplicaShape&)>;
 
 // Everything about stage `index` of a plan that does not depend on the other stages' times, and the
 // times of its chunks (for the simulator). The slowest replica counts for times, the one with least

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every command of the documents, so that no document shows a command that does not work.
+"""Runs every command of the documents and follows their links to files, so that no document shows
+what does not work.
 
     readme_test.py --program build/release/plait [DOCUMENT...]
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 FENCE = re.compile(r"^```(.*)$")
 NOT_RUN = re.compile(r"(?:\./dev|sudo|apt|apt-get|git|docker|cmake|ctest|"
                      r"plait (?:train|profile|trial|graph profile))\b|export PATH=")
@@ -89,9 +91,17 @@ def matches(shown, printed):
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
+def check_links(path, lines):
+    for number, line in enumerate(lines, 1):
+        for target in LINK.findall(line):
+            if "://" not in target and not (path.parent / target).exists():
+                raise Failure(f"line {number}: there is no {target}")
+
+
 def check_document(path, program, update):
     """Runs one document; gives the number of commands run."""
     lines = path.read_text(encoding="utf-8").splitlines()
+    check_links(path, lines)
     count, printed, rewritten = 0, None, []
     with tempfile.TemporaryDirectory() as folder:
         if (ROOT / "examples").is_dir():
@@ -124,7 +134,7 @@ def check_document(path, program, update):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("documents", type=pathlib.Path, nargs="*")
     options = parser.parse_args()

@@ -176,6 +176,7 @@ void read_experts(const Flags& flags, TransformerConfig& c) {
   c.moe.top_k = flags.size("moe-router-topk", 2);
   c.moe.ffn = flags.size("moe-ffn-hidden-size", c.ffn);
   c.moe.shared_ffn = flags.size("moe-shared-expert-intermediate-size", 0, 0);
+  c.moe.bias = c.mlp_bias;
   c.moe.shared_gate = flags.has("moe-shared-expert-gate");
   const std::vector<int> pattern = expert_pattern(flags, c.layers);
   for (int layer = 0; layer < c.layers; ++layer)

@@ -23,7 +23,7 @@ void set(const JsonValue& object, std::string_view key, const std::vector<std::s
 }
 
 Moe read_moe(const JsonValue& object) {
-  object.allow_only({"experts", "top_k", "ffn", "shared_ffn", "shared_gate", "router_bias",
+  object.allow_only({"experts", "top_k", "ffn", "shared_ffn", "shared_gate", "bias", "router_bias",
                      "first_dense", "every", "dense"});
   Moe moe;
   set(object, "experts", moe.experts);
@@ -31,6 +31,7 @@ Moe read_moe(const JsonValue& object) {
   set(object, "ffn", moe.ffn);
   set(object, "shared_ffn", moe.shared_ffn);
   set(object, "shared_gate", moe.shared_gate);
+  set(object, "bias", moe.bias);
   set(object, "router_bias", moe.router_bias);
   set(object, "first_dense", moe.first_dense);
   set(object, "every", moe.every);
@@ -104,16 +105,45 @@ void read_switches(const JsonValue& object, TransformerConfig& c) {
 }  // namespace
 
 TransformerConfig read_transformer_config(const JsonValue& object) {
-  object.allow_only({"sequence",       "vocabulary",       "layers",          "hidden",
-                     "heads",          "kv_heads",         "head_dim",        "ffn",
-                     "position_rows",  "relative_buckets", "type_vocabulary", "embedding_width",
-                     "classes",        "decoder_layers",   "decoder_sequence", "gated",
-                     "qkv_bias",       "projection_bias",  "mlp_bias",        "head_bias",
-                     "norm_affine",    "final_norm",       "embedding_norm",  "parallel",
-                     "shared_norm",    "tied",             "pooler",          "classifier_bias",
-                     "causal",         "dropout",          "norm",            "norm_place",
-                     "qk_norm",        "qk_norm_kind",     "positions",       "head",
-                     "moe",            "mla",              "patches"});
+  object.allow_only({"sequence",
+                     "vocabulary",
+                     "layers",
+                     "hidden",
+                     "heads",
+                     "kv_heads",
+                     "head_dim",
+                     "ffn",
+                     "position_rows",
+                     "relative_buckets",
+                     "type_vocabulary",
+                     "embedding_width",
+                     "classes",
+                     "decoder_layers",
+                     "decoder_sequence",
+                     "gated",
+                     "qkv_bias",
+                     "projection_bias",
+                     "mlp_bias",
+                     "head_bias",
+                     "norm_affine",
+                     "final_norm",
+                     "embedding_norm",
+                     "parallel",
+                     "shared_norm",
+                     "tied",
+                     "pooler",
+                     "classifier_bias",
+                     "causal",
+                     "dropout",
+                     "norm",
+                     "norm_place",
+                     "qk_norm",
+                     "qk_norm_kind",
+                     "positions",
+                     "head",
+                     "moe",
+                     "mla",
+                     "patches"});
   TransformerConfig c;
   read_sizes(object, c);
   read_switches(object, c);

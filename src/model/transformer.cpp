@@ -239,6 +239,7 @@ class ModelWriter {
       Op& logits =
           ops.matmul("head.logits", Split::vocabulary, positions, width_, classes, c_.head_bias);
       if (c_.tied) logits.parameters = c_.head_bias ? classes : 0;
+      logits.parameters += c_.unused_parameters;
       logits.backward_reduce = positions * width_;
       ops.loss("head.loss", Split::vocabulary, positions, classes);
     }

@@ -218,7 +218,7 @@ class BlockWriter {
     const Moe& moe = config_.moe;
     const double visits = s_ * moe.top_k;
     Op& op = ops_.matmul(std::move(name), Split::experts, visits / moe.experts, inner, columns,
-                         config_.mlp_bias);
+                         moe.bias);
     op.count = moe.experts;
     op.forward = Flops(2 * visits * inner * columns);
     op.parameters *= moe.experts;

@@ -25,6 +25,8 @@ void read_bert_sizes(const HfFields& fields, int vocabulary, TransformerConfig& 
   c.final_norm = false;
   c.head = Head::masked;
   c.head_bias = true;
+  // Untied, `transformers` has the bias twice: in the head and in its last matrix.
+  if (!c.tied) c.unused_parameters = c.vocabulary;
 }
 
 void read_bert(const HfFields& fields, TransformerConfig& c) { read_bert_sizes(fields, 30522, c); }

@@ -98,6 +98,14 @@ void warn_about_windows(const HfFields& fields, TransformerReading& reading) {
         "attention in a sliding window of {} tokens is counted as full attention", window));
 }
 
+void limit_choice_of_experts(TransformerReading& reading) {
+  Moe& moe = reading.config.moe;
+  if (moe.experts == 0 || moe.top_k <= moe.experts) return;
+  reading.warnings.push_back(fmt::format(
+      "a token cannot visit {} of {} experts: all of them are assumed", moe.top_k, moe.experts));
+  moe.top_k = moe.experts;
+}
+
 // The language model inside a model that also reads images or sound.
 std::optional<JsonValue> language_part(const JsonValue& config) {
   for (const std::string_view key : {"text_config", "language_config", "llm_config"})
@@ -137,6 +145,7 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
   read_architecture(fields, reading);
   choose_sequence(sequence, reading);
   warn_about_windows(fields, reading);
+  limit_choice_of_experts(reading);
   if (const std::string fault = fault_of(c); !fault.empty())
     throw InputError(fields.where(), fault);
   return reading;

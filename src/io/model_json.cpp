@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "io/huggingface.h"
+#include "io/megatron_flags.h"
+#include "io/plait_model.h"
 #include "io/zoo.h"
 
 namespace plait {
@@ -28,17 +30,40 @@ bool looks_like_path(const std::string& text) {
          text.ends_with(".sh");
 }
 
+LoadedModel built(TransformerReading reading) {
+  return {build_transformer(reading.config), std::move(reading.warnings)};
+}
+
+// JSON begins with a brace; anything else can only be a command line.
+LoadedModel read_model_file(const std::string& path, std::optional<int> sequence) {
+  const std::string text = read_text_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == text.npos) throw InputError(path, "is empty");
+  LoadedModel loaded;
+  if (text[first] == '{' || text[first] == '[')
+    loaded = read_model(parse_json(path, text), sequence);
+  else if (has_megatron_flags(text))
+    loaded = built(read_megatron_flags(path, text, sequence));
+  else
+    throw InputError(path,
+                     "neither JSON (a config.json or a plait model file) nor Megatron-LM flags "
+                     "(--num-layers ...)");
+  return loaded;
+}
+
 }  // namespace
 
 LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
-  TransformerReading reading = read_huggingface(root, sequence);
-  return {build_transformer(reading.config), std::move(reading.warnings)};
+  if (!root.is_object())
+    throw InputError(root.where(), "a model is an object: a config.json or a plait model file");
+  if (root.find("plait_model")) return read_plait_model(root, sequence);
+  return built(read_huggingface(root, sequence));
 }
 
 LoadedModel load_model(const std::string& name_or_path, std::optional<int> sequence) {
   if (!looks_like_path(name_or_path))
     if (auto known = zoo_model(name_or_path, sequence)) return std::move(*known);
-  if (const auto file = file_of(name_or_path)) return read_model(read_json_file(*file), sequence);
+  if (const auto file = file_of(name_or_path)) return read_model_file(*file, sequence);
   if (looks_like_path(name_or_path)) throw InputError(name_or_path, "no such file");
   throw InputError("model " + name_or_path,
                    fmt::format("neither a file nor a known model{}; `plait models` lists them",

@@ -10,6 +10,14 @@ Op& OpList::append(Op op, double output) {
   return ops_.back();
 }
 
+LayerKind OpList::take(std::string name) {
+  LayerKind kind;
+  kind.name = std::move(name);
+  kind.ops = std::move(ops_);
+  kind.output = kind.ops.back().boundary;
+  return kind;
+}
+
 Op& OpList::matmul(std::string name, Split split, double rows, double inner, double columns,
                    bool bias) {
   Op op;
@@ -26,6 +34,15 @@ Op& OpList::matmul(std::string name, Split split, double rows, double inner, dou
   op.saved_is_sharded = split == Split::row;
   if (split == Split::row) op.forward_reduce = rows * columns;
   return append(std::move(op), rows * columns);
+}
+
+Op& OpList::convolution(std::string name, Split split, double input, double rows, double inner,
+                        double columns) {
+  Op& op = matmul(std::move(name), split, rows, inner, columns, false);
+  op.kind = OpKind::convolution;
+  op.moved = input + rows * columns;
+  op.saved = input;
+  return op;
 }
 
 Op& OpList::attention(std::string name, const AttentionShape& shape) {

@@ -20,6 +20,11 @@ class OpList {
   // builder may set to nothing; the input is saved.
   Op& matmul(std::string name, Split split, double rows, double inner, double columns, bool bias);
 
+  // A convolution without bias as the matrix product that it is: rows output positions, inner =
+  // kernel area x input channels, columns output channels. `input` elements are read and saved.
+  Op& convolution(std::string name, Split split, double input, double rows, double inner,
+                  double columns);
+
   // Scores and weighted sum of `heads` heads; saves queries, keys and values. Head sizes of keys
   // and values may differ: Op::inner is their mean, which gives the same work.
   struct AttentionShape {
@@ -45,7 +50,9 @@ class OpList {
   Op& loss(std::string name, Split split, double rows, double classes);
 
   Op& last() { return ops_.back(); }
-  std::vector<Op> take() { return std::move(ops_); }
+  int size() const { return static_cast<int>(ops_.size()); }
+  // The ops as a layer, which hands on what crosses a cut after its last op.
+  LayerKind take(std::string name);
 
  private:
   Op& append(Op op, double output);

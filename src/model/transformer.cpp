@@ -140,14 +140,6 @@ class ModelWriter {
     }
   }
 
-  LayerKind finished(std::string name, OpList& ops) const {
-    LayerKind kind;
-    kind.name = std::move(name);
-    kind.ops = ops.take();
-    kind.output = kind.ops.back().boundary;
-    return kind;
-  }
-
   LayerKind embedding(double positions) const {
     OpList ops;
     if (c_.patches.patch > 0) {
@@ -170,7 +162,7 @@ class ModelWriter {
     if (c_.dropout)
       ops.elementwise("embedding.dropout", Split::replicated, stream, stream).saved_mask =
           Bytes(stream);
-    return finished("embedding", ops);
+    return ops.take("embedding");
   }
 
   void add_positions(OpList& ops, double positions) const {
@@ -213,22 +205,18 @@ class ModelWriter {
       ops.elementwise("embedding.dropout", Split::replicated, streams, streams).saved_mask =
           Bytes(streams);
     }
-    return finished("decoder_embedding", ops);
+    return ops.take("decoder_embedding");
   }
 
   LayerKind head(double positions) {
     OpList ops;
-    double written = 0;  // ops before the logits
-    if (c_.final_norm) {
+    if (c_.final_norm)
       ops.norm("head.norm", Split::replicated, positions, shape_.hidden,
                shape_.norm_parameters(shape_.hidden));
-      ++written;
-    }
     if (c_.pooler) {
       ops.held += positions * shape_.hidden;
       ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, shape_.hidden, true);
       ops.held -= positions * shape_.hidden;
-      ++written;
     }
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
       const double stream = positions * shape_.hidden;
@@ -236,15 +224,13 @@ class ModelWriter {
       ops.elementwise("head.activation", Split::replicated, stream, stream).saved = stream;
       ops.norm("head.transform_norm", Split::replicated, positions, shape_.hidden,
                2 * shape_.hidden);
-      written += 3;
     }
     if (has_logits() && width_ != shape_.hidden) {
       ops.matmul("head.projection", Split::replicated, positions, shape_.hidden, width_, false);
-      ++written;
     }
-    logits_op_ = static_cast<int>(written);
+    logits_op_ = ops.size();
     add_outputs(ops, positions);
-    return finished("head", ops);
+    return ops.take("head");
   }
 
   void add_outputs(OpList& ops, double positions) const {
@@ -253,6 +239,7 @@ class ModelWriter {
       Op& logits =
           ops.matmul("head.logits", Split::vocabulary, positions, width_, classes, c_.head_bias);
       if (c_.tied) logits.parameters = c_.head_bias ? classes : 0;
+      logits.parameters += c_.unused_parameters;
       logits.backward_reduce = positions * width_;
       ops.loss("head.loss", Split::vocabulary, positions, classes);
     }

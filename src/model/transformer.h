@@ -46,6 +46,7 @@ struct Moe {
   int ffn = 0;               // width of one expert
   int shared_ffn = 0;        // width of the experts that every token visits, all together; 0 = none
   bool shared_gate = false;  // a learnt gate h -> 1 on the shared experts (Qwen 2)
+  bool bias = false;         // in the experts' matrices
   bool router_bias = false;  // learnt bias per expert (GPT-OSS)
   int first_dense = 0;       // this many first layers have a plain MLP
   int every = 1;             // of the others, layers i with (i + 1) % every == 0 are mixtures
@@ -89,6 +90,7 @@ struct TransformerConfig {
   bool projection_bias = true;  // attention's output
   bool mlp_bias = true;
   bool head_bias = false;
+  int unused_parameters = 0;  // of the head: learnt by name, never computed with
 
   NormKind norm = NormKind::layer;
   NormPlace norm_place = NormPlace::before;

@@ -14,15 +14,15 @@ class BlockWriter {
     ops_.held = stack.encoder_positions * shape.hidden;
   }
 
-  std::vector<Op> write(bool mixture) {
+  LayerKind write(std::string name, bool mixture) {
     if (config_.parallel) {
       write_parallel(mixture);
-      return ops_.take();
+      return ops_.take(std::move(name));
     }
     sublayer("attention", [&] { self_attention(); });
     if (stack_.encoder_positions > 0) sublayer("cross", [&] { cross_attention(); });
     sublayer("mlp", [&] { mlp_or_experts(mixture); });
-    return ops_.take();
+    return ops_.take(std::move(name));
   }
 
  private:
@@ -81,10 +81,11 @@ class BlockWriter {
         .backward_reduce = stream();
     norm_queries_and_keys(queries, keys);
     if (config_.positions == Positions::rotary) rotary(s_ * (queries + keys), s_ * keys);
-    ops_.attention("attention.core", {.queries = s_,
-                                      .keys = s_,
-                                      .heads = shape_.heads,
-                                      .kv_heads = shape_.kv_heads,
+    const double window = stack_.window > 0 ? stack_.window : s_;
+    ops_.attention("attention.core", {.queries = window,
+                                      .keys = window,
+                                      .heads = shape_.heads * s_ / window,
+                                      .kv_heads = shape_.kv_heads * s_ / window,
                                       .key_dim = shape_.head_dim,
                                       .value_dim = shape_.head_dim});
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
@@ -217,7 +218,7 @@ class BlockWriter {
     const Moe& moe = config_.moe;
     const double visits = s_ * moe.top_k;
     Op& op = ops_.matmul(std::move(name), Split::experts, visits / moe.experts, inner, columns,
-                         config_.mlp_bias);
+                         moe.bias);
     op.count = moe.experts;
     op.forward = Flops(2 * visits * inner * columns);
     op.parameters *= moe.experts;
@@ -265,11 +266,7 @@ double BlockShape::norm_parameters(double width) const {
 
 LayerKind transformer_block(const BlockShape& shape, const Stack& stack, std::string name,
                             bool mixture) {
-  LayerKind kind;
-  kind.name = std::move(name);
-  kind.ops = BlockWriter(shape, stack).write(mixture);
-  kind.output = kind.ops.back().boundary;
-  return kind;
+  return BlockWriter(shape, stack).write(std::move(name), mixture);
 }
 
 }  // namespace plait

@@ -38,32 +38,38 @@ class Layout {
     const std::size_t room = columns_ - std::min(columns_, indent + before + 1);
     if (line.size() <= room || value.is_primitive() || value.empty()) return line;
     const auto plain = [](const Json& item) { return item.is_primitive(); };
-    if (value.is_array() && std::all_of(value.begin(), value.end(), plain))
-      return paragraph(value, indent + 2) + "\n" + std::string(indent, ' ') + "]";
+    if (std::all_of(value.begin(), value.end(), plain)) return paragraph(value, indent);
     return block(value, indent);
   }
 
  private:
+  static std::string name(const Json& object, const std::string& key) {
+    return object.is_object() ? Json(key).dump() + ": " : "";
+  }
+
+  // One member to a line.
   std::string block(const Json& value, std::size_t indent) const {
     std::string out = value.is_object() ? "{" : "[";
     const char* separator = "\n";
     for (const auto& [key, item] : value.items()) {
-      out += separator + std::string(indent + 2, ' ');
-      const std::string name = value.is_object() ? Json(key).dump() + ": " : "";
-      out += name + text(item, indent + 2, name.size());
+      const std::string before = name(value, key);
+      out += separator + std::string(indent + 2, ' ') + before;
+      out += text(item, indent + 2, before.size());
       separator = ",\n";
     }
     return out + "\n" + std::string(indent, ' ') + (value.is_object() ? "}" : "]");
   }
 
-  std::string paragraph(const Json& list, std::size_t indent) const {
-    std::string out = "[";
+  // As many members to a line as there is room for.
+  std::string paragraph(const Json& value, std::size_t indent) const {
+    std::string out = value.is_object() ? "{" : "[";
     std::size_t used = columns_;
-    for (const Json& item : list) {
-      const std::string word = compact(item) + (&item == &list.back() ? "" : ",");
+    std::size_t left = value.size();
+    for (const auto& [key, item] : value.items()) {
+      const std::string word = name(value, key) + compact(item) + (--left == 0 ? "" : ",");
       if (used + 1 + word.size() > columns_) {
-        out += "\n" + std::string(indent, ' ');
-        used = indent;
+        out += "\n" + std::string(indent + 2, ' ');
+        used = indent + 2;
       } else {
         out += ' ';
         ++used;
@@ -71,7 +77,7 @@ class Layout {
       out += word;
       used += word.size();
     }
-    return out;
+    return out + "\n" + std::string(indent, ' ') + (value.is_object() ? "}" : "]");
   }
 
   std::size_t columns_;

@@ -26,8 +26,8 @@ class JsonObject {
 };
 
 // The same JSON document for people to read: what fits into `columns` stands on one line, the rest
-// is indented by two spaces, and lists of plain values are filled like a paragraph. Numbers keep
-// their value to the last bit. `json` must be valid, from the functions above.
+// is indented by two spaces, and lists and objects of plain values are filled like a paragraph.
+// Numbers keep their value to the last bit. `json` must be valid, from the functions above.
 std::string lay_out_json(std::string_view json, int columns = 100);
 
 }  // namespace plait

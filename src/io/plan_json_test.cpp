@@ -12,11 +12,6 @@
 
 namespace plait {
 
-// Problem has no ==: a search never compares two.
-bool operator==(const Problem& a, const Problem& b) {
-  return a.model == b.model && a.cluster == b.cluster && a.profile == b.profile && a.job == b.job;
-}
-
 namespace {
 
 using samples::sample_plan;

@@ -47,10 +47,7 @@ TEST(Golden, SavedPlanIsTheSameBytesAndReadsBack) {
   EXPECT_EQ(read_text_file(path), text);
   const PlanFile file = read_plan_file(path);
   EXPECT_EQ(file.plan, sample.plan);
-  EXPECT_EQ(file.problem.model, sample.problem.model);
-  EXPECT_EQ(file.problem.cluster, sample.problem.cluster);
-  EXPECT_EQ(file.problem.profile, sample.problem.profile);
-  EXPECT_EQ(file.problem.job, sample.problem.job);
+  EXPECT_EQ(file.problem, sample.problem);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+# Every bench/*_bench.cpp is a program of its own in <build>/bench; `benches` builds them all.
+find_package(benchmark REQUIRED)
+add_custom_target(benches)
+file(GLOB benches CONFIGURE_DEPENDS bench/*_bench.cpp)
+foreach(source ${benches})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE plait_core benchmark::benchmark_main)
+  target_compile_definitions(${name} PRIVATE PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  add_dependencies(benches ${name})
+endforeach()

@@ -1,4 +1,31 @@
-# Tests that are not GoogleTest cases.
+find_package(GTest REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-add_test(NAME layers
-         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check_layers.py ${CMAKE_SOURCE_DIR}/src)
+include(GoogleTest)
+
+add_executable(plait_tests ${tests})
+target_link_libraries(plait_tests PRIVATE plait_core GTest::gtest_main)
+target_compile_definitions(plait_tests PRIVATE PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+if(TARGET plait)
+  add_dependencies(plait_tests plait)
+  target_compile_definitions(plait_tests PRIVATE PLAIT_PROGRAM="$<TARGET_FILE:plait>")
+endif()
+
+# Suites named Slow... run only in ./dev test --all.
+gtest_discover_tests(plait_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"
+                     DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"
+                     TEST_LIST slow_tests DISCOVERY_TIMEOUT 120
+                     PROPERTIES LABELS slow TIMEOUT 1800)
+
+# Tests of the tree and of the documents say the same under every compiler flag: once is enough.
+if(NOT PLAIT_SANITIZE)
+  add_test(NAME layers COMMAND ${Python3_EXECUTABLE} scripts/check_layers.py src
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME tree COMMAND ${Python3_EXECUTABLE} scripts/check_tree.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(TARGET plait)
+    add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py
+                               --program $<TARGET_FILE:plait>)
+    set_tests_properties(docs PROPERTIES TIMEOUT 300)
+  endif()
+endif()

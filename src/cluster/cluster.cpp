@@ -3,13 +3,31 @@
 #include <algorithm>
 
 namespace plait {
-namespace {
 
 Link slower(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
 }
 
-}  // namespace
+FlopsPerSecond DeviceType::peak_of(DType dtype) const {
+  const auto order = [&]() -> std::array<DType, 4> {
+    switch (dtype) {
+      case DType::fp32:
+        return {DType::fp32, DType::fp32, DType::fp32, DType::fp32};
+      case DType::tf32:
+        return {DType::tf32, DType::fp32, DType::fp32, DType::fp32};
+      case DType::fp16:
+        return {DType::fp16, DType::bf16, DType::fp32, DType::fp32};
+      case DType::bf16:
+        return {DType::bf16, DType::fp16, DType::fp32, DType::fp32};
+      case DType::fp8:
+        return {DType::fp8, DType::bf16, DType::fp16, DType::fp32};
+    }
+    return {};
+  }();
+  for (const DType candidate : order)
+    if (supports(candidate)) return peak[static_cast<int>(candidate)];
+  return peak[static_cast<int>(DType::fp32)];
+}
 
 UsdPerSecond Cluster::price() const {
   UsdPerSecond sum;

@@ -21,15 +21,25 @@ struct Link {
   friend auto operator<=>(const Link&, const Link&) = default;
 };
 
+// What is left when data must pass both.
+Link slower(const Link& a, const Link& b);
+
 // How much of its datasheet a device type reaches; the calibrated constants of the analytic model.
-// docs/cost-model.md explains each; `scripts/calibrate` fits them. Defaults suit an unknown GPU.
+// docs/cost-model.md derives each; `scripts/calibrate` fits them. Defaults suit an unknown GPU.
 struct Efficiency {
-  double matmul = 0.75;            // fraction of peak reached by a large matrix product
-  Flops matmul_half = Flops(2e9);  // work at which half of that is reached, per product
-  double attention = 0.45;         // fraction of peak in fused (flash) attention
-  double memory = 0.80;            // fraction of memory bandwidth in memory-bound kernels
-  Seconds launch = Seconds(4e-6);  // time that a kernel takes however small it is
-  double link = 0.75;              // fraction of a link's bandwidth that a collective reaches
+  double matmul = 0.75;              // fraction of peak that a large matrix product reaches
+  double matmul_inner = 150;         // inner dimension at which half of that is reached
+  double matmul_tail = 0.5;          // waves of 128 x 128 tiles lost at the end of a product
+  double misaligned = 2.7;           // slow-down of a product with an odd dimension (not 8-aligned)
+  double fp8 = 0.85;                 // of `matmul`, for fp8 products
+  double batched = 0.60;             // fraction of peak in the products of plain attention
+  double attention = 0.55;           // fraction of peak in flash attention, forward
+  double attention_backward = 0.85;  // of that, backward
+  double memory = 0.80;              // fraction of memory bandwidth in memory-bound kernels
+  double optimizer = 0.90;           // fraction of memory bandwidth in the optimizer step
+  Seconds kernel = Seconds(4e-6);    // time that a kernel takes however small it is
+  double intra = 0.80;               // fraction of the node's link that a collective reaches
+  double inter = 0.80;               // fraction of the network that a collective reaches
   friend auto operator<=>(const Efficiency&, const Efficiency&) = default;
 };
 
@@ -38,13 +48,17 @@ struct DeviceType {
   Bytes memory;
   BytesPerSecond memory_bandwidth;
   std::array<FlopsPerSecond, kDTypes> peak;  // dense, by DType; 0 = not supported
+  int multiprocessors = 100;                 // what a wave of tiles fills
   Link intra;        // to a neighbour in the same node (NVLink, or PCIe where there is none)
   int per_node = 8;  // in the usual server
   Efficiency efficiency;
   UsdPerSecond price;  // of one device in the usual instance; 0 = unknown
   friend auto operator<=>(const DeviceType&, const DeviceType&) = default;
 
-  FlopsPerSecond peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
+  // The rate that products of this type run at: the datasheet's, or that of the nearest type that
+  // the device supports (bf16 and fp16 stand in for each other, then fp32).
+  FlopsPerSecond peak_of(DType dtype) const;
+  bool supports(DType dtype) const { return peak[static_cast<int>(dtype)] > FlopsPerSecond(0); }
 };
 
 struct Node {

@@ -31,20 +31,24 @@ struct StageCost {
   Bytes activations;  // at the schedule's peak number of live micro-batches
   Bytes workspace;    // logits, loss, gathered parameters, communication buffers
   Bytes reserve;      // driver, allocator, fragmentation
-  Bytes capacity;     // of the smallest device of the stage
+  Bytes capacity;     // of the device that has least to spare
+
+  // Negative when the stage does not fit.
+  Bytes spare() const { return capacity - reserve - peak_memory(); }
 
   Source source = Source::analytic;
 
   Seconds forward_total() const { return forward + forward_comm; }
   Seconds backward_total() const { return backward + recompute + backward_comm; }
   Bytes peak_memory() const {
-    return weights + gradients + optimizer_state + activations + workspace + reserve;
+    return weights + gradients + optimizer_state + activations + workspace;
   }
 };
 
 struct Estimate {
   Seconds step;      // one optimizer step, end to end
   Seconds pipeline;  // from the first forward to the last backward
+  Seconds tail;      // after the pipeline: gradient sync, tied embeddings, optimizer
   Seconds bubble;    // idle time of the busiest stage within `pipeline`
   std::vector<StageCost> stages;
   bool fits = false;  // every stage within its memory; `step` is meaningful either way

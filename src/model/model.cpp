@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <utility>
+
 namespace plait {
 
 double LayerKind::parameters() const {
@@ -47,8 +49,8 @@ Model at_op_granularity(const Model& model) {
       fine.units.push_back(first_kind[kind] + op);
   }
   for (Tie& tie : fine.ties) {
-    tie.first = first_unit[tie.first];
-    tie.second = first_unit[tie.second];
+    tie.first = first_unit[tie.first] + std::exchange(tie.first_op, 0);
+    tie.second = first_unit[tie.second] + std::exchange(tie.second_op, 0);
   }
   return fine;
 }

@@ -9,9 +9,9 @@ namespace plait {
 
 // What kind of work an op is; decides which formula of cost/ applies to it.
 enum class OpKind {
-  matmul,     // activations times weights: rows x inner times inner x columns, `count` times
-  attention,  // scores, softmax and weighted sum; rows = queries, columns = keys, inner = head
-              // size, count = heads
+  matmul,       // activations times weights: rows x inner times inner x columns, `count` times
+  attention,    // scores, softmax and weighted sum; rows = queries, columns = keys, inner = head
+                // size, count = heads
   convolution,  // as the matmul that it is equivalent to (implicit GEMM)
   norm,         // layer norm, RMS norm, batch norm
   elementwise,  // activation functions, residual additions, dropout, rotary embedding
@@ -43,8 +43,11 @@ struct Op {
   double inner = 0;
   double columns = 0;
   double count = 1;
+  double kv_count = 0;  // attention: key and value heads, less than `count` when they are grouped
 
-  Flops forward;          // multiply-add = 2 flops; causal attention counts the full square here
+  // multiply-add = 2 flops; causal attention counts the full square here. Only matrix products,
+  // convolutions and attention count; the other kinds are bound by what they move.
+  Flops forward;
   double parameters = 0;  // learnt values, all experts included
 
   // Elements of activations read and written by the forward pass besides weights, for the
@@ -52,8 +55,8 @@ struct Op {
   double moved = 0;
 
   // Elements kept from forward for backward, in the compute precision, and bytes kept whatever the
-  // precision is (dropout masks). The s^2 part of attention is not in here: cost/ adds it when the
-  // job says plain (not flash) attention.
+  // precision is (dropout masks; the softmax of the loss in fp32). The s^2 part of attention is not
+  // in here: cost/ adds it when the job says plain (not flash) attention.
   double saved = 0;
   Bytes saved_mask;
   // True when the saved tensors are already cut by tensor parallelism (the input of a row-split
@@ -94,6 +97,8 @@ struct Tie {
   int first = 0;   // unit that owns the parameters
   int second = 0;  // unit that uses them again
   double parameters = 0;
+  int first_op = 0;  // position among the unit's ops
+  int second_op = 0;
   friend bool operator==(const Tie&, const Tie&) = default;
 };
 

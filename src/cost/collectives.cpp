@@ -1,0 +1,99 @@
+#include "cost/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+// The bandwidth of the narrowest hop of a ring through all members.
+BytesPerSecond ring_bandwidth(const Group& group) {
+  if (group.nodes == 1) return group.intra.bandwidth;
+  if (group.per_node == 1) return group.inter.bandwidth;
+  return std::min(group.intra.bandwidth, group.inter.bandwidth);
+}
+
+// One way around the ring: a hop per member.
+Seconds ring_latency(const Group& group) {
+  const double inside = group.members - group.nodes;
+  const double between = group.nodes == 1 ? 0 : group.nodes;
+  return group.intra.latency * inside + group.inter.latency * between;
+}
+
+// Up a binary tree of nodes whose members form chains.
+Seconds tree_latency(const Group& group) {
+  const double inside = group.per_node - 1;
+  const double between = group.nodes == 1 ? 0 : std::ceil(std::log2(group.nodes));
+  return group.intra.latency * inside + group.inter.latency * between;
+}
+
+Seconds one_way(const Group& group, Bytes size, Seconds latency) {
+  const double k = group.members;
+  return size * ((k - 1) / k) / ring_bandwidth(group) + latency;
+}
+
+}  // namespace
+
+Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double sharing) {
+  PLAIT_CHECK(!members.empty());
+  Group group;
+  group.members = static_cast<int>(members.size());
+  std::map<int, int> per_node;
+  for (const DeviceId id : members) ++per_node[cluster.device(id).node];
+  group.nodes = static_cast<int>(per_node.size());
+  bool first = true;
+  for (const auto& [node, count] : per_node) {
+    group.per_node = std::max(group.per_node, count);
+    const Link& intra = cluster.nodes[node].intra;
+    group.intra = first ? intra : slower(group.intra, intra);
+    first = false;
+  }
+  first = true;
+  for (auto it = per_node.begin(); group.nodes > 1 && it != per_node.end(); ++it) {
+    // A ring visits the nodes in order; its last hop closes it.
+    const auto next = std::next(it) == per_node.end() ? per_node.begin() : std::next(it);
+    const Link hop = link_between_nodes(cluster, it->first, next->first);
+    group.inter = first ? hop : slower(group.inter, hop);
+    first = false;
+  }
+  double inside = 1;
+  double between = 1;
+  for (const DeviceId id : members) {
+    const Efficiency& reached = cluster.type_of(id).efficiency;
+    inside = std::min(inside, reached.intra);
+    between = std::min(between, reached.inter);
+  }
+  group.intra.bandwidth = group.intra.bandwidth * inside;
+  group.inter.bandwidth = group.inter.bandwidth * between / sharing;
+  return group;
+}
+
+Seconds all_reduce(const Group& group, Bytes size) {
+  if (group.members == 1) return {};
+  return 2 * one_way(group, size, std::min(ring_latency(group), tree_latency(group)));
+}
+
+Seconds all_gather(const Group& group, Bytes size) {
+  if (group.members == 1) return {};
+  return one_way(group, size, ring_latency(group));
+}
+
+Seconds reduce_scatter(const Group& group, Bytes size) { return all_gather(group, size); }
+
+Seconds all_to_all(const Group& group, Bytes size) {
+  if (group.members == 1) return {};
+  const double k = group.members;
+  const Bytes inside = size * ((group.per_node - 1) / k);
+  const Bytes leaving = size * ((k - group.per_node) / k) * group.per_node;  // of one node
+  Seconds time = group.intra.latency;
+  if (group.per_node > 1) time += inside / group.intra.bandwidth;
+  if (group.nodes > 1) time = std::max(time, leaving / group.inter.bandwidth + group.inter.latency);
+  return time;
+}
+
+Seconds send(const Link& link, Bytes size) { return link.latency + size / link.bandwidth; }
+
+}  // namespace plait

@@ -1,0 +1,169 @@
+#include "cost/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "cost/framework.h"
+
+namespace plait {
+
+CostEngine::CostEngine(const Problem& problem) : problem_(problem) {}
+
+const UnitTable& CostEngine::table(const ReplicaShape& shape) const {
+  {
+    const std::shared_lock lock(mutex_);
+    const auto it = tables_.find(shape);
+    if (it != tables_.end()) return *it->second;
+  }
+  auto made = std::make_unique<UnitTable>(problem_, shape);
+  const std::unique_lock lock(mutex_);
+  return *tables_.emplace(shape, std::move(made)).first->second;
+}
+
+Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return table(shape);
+  };
+  Pipeline pipeline;
+  pipeline.schedule = plan.schedule;
+  pipeline.stages = plan.stage_count();
+  pipeline.chunks = chunk_count(plan.stages.front());
+  pipeline.micro_batches = plan.micro_batches;
+  const bool split = splits_backward(plan.schedule);
+  for (int s = 0; s < pipeline.stages; ++s) {
+    const StageResult stage = stage_cost(problem_, plan, s, tables);
+    estimate.stages.push_back(stage.cost);
+    PLAIT_CHECK(static_cast<int>(stage.chunk_forward.size()) == pipeline.chunks);
+    for (int c = 0; c < pipeline.chunks; ++c) {
+      const Seconds weight_gradient = stage.chunk_weight_gradient[c];
+      pipeline.time.push_back({stage.chunk_forward[c],
+                               stage.chunk_backward[c] + (split ? Seconds(0) : weight_gradient),
+                               split ? weight_gradient : Seconds(0)});
+    }
+  }
+  // Hand-overs, in execution order of the chunks.
+  const int positions = pipeline.stages * pipeline.chunks;
+  std::vector<std::pair<int, int>> at(positions);  // stage, first unit
+  for (int s = 0; s < pipeline.stages; ++s) {
+    int chunk = -1;
+    int end = -1;
+    for (const Span& span : plan.stages[s].spans) {
+      if (span.units.begin != end)
+        at[chunk_position(plan.schedule, pipeline.stages, s, ++chunk)] = {s, span.units.begin};
+      end = span.units.end;
+    }
+  }
+  for (int k = 0; k + 1 < positions; ++k) {
+    const Stage& from = plan.stages[at[k].first];
+    const Stage& to = plan.stages[at[k + 1].first];
+    const bool same = at[k].first == at[k + 1].first;  // the turning point of a V
+    pipeline.send.push_back(same ? Seconds(0)
+                                 : hand_over_time(problem_, plan, from, to, at[k + 1].second));
+    if (!same) estimate.stages[at[k].first].send += pipeline.send.back();
+  }
+  return pipeline;
+}
+
+void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
+                        Estimate& estimate) const {
+  Seconds end = estimate.pipeline;
+  for (std::size_t s = 0; s < estimate.stages.size(); ++s) {
+    const StageCost& stage = estimate.stages[s];
+    end = std::max(end, stage_end[s] + stage.gradient_sync + stage.optimizer);
+  }
+  // Tied parameters on two stages: their gradients are summed before either optimizer step.
+  const auto stage_of = [&](int unit) {
+    for (int s = 0; s < plan.stage_count(); ++s)
+      for (const Span& span : plan.stages[s].spans)
+        if (span.units.begin <= unit && unit < span.units.end) return s;
+    return 0;
+  };
+  Seconds tied;
+  for (const Tie& tie : problem_.model.ties) {
+    const int a = stage_of(tie.first);
+    const int b = stage_of(tie.second);
+    if (a == b) continue;
+    const DeviceId first = plan.stages[a].devices.front();
+    const DeviceId second = plan.stages[b].devices.front();
+    const int tensor = plan.stages[b].spans.back().tensor;
+    const std::vector<DeviceId> pair{first, second};
+    int neighbours = 0;  // devices of the stage that use the same network for the same purpose
+    for (const DeviceId id : plan.stages[a].devices)
+      neighbours += problem_.cluster.device(id).node == problem_.cluster.device(first).node;
+    const Group group = group_of(problem_.cluster, pair, neighbours);
+    const Seconds time =
+        all_reduce(group, Bytes(state_bytes(problem_.job).gradient * tie.parameters / tensor));
+    estimate.stages[a].tied_sync += time;
+    estimate.stages[b].tied_sync += time;
+    tied += time;
+  }
+  estimate.step = end + tied;
+  estimate.tail = estimate.step - estimate.pipeline;
+  estimate.fits = std::ranges::all_of(
+      estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });
+}
+
+Estimate CostEngine::estimate(const Plan& plan) const {
+  const bool has_formula =
+      plan.schedule == Schedule::gpipe || plan.schedule == Schedule::one_f_one_b;
+  if (!has_formula) return simulate(plan);
+  Estimate estimate;
+  const Pipeline pipeline = pipeline_of(plan, estimate);
+  estimate.pipeline = closed_form(pipeline);
+  Seconds busiest;
+  std::vector<Seconds> stage_end;
+  Seconds before;  // backward and send of the stages before s: what follows its own last backward
+  for (int s = 0; s < pipeline.stages; ++s) {
+    const ChunkTime& time = pipeline.time[s];
+    stage_end.push_back(estimate.pipeline - before);
+    before += time.backward;
+    if (s + 1 < pipeline.stages) before += pipeline.send[s];
+    busiest = std::max(busiest, pipeline.micro_batches * (time.forward + time.backward));
+  }
+  estimate.bubble = estimate.pipeline - busiest;
+  finish(plan, stage_end, estimate);
+  return estimate;
+}
+
+Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
+  Estimate estimate;
+  const Pipeline pipeline = pipeline_of(plan, estimate);
+  Trace made = plait::simulate(pipeline, trace != nullptr);
+  estimate.pipeline = splits_backward(plan.schedule) ? made.longest_stage : made.makespan;
+  estimate.bubble = estimate.pipeline - *std::ranges::max_element(made.busy);
+  std::vector<Seconds> stage_end = made.stage_end;
+  if (splits_backward(plan.schedule))
+    for (std::size_t s = 0; s < stage_end.size(); ++s) stage_end[s] -= made.stage_begin[s];
+  finish(plan, stage_end, estimate);
+  if (trace != nullptr) *trace = std::move(made);
+  return estimate;
+}
+
+double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step) {
+  const Flops work = 3 * problem.model.forward() * problem.job.global_batch;
+  FlopsPerSecond peak;
+  for (const Stage& stage : plan.stages)
+    for (const DeviceId id : stage.devices)
+      peak += problem.cluster.type_of(id).peak_of(compute_dtype(problem.job.precision));
+  return work / (peak * step);
+}
+
+double tokens_per_second(const Problem& problem, Seconds step) {
+  return static_cast<double>(problem.job.global_batch) * problem.model.sequence_length / step.value;
+}
+
+UsdPerSecond price_of(const Cluster& cluster, const Plan& plan) {
+  std::set<int> nodes;
+  for (const Stage& stage : plan.stages)
+    for (const DeviceId id : stage.devices) nodes.insert(cluster.device(id).node);
+  UsdPerSecond price;
+  for (const int node : nodes) {
+    if (!(cluster.nodes[node].price > UsdPerSecond(0))) return {};
+    price += cluster.nodes[node].price;
+  }
+  return price;
+}
+
+}  // namespace plait

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <shared_mutex>
+
+#include "cost/estimate.h"
+#include "cost/simulator.h"
+#include "cost/stage_cost.h"
+#include "cost/unit_cost.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// Predicts step time and memory of plans for one problem. Const calls are thread-safe and pure; the
+// tables that they need are made once and kept. Plans must pass check_plan().
+class CostEngine {
+ public:
+  explicit CostEngine(const Problem& problem);
+
+  // Closed form where the schedule has one (simulator.h), else simulated.
+  Estimate estimate(const Plan& plan) const;
+  // Event by event; `trace` receives the timeline when given.
+  Estimate simulate(const Plan& plan, Trace* trace = nullptr) const;
+
+  const UnitTable& table(const ReplicaShape& shape) const;
+  const Problem& problem() const { return problem_; }
+
+ private:
+  // The pipeline that the plan makes, and the estimate of its stages without any total.
+  Pipeline pipeline_of(const Plan& plan, Estimate& estimate) const;
+  // Adds what follows the pipeline; stage_end as of the simulation.
+  void finish(const Plan& plan, const std::vector<Seconds>& stage_end, Estimate& estimate) const;
+
+  const Problem& problem_;
+  mutable std::shared_mutex mutex_;
+  mutable std::map<ReplicaShape, std::unique_ptr<UnitTable>> tables_;
+};
+
+// Model flops of one step (forward and backward, no recompute) over what the plan's devices could
+// do at peak in the step.
+double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step);
+
+double tokens_per_second(const Problem& problem, Seconds step);
+
+// Price of the nodes that the plan uses, whole nodes; 0 when a price is unknown.
+UsdPerSecond price_of(const Cluster& cluster, const Plan& plan);
+
+}  // namespace plait

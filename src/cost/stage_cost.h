@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cost/estimate.h"
+#include "cost/unit_cost.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// Gives the unit costs of a replica shape; CostEngine caches them.
+using TableSource = std::function<const UnitTable&(const ReplicaShape&)>;
+
+// Everything about stage `index` of a plan that does not depend on the other stages' times, and the
+// times of its chunks (for the simulator). The slowest replica counts for times, the one with least
+// memory to spare for bytes.
+struct StageResult {
+  StageCost cost;
+  std::vector<Seconds> chunk_forward;
+  std::vector<Seconds> chunk_backward;  // weight gradient not included
+  std::vector<Seconds> chunk_weight_gradient;
+};
+StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
+                       const TableSource& tables);
+
+// Time to hand one micro-batch over the cut between `from` and `to`, before unit `unit`: the
+// slowest of the device pairs, each node's network shared by the devices of the stage on it.
+Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
+                       int unit);
+
+}  // namespace plait

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/units.h"
+#include "cost/collectives.h"
+#include "cost/estimate.h"
+#include "cost/op_time.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// Cost of one unit, or of a run of units, for one micro-batch on one device. Additive.
+struct UnitCost {
+  Seconds forward;
+  Seconds backward;  // input gradients; recompute not included
+  Seconds weight_gradient;
+  Seconds recompute;
+  Seconds forward_comm;   // exposed
+  Seconds backward_comm;  // exposed, recompute's included
+  Bytes saved;            // kept for backward
+  double parameters = 0;  // on this device, experts not included
+  double expert_parameters = 0;
+
+  UnitCost& operator+=(const UnitCost& other);
+  friend UnitCost operator-(UnitCost a, const UnitCost& b);
+  Seconds forward_total() const { return forward + forward_comm; }
+  Seconds backward_total() const { return backward + weight_gradient + recompute + backward_comm; }
+  Seconds total() const { return forward_total() + backward_total(); }
+};
+
+// What decides the cost of units on a replica, besides the problem itself.
+struct ReplicaShape {
+  int device_type = 0;
+  Sharding sharding;
+  Group tensor_group;   // of sharding.tensor members
+  Group context_group;  // of sharding.context members
+  Group expert_group;   // of sharding.expert members
+  friend auto operator<=>(const ReplicaShape&, const ReplicaShape&) = default;
+};
+
+// Costs of all runs of units on one replica shape, each in O(1) by prefix sums.
+class UnitTable {
+ public:
+  UnitTable(const Problem& problem, const ReplicaShape& shape);
+
+  UnitCost cost(const UnitRange& range, Recompute recompute) const {
+    const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
+    return sums[range.end] - sums[range.begin];
+  }
+  // The most that any unit of the range keeps while its own backward runs; with full recompute this
+  // comes on top of the saved inputs.
+  Bytes largest_working_set(const UnitRange& range) const;
+  Source source() const { return source_; }
+
+ private:
+  std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
+  std::vector<Bytes> working_set_;               // by unit
+  Source source_ = Source::analytic;
+};
+
+}  // namespace plait

@@ -1,0 +1,170 @@
+#include "io/device_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+constexpr double kGiB = 0x1p30;
+
+// The shortest decimal that is `value` once it is read again.
+std::string shown(double value) { return fmt::format("{}", value); }
+
+// A number x with from_unit(x) == si: the division that undoes it may be one rounding off.
+template <typename FromUnit>
+double preimage(double si, double guess, const FromUnit& from_unit) {
+  if (from_unit(guess) == si) return guess;
+  for (double down = guess, up = guess, step = 0; step < 4; ++step) {
+    down = std::nextafter(down, 0.0);
+    up = std::nextafter(up, HUGE_VAL);
+    if (from_unit(down) == si) return down;
+    if (from_unit(up) == si) return up;
+  }
+  return guess;
+}
+
+std::string in_unit(double si, double unit) {
+  return shown(preimage(si, si / unit, [&](double x) { return x * unit; }));
+}
+
+// The one table of Efficiency's fields: key in files, unit, largest value, place.
+struct EfficiencyField {
+  std::string_view key;
+  double unit;
+  double most;
+  double& (*at)(Efficiency&);
+};
+
+constexpr double kNoLimit = 1e30;
+const EfficiencyField kEfficiencyFields[] = {
+    {"matmul", 1, 1, [](Efficiency& e) -> double& { return e.matmul; }},
+    {"matmul_inner", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", 1, kNoLimit, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", 1, kNoLimit, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"batched", 1, 1, [](Efficiency& e) -> double& { return e.batched; }},
+    {"attention", 1, 1, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", 1, kNoLimit,
+     [](Efficiency& e) -> double& { return e.attention_backward; }},
+    {"memory", 1, 1, [](Efficiency& e) -> double& { return e.memory; }},
+    {"optimizer", 1, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_us", 1e-6, kNoLimit, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", 1, 1, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", 1, 1, [](Efficiency& e) -> double& { return e.inter; }},
+};
+
+std::string efficiency_json(Efficiency efficiency) {
+  std::string out;
+  for (const EfficiencyField& field : kEfficiencyFields)
+    out += fmt::format("{}\"{}\": {}", out.empty() ? "" : ", ", field.key,
+                       in_unit(field.at(efficiency), field.unit));
+  return out;
+}
+
+void read_peaks(const JsonValue& object, DeviceType& type) {
+  object.allow_only({"fp32", "tf32", "fp16", "bf16", "fp8"});
+  type.peak = {};
+  double best = 0;
+  for (int i = 0; i < kDTypes; ++i)
+    if (const auto value = object.find(kDTypeNames[i])) {
+      type.peak[i] = FlopsPerSecond(value->at_least(0) * 1e12);
+      best = std::max(best, type.peak[i].value);
+    }
+  if (best <= 0) throw InputError(object.where(), "needs a positive peak for at least one dtype");
+}
+
+}  // namespace
+
+Link read_link(const JsonValue& object, const Link& fallback) {
+  Link link = fallback;
+  const auto bytes = object.find("bandwidth_GBps");
+  const auto bits = object.find("bandwidth_Gbps");
+  if (bytes && bits)
+    throw InputError(object.where(), "give bandwidth_GBps or bandwidth_Gbps, not both");
+  if (bytes) link.bandwidth = BytesPerSecond(bytes->positive() * 1e9);
+  if (bits) link.bandwidth = BytesPerSecond(bits->positive() / 8 * 1e9);
+  if (const auto latency = object.find("latency_us"))
+    link.latency = Seconds(latency->at_least(0) * 1e-6);
+  return link;
+}
+
+std::string link_json(const Link& link) {
+  return fmt::format("\"bandwidth_GBps\": {}, \"latency_us\": {}",
+                     in_unit(link.bandwidth.value, 1e9), in_unit(link.latency.value, 1e-6));
+}
+
+UsdPerSecond usd_per_hour(double usd) { return UsdPerSecond(usd / kSecondsPerHour); }
+
+double in_usd_per_hour(UsdPerSecond price) {
+  return preimage(price.value, price.value * kSecondsPerHour,
+                  [](double usd) { return usd_per_hour(usd).value; });
+}
+
+Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback) {
+  Efficiency out = fallback;
+  std::vector<std::string_view> known;
+  for (const EfficiencyField& field : kEfficiencyFields) known.push_back(field.key);
+  for (const auto& [key, value] : object.members()) {
+    const EfficiencyField* found = nullptr;
+    for (const EfficiencyField& field : kEfficiencyFields)
+      if (field.key == key) found = &field;
+    if (found == nullptr)
+      throw InputError(object.where(),
+                       fmt::format("unknown key '{}'{}", key, suggestion(key, known)));
+    const double number = found->most == 1 ? value.positive() : value.at_least(0);
+    if (number > found->most)
+      throw InputError(value.where(),
+                       fmt::format("must be at most {}, is {}", found->most, number));
+    found->at(out) = number * found->unit;
+  }
+  return out;
+}
+
+DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
+  DeviceType type = like != nullptr ? *like : DeviceType{};
+  type.name = object.at("name").text();
+  if (type.name.empty()) throw InputError(object.at("name").where(), "must not be empty");
+  const auto field = [&](std::string_view key) {
+    return like != nullptr ? object.find(key) : std::optional(object.at(key));
+  };
+  // Whole bytes, so that sizes in messages are whole.
+  if (const auto memory = field("memory_GiB"))
+    type.memory = Bytes(std::floor(memory->positive() * kGiB));
+  if (const auto bandwidth = field("memory_bandwidth_GBps"))
+    type.memory_bandwidth = BytesPerSecond(bandwidth->positive() * 1e9);
+  if (const auto peak = field("peak_TFLOPs")) read_peaks(*peak, type);
+  if (const auto link = field("link")) {
+    link->allow_only({"kind", "bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
+    if (like == nullptr && !link->find("bandwidth_Gbps")) link->at("bandwidth_GBps");
+    type.intra = read_link(*link, like != nullptr ? like->intra : Link{{}, Seconds(5e-6)});
+  }
+  type.per_node = object.integer_or("per_node", 1, 1'000'000, type.per_node);
+  type.multiprocessors = object.integer_or("multiprocessors", 1, 100'000, type.multiprocessors);
+  if (const auto efficiency = object.find("efficiency"))
+    type.efficiency = read_efficiency(*efficiency, type.efficiency);
+  if (const auto price = object.find("price_usd_per_hour"))
+    type.price = usd_per_hour(price->at_least(0));
+  return type;
+}
+
+std::string device_type_json(const DeviceType& type) {
+  std::string peaks;
+  for (int i = 0; i < kDTypes; ++i)
+    if (type.peak[i].value > 0)
+      peaks += fmt::format("{}\"{}\": {}", peaks.empty() ? "" : ", ", kDTypeNames[i],
+                           in_unit(type.peak[i].value, 1e12));
+  return fmt::format(
+      "{{\"name\": {}, \"memory_GiB\": {}, \"memory_bandwidth_GBps\": {}, \"peak_TFLOPs\": {{{}}}, "
+      "\"link\": {{{}}}, \"per_node\": {}, \"multiprocessors\": {}, \"efficiency\": {{{}}}, "
+      "\"price_usd_per_hour\": {}}}",
+      nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
+      in_unit(type.memory_bandwidth.value, 1e9), peaks, link_json(type.intra), type.per_node,
+      type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)));
+}
+
+}  // namespace plait

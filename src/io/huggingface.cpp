@@ -1,0 +1,145 @@
+#include "io/huggingface.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "io/hf_fields.h"
+
+namespace plait {
+namespace {
+
+constexpr int kLongestDefaultSequence = 4096;
+
+const std::vector<HfFamily>& families() {
+  static const std::vector<HfFamily> all = [] {
+    std::vector<HfFamily> out = hf_decoders();
+    for (const auto& more : {hf_mixtures(), hf_encoders()})
+      out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }();
+  return all;
+}
+
+// "id2label" decides, then "num_labels", then 2.
+int label_count(const HfFields& fields) {
+  if (const auto labels = fields.find({"id2label"}))
+    return std::max<int>(1, static_cast<int>(labels->members().size()));
+  return fields.size({"num_labels"}, 2);
+}
+
+// Adapts the head to a class of `transformers` by how its name ends; false when that is not known.
+bool apply_architecture(const std::string& name, const HfFields& fields, TransformerConfig& c) {
+  const bool encoder = c.head == Head::masked;
+  for (const std::string_view usual :
+       {"LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration"})
+    if (name.ends_with(usual)) return c.patches.patch == 0;
+  if (name.ends_with("ForImageClassification")) return c.patches.patch > 0;
+  if (name.ends_with("ForPreTraining") && encoder) {
+    c.head = Head::pretraining;
+    c.pooler = true;
+    return true;
+  }
+  if (name.ends_with("ForSequenceClassification") && c.decoder_layers == 0) {
+    c.head = Head::classifier;
+    c.classes = label_count(fields);
+    c.pooler = encoder;
+    c.classifier_bias = encoder;
+    return true;
+  }
+  if (name.ends_with("Model")) {
+    c.head = Head::none;
+    c.pooler = encoder || c.patches.patch > 0;
+    return true;
+  }
+  return false;
+}
+
+void read_architecture(const HfFields& fields, TransformerReading& reading) {
+  TransformerConfig& c = reading.config;
+  if (c.head == Head::classifier) c.classes = label_count(fields);
+  const auto list = fields.find({"architectures"});
+  if (!list) return;
+  const std::vector<JsonValue> names = list->items();
+  if (names.empty() || apply_architecture(names[0].text(), fields, c)) return;
+  reading.warnings.push_back(
+      fmt::format("architecture '{}' is not known: the usual head of the model type is assumed",
+                  names[0].text()));
+}
+
+void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {
+  TransformerConfig& c = reading.config;
+  if (c.patches.patch > 0) {
+    if (sequence)
+      reading.warnings.push_back("an image model has no sequence length: the one given is ignored");
+    return;
+  }
+  const int readable = c.sequence;
+  c.sequence = sequence.value_or(std::min(readable, kLongestDefaultSequence));
+  if (!sequence && readable > kLongestDefaultSequence)
+    reading.warnings.push_back(fmt::format(
+        "sequence length {} is assumed; the model can read up to {}", c.sequence, readable));
+  if (c.positions == Positions::learned && c.sequence > readable) {
+    reading.warnings.push_back(
+        fmt::format("the model has learnt positions for {} tokens only: its table is taken to grow "
+                    "to {}",
+                    readable, c.sequence));
+    c.position_rows += c.sequence - readable;
+  }
+}
+
+void warn_about_windows(const HfFields& fields, TransformerReading& reading) {
+  const bool used = fields.flag({"use_sliding_window"}, true);
+  const int window = used ? fields.count({"sliding_window"}, 0) : 0;
+  if (window > 0 && window < reading.config.sequence)
+    reading.warnings.push_back(fmt::format(
+        "attention in a sliding window of {} tokens is counted as full attention", window));
+}
+
+// The language model inside a model that also reads images or sound.
+std::optional<JsonValue> language_part(const JsonValue& config) {
+  for (const std::string_view key : {"text_config", "language_config", "llm_config"})
+    if (const auto part = config.find(key); part && part->is_object()) return part;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> huggingface_model_types() {
+  std::vector<std::string> names;
+  for (const HfFamily& family : families()) names.emplace_back(family.model_type);
+  return names;
+}
+
+TransformerReading read_huggingface(const JsonValue& config, std::optional<int> sequence) {
+  if (sequence && (*sequence < 1 || *sequence > kMaxHfSize))
+    throw InputError("sequence length",
+                     fmt::format("must be from 1 to {}, is {}", kMaxHfSize, *sequence));
+  if (const auto part = language_part(config)) {
+    TransformerReading reading = read_huggingface(*part, sequence);
+    reading.warnings.insert(reading.warnings.begin(),
+                            "only the language model of a multimodal model is read");
+    return reading;
+  }
+  const HfFields fields(config);
+  TransformerReading reading;
+  TransformerConfig& c = reading.config;
+  const std::string type = fields.text({"model_type"}, "");
+  c.name = fields.text({"_name_or_path"}, "");
+  if (c.name.empty()) c.name = type.empty() ? "model" : type;
+  const auto family = std::ranges::find(families(), type, &HfFamily::model_type);
+  if (family != families().end())
+    family->read(fields, c);
+  else
+    reading.warnings.push_back(read_unknown(fields, c));
+  read_architecture(fields, reading);
+  choose_sequence(sequence, reading);
+  warn_about_windows(fields, reading);
+  if (const std::string fault = fault_of(c); !fault.empty())
+    throw InputError(fields.where(), fault);
+  return reading;
+}
+
+}  // namespace plait

@@ -1,0 +1,76 @@
+#include "io/zoo.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "io/embedded.h"
+#include "io/json_reader.h"
+#include "io/model_json.h"
+
+namespace plait {
+namespace {
+
+const std::vector<JsonValue>& entries() {
+  static const std::vector<JsonValue> all =
+      parse_json("models.json", embedded_file("models.json")).at("models").items();
+  return all;
+}
+
+std::vector<std::string> aliases_of(const JsonValue& entry) {
+  std::vector<std::string> out;
+  if (const auto aliases = entry.find("aliases"))
+    for (const JsonValue& alias : aliases->items()) out.push_back(alias.text());
+  return out;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return text;
+}
+
+bool goes_by(const JsonValue& entry, const std::string& name) {
+  if (entry.at("name").text() == name) return true;
+  const std::vector<std::string> aliases = aliases_of(entry);
+  return std::ranges::find(aliases, name) != aliases.end();
+}
+
+}  // namespace
+
+std::vector<std::string> zoo_names() {
+  std::vector<std::string> names;
+  for (const JsonValue& entry : entries()) names.push_back(entry.at("name").text());
+  return names;
+}
+
+std::vector<ZooEntry> zoo_entries() {
+  std::vector<ZooEntry> out;
+  for (const JsonValue& entry : entries())
+    out.push_back({entry.at("name").text(), aliases_of(entry), entry.at("source").text()});
+  return out;
+}
+
+std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int> sequence) {
+  const std::string wanted = lower(name);
+  for (const JsonValue& entry : entries()) {
+    if (!goes_by(entry, wanted)) continue;
+    if (!sequence)
+      if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
+    LoadedModel loaded = read_model(entry.at("config"), sequence);
+    loaded.model.name = entry.at("name").text();
+    return loaded;
+  }
+  return std::nullopt;
+}
+
+std::string zoo_suggestion(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ZooEntry& entry : zoo_entries()) {
+    names.push_back(entry.name);
+    names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  return suggestion(lower(name), {names.begin(), names.end()});
+}
+
+}  // namespace plait

@@ -1,0 +1,306 @@
+#include "model/transformer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/transformer_blocks.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMaxLayers = 100'000;
+constexpr int kMaxWidth = 1 << 24;
+
+struct Limit {
+  const char* name;
+  long long value;
+  long long least;
+  long long most;
+};
+
+std::string first_outside(const std::vector<Limit>& limits) {
+  for (const Limit& limit : limits)
+    if (limit.value < limit.least || limit.value > limit.most)
+      return std::string(limit.name) + " must be from " + std::to_string(limit.least) + " to " +
+             std::to_string(limit.most) + ", is " + std::to_string(limit.value);
+  return "";
+}
+
+std::string not_dividing(const char* part, int p, const char* whole, int w) {
+  return std::string(part) + " (" + std::to_string(p) + ") must divide " + whole + " (" +
+         std::to_string(w) + ")";
+}
+
+std::string fault_of_parts(const TransformerConfig& c) {
+  if (c.moe.experts > 0) {
+    const std::string fault =
+        first_outside({{"experts", c.moe.experts, 1, 1 << 20},
+                       {"experts per token", c.moe.top_k, 1, c.moe.experts},
+                       {"expert ffn", c.moe.ffn, 1, kMaxWidth},
+                       {"shared ffn", c.moe.shared_ffn, 0, kMaxWidth},
+                       {"first dense layers", c.moe.first_dense, 0, kMaxLayers},
+                       {"expert layer frequency", c.moe.every, 1, kMaxLayers}});
+    if (!fault.empty()) return fault;
+  }
+  if (c.mla.kv_rank > 0) {
+    const std::string fault = first_outside({{"q_rank", c.mla.q_rank, 0, kMaxWidth},
+                                             {"kv_rank", c.mla.kv_rank, 1, kMaxWidth},
+                                             {"nope_dim", c.mla.nope_dim, 1, kMaxWidth},
+                                             {"rope_dim", c.mla.rope_dim, 0, kMaxWidth},
+                                             {"value_dim", c.mla.value_dim, 1, kMaxWidth}});
+    if (!fault.empty()) return fault;
+  }
+  if (c.patches.patch > 0) {
+    const std::string fault =
+        first_outside({{"image size", c.patches.image, c.patches.patch, 1 << 16},
+                       {"image channels", c.patches.channels, 1, 1 << 16}});
+    if (!fault.empty()) return fault;
+  }
+  return "";
+}
+
+// Emits the units around the blocks and strings them together.
+class ModelWriter {
+ public:
+  explicit ModelWriter(const TransformerConfig& config)
+      : c_(config),
+        shape_(config),
+        width_(config.embedding_width > 0 ? config.embedding_width : config.hidden) {
+    model_.name = c_.name;
+    model_.sequence_length = c_.patches.patch > 0 ? 1 : c_.sequence;
+    model_.vocabulary = c_.patches.patch > 0 ? 0 : c_.vocabulary;
+    model_.causal = c_.causal;
+    model_.dropout = c_.dropout;
+  }
+
+  Model write() {
+    const bool two_stacks = c_.decoder_layers > 0;
+    const double source = source_positions();
+    const double target = two_stacks && c_.decoder_sequence > 0 ? c_.decoder_sequence : source;
+    add_unit(embedding(source));
+    const bool first_is_encoder = two_stacks || !c_.causal;
+    add_blocks(first_is_encoder ? "encoder" : "decoder", {.positions = source}, c_.layers);
+    if (two_stacks) {
+      const int embedding_unit = add_unit(decoder_embedding(source, target));
+      model_.ties.push_back({.first = 0,
+                             .second = embedding_unit,
+                             .parameters = table(),
+                             .first_op = 0,
+                             .second_op = c_.final_norm ? 1 : 0});
+      add_blocks("decoder", {.positions = target, .encoder_positions = source}, c_.decoder_layers);
+    }
+    const int last = add_unit(head(target));
+    if (c_.tied && has_logits()) {
+      model_.ties.push_back({.first = 0,
+                             .second = last,
+                             .parameters = table(),
+                             .first_op = 0,
+                             .second_op = logits_op_});
+    }
+    return std::move(model_);
+  }
+
+ private:
+  double table() const { return static_cast<double>(c_.vocabulary) * width_; }
+  bool has_logits() const {
+    return c_.head == Head::language_model || c_.head == Head::masked ||
+           c_.head == Head::pretraining;
+  }
+
+  // Tokens; or patches and one class token.
+  double source_positions() const {
+    if (c_.patches.patch == 0) return c_.sequence;
+    const double side = c_.patches.image / c_.patches.patch;
+    return side * side + 1;
+  }
+
+  int add_unit(LayerKind kind) {
+    model_.kinds.push_back(std::move(kind));
+    model_.units.push_back(static_cast<int>(model_.kinds.size()) - 1);
+    return model_.unit_count() - 1;
+  }
+
+  bool is_mixture(int layer) const {
+    const Moe& moe = c_.moe;
+    return moe.experts > 0 && layer >= moe.first_dense && (layer + 1) % moe.every == 0 &&
+           std::ranges::find(moe.dense, layer) == moe.dense.end();
+  }
+
+  void add_blocks(const std::string& name, const Stack& stack, int layers) {
+    int kind_of[2] = {-1, -1};  // plain, mixture: made when first met
+    for (int layer = 0; layer < layers; ++layer) {
+      const bool mixture = is_mixture(layer);
+      int& kind = kind_of[mixture ? 1 : 0];
+      if (kind < 0) {
+        kind = static_cast<int>(model_.kinds.size());
+        model_.kinds.push_back(
+            transformer_block(shape_, stack, mixture ? "moe_" + name : name, mixture));
+      }
+      model_.units.push_back(kind);
+    }
+  }
+
+  LayerKind finished(std::string name, OpList& ops) const {
+    LayerKind kind;
+    kind.name = std::move(name);
+    kind.ops = ops.take();
+    kind.output = kind.ops.back().boundary;
+    return kind;
+  }
+
+  LayerKind embedding(double positions) const {
+    OpList ops;
+    if (c_.patches.patch > 0) {
+      const double patch_values =
+          static_cast<double>(c_.patches.patch) * c_.patches.patch * c_.patches.channels;
+      ops.matmul("embedding.patches", Split::replicated, positions - 1, patch_values, shape_.hidden,
+                 true)
+          .kind = OpKind::convolution;
+      ops.elementwise("embedding.class_token", Split::replicated, positions * shape_.hidden,
+                      positions * shape_.hidden)
+          .parameters = shape_.hidden;
+    } else {
+      ops.embedding("embedding.tokens", Split::vocabulary, positions, width_, c_.vocabulary);
+    }
+    add_positions(ops, positions);
+    const double stream = positions * shape_.hidden;
+    if (c_.embedding_norm)
+      ops.norm("embedding.norm", Split::replicated, positions, shape_.hidden,
+               shape_.norm_parameters(shape_.hidden));
+    if (c_.dropout)
+      ops.elementwise("embedding.dropout", Split::replicated, stream, stream).saved_mask =
+          Bytes(stream);
+    return finished("embedding", ops);
+  }
+
+  void add_positions(OpList& ops, double positions) const {
+    if (width_ != shape_.hidden)
+      ops.matmul("embedding.projection", Split::replicated, positions, width_, shape_.hidden,
+                 false);
+    if (c_.positions == Positions::learned) {
+      const double rows = c_.position_rows > 0 ? c_.position_rows : positions;
+      ops.embedding("embedding.positions", Split::replicated, positions, shape_.hidden, rows);
+    }
+    if (c_.type_vocabulary > 0)
+      ops.embedding("embedding.types", Split::replicated, positions, shape_.hidden,
+                    c_.type_vocabulary);
+    if (c_.positions == Positions::relative) add_relative_bias(ops, positions * shape_.hidden);
+  }
+
+  // One table for the whole stack, which its first block owns and every block reads.
+  void add_relative_bias(OpList& ops, double stream) const {
+    ops.held += stream;
+    Op& op = ops.elementwise("embedding.relative_bias", Split::shard, 0, 0);
+    op.parameters = static_cast<double>(c_.relative_buckets) * shape_.heads;
+    ops.held -= stream;
+  }
+
+  LayerKind decoder_embedding(double source, double target) const {
+    OpList ops;
+    if (c_.final_norm)
+      ops.norm("encoder.norm", Split::replicated, source, shape_.hidden,
+               shape_.norm_parameters(shape_.hidden));
+    ops.held = source * shape_.hidden;
+    Op& tokens =
+        ops.embedding("embedding.tokens", Split::vocabulary, target, width_, c_.vocabulary);
+    tokens.parameters = 0;  // the encoder's table
+    // The encoder's output, kept for the cross attention of all blocks.
+    tokens.saved = source * shape_.hidden;
+    if (c_.positions == Positions::relative) add_relative_bias(ops, target * shape_.hidden);
+    if (c_.dropout) {
+      const double streams = (source + target) * shape_.hidden;
+      ops.held = 0;
+      ops.elementwise("embedding.dropout", Split::replicated, streams, streams).saved_mask =
+          Bytes(streams);
+    }
+    return finished("decoder_embedding", ops);
+  }
+
+  LayerKind head(double positions) {
+    OpList ops;
+    double written = 0;  // ops before the logits
+    if (c_.final_norm) {
+      ops.norm("head.norm", Split::replicated, positions, shape_.hidden,
+               shape_.norm_parameters(shape_.hidden));
+      ++written;
+    }
+    if (c_.pooler) {
+      ops.held += positions * shape_.hidden;
+      ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, shape_.hidden, true);
+      ops.held -= positions * shape_.hidden;
+      ++written;
+    }
+    if (c_.head == Head::masked || c_.head == Head::pretraining) {
+      const double stream = positions * shape_.hidden;
+      ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, shape_.hidden, true);
+      ops.elementwise("head.activation", Split::replicated, stream, stream).saved = stream;
+      ops.norm("head.transform_norm", Split::replicated, positions, shape_.hidden,
+               2 * shape_.hidden);
+      written += 3;
+    }
+    if (has_logits() && width_ != shape_.hidden) {
+      ops.matmul("head.projection", Split::replicated, positions, shape_.hidden, width_, false);
+      ++written;
+    }
+    logits_op_ = static_cast<int>(written);
+    add_outputs(ops, positions);
+    return finished("head", ops);
+  }
+
+  void add_outputs(OpList& ops, double positions) const {
+    if (has_logits()) {
+      const double classes = c_.vocabulary;
+      Op& logits =
+          ops.matmul("head.logits", Split::vocabulary, positions, width_, classes, c_.head_bias);
+      if (c_.tied) logits.parameters = c_.head_bias ? classes : 0;
+      logits.backward_reduce = positions * width_;
+      ops.loss("head.loss", Split::vocabulary, positions, classes);
+    }
+    if (c_.head == Head::pretraining)
+      ops.matmul("head.next_sentence", Split::replicated, 1, shape_.hidden, 2, true);
+    if (c_.head == Head::classifier) {
+      ops.matmul("head.classifier", Split::replicated, 1, shape_.hidden, c_.classes,
+                 c_.classifier_bias);
+      ops.loss("head.loss", Split::replicated, 1, c_.classes);
+    }
+    if (c_.head == Head::none) {
+      const double stream = positions * shape_.hidden;
+      ops.elementwise("head.output", Split::replicated, stream, 0);
+    }
+  }
+
+  const TransformerConfig& c_;
+  const BlockShape shape_;
+  const double width_;  // of the token table
+  Model model_;
+  int logits_op_ = 0;
+};
+
+}  // namespace
+
+std::string fault_of(const TransformerConfig& c) {
+  const int head_least = c.mla.kv_rank > 0 || c.head_dim > 0 ? 1 : 0;
+  const bool has_tokens = c.patches.patch == 0;
+  const std::string fault =
+      first_outside({{"layers", c.layers, 1, kMaxLayers},
+                     {"decoder layers", c.decoder_layers, 0, kMaxLayers},
+                     {"hidden", c.hidden, 1, kMaxWidth},
+                     {"heads", c.heads, 1, kMaxWidth},
+                     {"key-value heads", c.kv_heads, 0, kMaxWidth},
+                     {"head_dim", c.head_dim, 0, kMaxWidth},
+                     {"ffn", c.ffn, 0, kMaxWidth},
+                     {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
+                     {"sequence", c.sequence, 1, 1 << 28},
+                     {"decoder sequence", c.decoder_sequence, 0, 1 << 28},
+                     {"classes", c.classes, c.head == Head::classifier ? 1 : 0, 1 << 28}});
+  if (!fault.empty()) return fault;
+  if (head_least == 0 && c.hidden % c.heads != 0)
+    return not_dividing("heads", c.heads, "hidden", c.hidden);
+  if (c.kv_heads > 0 && c.heads % c.kv_heads != 0)
+    return not_dividing("key-value heads", c.kv_heads, "heads", c.heads);
+  return fault_of_parts(c);
+}
+
+Model build_transformer(const TransformerConfig& config) { return ModelWriter(config).write(); }
+
+}  // namespace plait

@@ -1,0 +1,275 @@
+#include "model/transformer_blocks.h"
+
+#include <utility>
+
+namespace plait {
+namespace {
+
+// Writes one block. The residual stream x (positions x hidden) is `held` from where a sub-layer
+// reads it to where its result is added.
+class BlockWriter {
+ public:
+  BlockWriter(const BlockShape& shape, const Stack& stack)
+      : shape_(shape), config_(*shape.config), stack_(stack), s_(stack.positions) {
+    ops_.held = stack.encoder_positions * shape.hidden;
+  }
+
+  std::vector<Op> write(bool mixture) {
+    if (config_.parallel) {
+      write_parallel(mixture);
+      return ops_.take();
+    }
+    sublayer("attention", [&] { self_attention(); });
+    if (stack_.encoder_positions > 0) sublayer("cross", [&] { cross_attention(); });
+    sublayer("mlp", [&] { mlp_or_experts(mixture); });
+    return ops_.take();
+  }
+
+ private:
+  double stream() const { return s_ * shape_.hidden; }
+
+  Op& norm(std::string name) {
+    return ops_.norm(std::move(name), Split::replicated, s_, shape_.hidden,
+                     shape_.norm_parameters(shape_.hidden));
+  }
+
+  // Adds the sub-layer's result, after dropout, to the stream.
+  void add_residual(const std::string& name, int branches = 1) {
+    Op& op = ops_.elementwise(name + ".residual", Split::replicated, (1 + branches) * stream(),
+                              stream());
+    if (config_.dropout) op.saved_mask = Bytes(branches * stream());
+  }
+
+  template <typename Body>
+  void sublayer(const std::string& name, const Body& body) {
+    const NormPlace place = config_.norm_place;
+    ops_.held += stream();
+    if (place == NormPlace::before || place == NormPlace::sandwich) norm(name + ".norm");
+    body();
+    if (place == NormPlace::sandwich) norm(name + ".norm_out");
+    if (place == NormPlace::after) norm(name + ".norm");
+    ops_.held -= stream();
+    add_residual(name);
+    if (place == NormPlace::after_adding) norm(name + ".norm");
+  }
+
+  // Attention and MLP read the same stream, so their partial sums are reduced together, after the
+  // MLP; with one norm for both, its output is kept once and its gradients are reduced together.
+  void write_parallel(bool mixture) {
+    ops_.held += stream();
+    norm("attention.norm");
+    const double kept = config_.shared_norm ? stream() : 0;
+    ops_.held += kept;
+    self_attention();
+    ops_.held += stream() - kept;
+    ops_.last().forward_reduce = 0;
+    if (!config_.shared_norm) norm("mlp.norm");
+    mlp_or_experts(mixture, /*reduce_gradient=*/!config_.shared_norm);
+    ops_.held -= 2 * stream();
+    add_residual("mlp", 2);
+  }
+
+  void self_attention() {
+    if (config_.mla.kv_rank > 0) {
+      latent_attention();
+      return;
+    }
+    const double queries = shape_.heads * shape_.head_dim;
+    const double keys = shape_.kv_heads * shape_.head_dim;
+    ops_.matmul("attention.qkv", Split::column, s_, shape_.hidden, queries + 2 * keys,
+                config_.qkv_bias)
+        .backward_reduce = stream();
+    norm_queries_and_keys(queries, keys);
+    if (config_.positions == Positions::rotary) rotary(s_ * (queries + keys), s_ * keys);
+    ops_.attention("attention.core", {.queries = s_,
+                                      .keys = s_,
+                                      .heads = shape_.heads,
+                                      .kv_heads = shape_.kv_heads,
+                                      .key_dim = shape_.head_dim,
+                                      .value_dim = shape_.head_dim});
+    ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
+                config_.projection_bias);
+  }
+
+  void norm_queries_and_keys(double queries, double keys) {
+    if (config_.qk_norm == QkNorm::none) return;
+    const double per_feature = config_.qk_norm_kind == NormKind::layer ? 2 : 1;
+    const double features =
+        config_.qk_norm == QkNorm::per_head ? 2 * shape_.head_dim : queries + keys;
+    ops_.held += s_ * keys;  // values
+    ops_.norm("attention.qk_norm", Split::shard, s_, queries + keys, per_feature * features);
+    ops_.held -= s_ * keys;
+  }
+
+  void rotary(double turned, double values) {
+    ops_.held += values;
+    ops_.elementwise("attention.rotary", Split::shard, turned, turned);
+    ops_.held -= values;
+  }
+
+  // Queries and keys-values come from low-rank latents, which every device of a tensor group
+  // computes whole; the expansions are cut by heads.
+  void latent_attention() {
+    const Mla& mla = config_.mla;
+    const double key_dim = mla.nope_dim + mla.rope_dim;
+    const double queries = shape_.heads * key_dim;
+    const double norm_part = config_.norm_affine ? 1 : 0;
+    ops_.held += stream();  // the normed input, read again for keys and values
+    if (mla.q_rank > 0) {
+      ops_.matmul("attention.q_down", Split::replicated, s_, shape_.hidden, mla.q_rank,
+                  config_.qkv_bias);
+      ops_.norm("attention.q_norm", Split::replicated, s_, mla.q_rank, norm_part * mla.q_rank);
+      ops_.matmul("attention.q_up", Split::column, s_, mla.q_rank, queries, false).backward_reduce =
+          s_ * mla.q_rank;
+    } else {
+      ops_.matmul("attention.q", Split::column, s_, shape_.hidden, queries, false).backward_reduce =
+          stream();
+    }
+    ops_.held += s_ * queries - stream();
+    ops_.matmul("attention.kv_down", Split::replicated, s_, shape_.hidden,
+                mla.kv_rank + mla.rope_dim, config_.qkv_bias)
+        .saved = 0;  // the same input as the queries'
+    ops_.held += s_ * mla.rope_dim;
+    ops_.norm("attention.kv_norm", Split::replicated, s_, mla.kv_rank, norm_part * mla.kv_rank);
+    ops_.matmul("attention.kv_up", Split::column, s_, mla.kv_rank,
+                shape_.heads * (mla.nope_dim + mla.value_dim), false)
+        .backward_reduce = s_ * (mla.kv_rank + mla.rope_dim);
+    ops_.held -= s_ * (queries + mla.rope_dim);
+    const double turned = s_ * (shape_.heads + 1) * mla.rope_dim;
+    const double all = s_ * (queries + shape_.heads * (key_dim + mla.value_dim));
+    rotary(turned, all - turned);
+    ops_.attention("attention.core", {.queries = s_,
+                                      .keys = s_,
+                                      .heads = shape_.heads,
+                                      .kv_heads = shape_.heads,
+                                      .key_dim = key_dim,
+                                      .value_dim = static_cast<double>(mla.value_dim)});
+    ops_.matmul("attention.projection", Split::row, s_, shape_.heads * mla.value_dim, shape_.hidden,
+                config_.projection_bias);
+  }
+
+  // The encoder's output is kept once, by the unit that made it, not by every block.
+  void cross_attention() {
+    const double queries = shape_.heads * shape_.head_dim;
+    const double keys = shape_.kv_heads * shape_.head_dim;
+    const double memory = stack_.encoder_positions;
+    ops_.matmul("cross.q", Split::column, s_, shape_.hidden, queries, config_.qkv_bias)
+        .backward_reduce = stream();
+    ops_.held += s_ * queries;
+    Op& kv =
+        ops_.matmul("cross.kv", Split::column, memory, shape_.hidden, 2 * keys, config_.qkv_bias);
+    kv.backward_reduce = memory * shape_.hidden;
+    kv.saved = 0;
+    ops_.held -= s_ * queries;
+    ops_.attention("cross.core", {.queries = s_,
+                                  .keys = memory,
+                                  .heads = shape_.heads,
+                                  .kv_heads = shape_.kv_heads,
+                                  .key_dim = shape_.head_dim,
+                                  .value_dim = shape_.head_dim});
+    ops_.matmul("cross.projection", Split::row, s_, queries, shape_.hidden,
+                config_.projection_bias);
+  }
+
+  void mlp_or_experts(bool mixture, bool reduce_gradient = true) {
+    if (mixture)
+      experts();
+    else
+      mlp("mlp", shape_.ffn, reduce_gradient);
+  }
+
+  void mlp(const std::string& name, double ffn, bool reduce_gradient) {
+    const double up = config_.gated ? 2 * ffn : ffn;
+    Op& first = ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias);
+    if (reduce_gradient)
+      first.backward_reduce = stream();
+    else
+      first.saved = 0;
+    ops_.elementwise(name + ".activation", Split::shard, s_ * up, s_ * ffn).saved = s_ * up;
+    ops_.matmul(name + ".down", Split::row, s_, ffn, shape_.hidden, config_.mlp_bias);
+  }
+
+  // Tokens are sent to the experts that they chose (dispatch) and their results back (combine).
+  void experts() {
+    const Moe& moe = config_.moe;
+    const double visits = s_ * moe.top_k;
+    const double up = config_.gated ? 2.0 * moe.ffn : moe.ffn;
+    ops_.held += stream();
+    ops_.matmul("router", Split::replicated, s_, shape_.hidden, moe.experts, moe.router_bias);
+    ops_.elementwise("router.top_k", Split::replicated, s_ * moe.experts, visits).saved =
+        s_ * moe.experts;
+    ops_.held += visits - stream();
+    if (moe.shared_ffn > 0) ops_.held += stream();
+    Op& first = expert_matmul("experts.up", shape_.hidden, up);
+    first.backward_reduce = first.expert_exchange = visits * shape_.hidden;
+    ops_.elementwise("experts.activation", Split::shard, visits * up, visits * moe.ffn).saved =
+        visits * up;
+    Op& last = expert_matmul("experts.down", moe.ffn, shape_.hidden);
+    last.forward_reduce = last.expert_exchange = visits * shape_.hidden;
+    last.saved_is_sharded = true;
+    ops_.held -= visits;
+    ops_.elementwise("experts.combine", Split::replicated, visits * (shape_.hidden + 1), stream())
+        .saved = visits * shape_.hidden;
+    if (moe.shared_ffn > 0) shared_experts();
+  }
+
+  Op& expert_matmul(std::string name, double inner, double columns) {
+    const Moe& moe = config_.moe;
+    const double visits = s_ * moe.top_k;
+    Op& op = ops_.matmul(std::move(name), Split::experts, visits / moe.experts, inner, columns,
+                         config_.mlp_bias);
+    op.count = moe.experts;
+    op.forward = Flops(2 * visits * inner * columns);
+    op.parameters *= moe.experts;
+    op.moved = visits * (inner + columns);
+    op.saved = visits * inner;
+    op.boundary = visits * columns + ops_.held;
+    return op;
+  }
+
+  void shared_experts() {
+    const double gate = config_.moe.shared_gate ? s_ : 0;
+    if (gate > 0) {
+      ops_.held += stream();
+      ops_.matmul("shared.gate", Split::replicated, s_, shape_.hidden, 1, false).saved = 0;
+      ops_.held -= stream();
+    }
+    ops_.held += gate;
+    mlp("shared", config_.moe.shared_ffn, true);
+    ops_.held -= gate + stream();
+    Op& sum = ops_.elementwise("shared.add", Split::replicated, 2 * stream() + gate, stream());
+    if (gate > 0) sum.saved = stream();
+  }
+
+  const BlockShape& shape_;
+  const TransformerConfig& config_;
+  const Stack& stack_;
+  const double s_;
+  OpList ops_;
+};
+
+}  // namespace
+
+BlockShape::BlockShape(const TransformerConfig& c)
+    : config(&c),
+      hidden(c.hidden),
+      heads(c.heads),
+      kv_heads(c.kv_heads > 0 ? c.kv_heads : c.heads),
+      head_dim(c.head_dim > 0 ? c.head_dim : c.hidden / c.heads),
+      ffn(c.ffn > 0 ? c.ffn : 4.0 * c.hidden) {}
+
+double BlockShape::norm_parameters(double width) const {
+  if (!config->norm_affine) return 0;
+  return config->norm == NormKind::layer ? 2 * width : width;
+}
+
+LayerKind transformer_block(const BlockShape& shape, const Stack& stack, std::string name,
+                            bool mixture) {
+  LayerKind kind;
+  kind.name = std::move(name);
+  kind.ops = BlockWriter(shape, stack).write(mixture);
+  kind.output = kind.ops.back().boundary;
+  return kind;
+}
+
+}  // namespace plait

@@ -25,6 +25,7 @@ constexpr OpNumber kOpNumbers[] = {
     {"inner", [](Op& op) -> double& { return op.inner; }},
     {"columns", [](Op& op) -> double& { return op.columns; }},
     {"count", [](Op& op) -> double& { return op.count; }},
+    {"kv_count", [](Op& op) -> double& { return op.kv_count; }},
     {"forward_flops", [](Op& op) -> double& { return op.forward.value; }},
     {"parameters", [](Op& op) -> double& { return op.parameters; }},
     {"moved", [](Op& op) -> double& { return op.moved; }},
@@ -38,9 +39,9 @@ constexpr OpNumber kOpNumbers[] = {
 
 std::string dump_op(Op op) {
   // Breaks the build when Op gains a field: it belongs into kOpNumbers or here.
-  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, forward, parameters,
-                                moved, saved, saved_mask, saved_is_sharded, forward_reduce,
-                                backward_reduce, expert_exchange, boundary] = op;
+  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, forward,
+                                parameters, moved, saved, saved_mask, saved_is_sharded,
+                                forward_reduce, backward_reduce, expert_exchange, boundary] = op;
   JsonObject json;
   json.text("name", name).text("kind", name_of(kind)).text("split", name_of(split));
   Op fresh;
@@ -130,20 +131,25 @@ std::vector<int> restore_units(const JsonValue& json, int kinds) {
 }
 
 std::string dump_tie(const Tie& tie) {
-  const auto& [first, second, parameters] = tie;
+  const auto& [first, second, parameters, first_op, second_op] = tie;
   return JsonObject()
       .number("first", first)
       .number("second", second)
       .number("parameters", parameters)
+      .number("first_op", first_op)
+      .number("second_op", second_op)
       .str();
 }
 
-Tie restore_tie(const JsonValue& json, int units) {
-  json.allow_only({"first", "second", "parameters"});
+Tie restore_tie(const JsonValue& json, const Model& model) {
+  json.allow_only({"first", "second", "parameters", "first_op", "second_op"});
+  const auto last_op = [&](int unit) { return static_cast<int>(model.unit(unit).ops.size()) - 1; };
   Tie tie;
-  tie.first = json.at("first").integer(0, units - 1);
-  tie.second = json.at("second").integer(0, units - 1);
+  tie.first = json.at("first").integer(0, model.unit_count() - 1);
+  tie.second = json.at("second").integer(0, model.unit_count() - 1);
   tie.parameters = json.at("parameters").at_least(0);
+  tie.first_op = json.at("first_op").integer(0, last_op(tie.first));
+  tie.second_op = json.at("second_op").integer(0, last_op(tie.second));
   return tie;
 }
 
@@ -176,8 +182,7 @@ Model restore_model(const JsonValue& json) {
   if (model.kinds.empty()) throw InputError(json.at("kinds").where(), "must not be empty");
   model.units = restore_units(json.at("units"), static_cast<int>(model.kinds.size()));
   if (const auto ties = json.find("ties"))
-    for (const JsonValue& tie : ties->items())
-      model.ties.push_back(restore_tie(tie, model.unit_count()));
+    for (const JsonValue& tie : ties->items()) model.ties.push_back(restore_tie(tie, model));
   return model;
 }
 

@@ -48,6 +48,7 @@ TEST(ProblemJson, ModelsReadBackAsTheyWere) {
   model.dropout = true;
   Op& op = model.kinds[1].ops[0];
   op.forward = Flops(1.0 / 3);
+  op.kv_count = 2;
   op.moved = 0.1;
   op.saved = 3;
   op.saved_mask = Bytes(7);
@@ -55,6 +56,7 @@ TEST(ProblemJson, ModelsReadBackAsTheyWere) {
   op.forward_reduce = 5e300;
   op.backward_reduce = 0x1p60;
   op.boundary = 9;
+  model.ties.push_back({.first = 1, .second = 2, .parameters = 3, .first_op = 2, .second_op = 1});
   for (const Model& each : {model, at_op_granularity(model), sample_model(1)})
     EXPECT_EQ(restore_model(parse_json("m", dump_model(each))), each);
 }

@@ -25,25 +25,26 @@ Link restore_link(const JsonValue& json) {
           Seconds(json.at("latency_s").at_least(0))};
 }
 
-// Every constant of an Efficiency: key and access. Left out of a file, it has its default.
+// Every constant of an Efficiency. Left out of a file, it has its default.
 struct EfficiencyNumber {
   const char* key;
+  bool fraction;  // above 0, at most 1
   double& (*of)(Efficiency&);
 };
 constexpr EfficiencyNumber kEfficiencyNumbers[] = {
-    {"matmul", [](Efficiency& e) -> double& { return e.matmul; }},
-    {"matmul_inner", [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", [](Efficiency& e) -> double& { return e.matmul_tail; }},
-    {"misaligned", [](Efficiency& e) -> double& { return e.misaligned; }},
-    {"fp8", [](Efficiency& e) -> double& { return e.fp8; }},
-    {"batched", [](Efficiency& e) -> double& { return e.batched; }},
-    {"attention", [](Efficiency& e) -> double& { return e.attention; }},
-    {"attention_backward", [](Efficiency& e) -> double& { return e.attention_backward; }},
-    {"memory", [](Efficiency& e) -> double& { return e.memory; }},
-    {"optimizer", [](Efficiency& e) -> double& { return e.optimizer; }},
-    {"kernel_s", [](Efficiency& e) -> double& { return e.kernel.value; }},
-    {"intra", [](Efficiency& e) -> double& { return e.intra; }},
-    {"inter", [](Efficiency& e) -> double& { return e.inter; }},
+    {"matmul", true, [](Efficiency& e) -> double& { return e.matmul; }},
+    {"matmul_inner", false, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", false, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", false, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", false, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"batched", true, [](Efficiency& e) -> double& { return e.batched; }},
+    {"attention", true, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", false, [](Efficiency& e) -> double& { return e.attention_backward; }},
+    {"memory", true, [](Efficiency& e) -> double& { return e.memory; }},
+    {"optimizer", true, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_s", false, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", true, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", true, [](Efficiency& e) -> double& { return e.inter; }},
 };
 
 std::string dump_efficiency(Efficiency efficiency) {
@@ -62,7 +63,11 @@ Efficiency restore_efficiency(const JsonValue& json) {
   std::vector<std::string_view> keys;
   for (const EfficiencyNumber& number : kEfficiencyNumbers) {
     keys.push_back(number.key);
-    if (const auto value = json.find(number.key)) number.of(efficiency) = value->at_least(0);
+    const auto value = json.find(number.key);
+    if (!value) continue;
+    number.of(efficiency) = number.fraction ? value->positive() : value->at_least(0);
+    if (number.fraction && value->number() > 1)
+      throw InputError(value->where(), "must be at most 1");
   }
   allow_only_of(json, keys);
   return efficiency;

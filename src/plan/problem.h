@@ -41,6 +41,7 @@ struct Problem {
   Cluster cluster;
   Profile profile;
   Job job;
+  friend bool operator==(const Problem&, const Problem&) = default;
 };
 
 }  // namespace plait

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "base/error.h"
 #include "io/cluster_shorthand.h"
@@ -236,6 +237,61 @@ TEST(ClusterJson, EachMistakeHasItsMessage) {
        "literal; last read: '\"devices\": N'"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
+}
+
+TEST(ClusterJson, ATruncatedFileIsRefusedWhereverItIsCut) {
+  const std::string whole =
+      cluster_to_json(read_cluster_shorthand("2xA100:8@x+T4:4@y", builtin_catalogue()).cluster);
+  for (std::size_t size = 0; size + 2 < whole.size(); ++size)
+    EXPECT_NE(complaint(whole.substr(0, size)), "no complaint") << size;
+}
+
+TEST(ClusterJson, ADamagedByteIsReadOrRefusedButNeverCrashes) {
+  const std::string whole =
+      cluster_to_json(read_cluster_shorthand("2xA100:8+T4:4", builtin_catalogue()).cluster);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (const char c : {'-', '0', '9', '"', '}', '\xff'}) {
+      std::string damaged = whole;
+      damaged[i] = c;
+      complaint(damaged);
+    }
+}
+
+// The indented blocks of the manual that start a JSON object.
+std::vector<std::string> manual_blocks() {
+  std::vector<std::string> blocks;
+  for (const char* name : {"files.md", "files-cluster.md"}) {
+    const std::string path = std::string(PLAIT_SOURCE_DIR "/docs/") + name;
+    if (!std::filesystem::exists(path)) continue;
+    std::istringstream manual(read_text_file(path));
+    bool open = false;
+    for (std::string line; std::getline(manual, line);) {
+      if (line == "    {") blocks.emplace_back();
+      open = line.starts_with("    ") && (open || line == "    {");
+      if (open) blocks.back() += line + "\n";
+    }
+  }
+  return blocks;
+}
+
+TEST(ClusterJson, TheManualsExamplesAreRead) {
+  int clusters = 0;
+  int catalogues = 0;
+  const auto path = std::filesystem::temp_directory_path() / "plait_manual_catalogue.json";
+  for (const std::string& block : manual_blocks()) {
+    if (block.find("\"plait_cluster\"") != block.npos) {
+      EXPECT_EQ(complaint(block), "no complaint");
+      ++clusters;
+    }
+    if (block.find("\"plait_catalogue\"") != block.npos) {
+      write_text_file(path.string(), block);
+      EXPECT_NO_THROW(load_catalogue({path.string()}));
+      ++catalogues;
+    }
+  }
+  std::filesystem::remove(path);
+  EXPECT_EQ(clusters, 1);
+  EXPECT_EQ(catalogues, 1);
 }
 
 TEST(ClusterJson, EveryExampleIsReadAndComesBackTheSame) {

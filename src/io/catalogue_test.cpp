@@ -65,10 +65,10 @@ TEST(Catalogue, EveryDeviceIsComplete) {
 TEST(Catalogue, PeaksFollowTheHardware) {
   for (const DeviceEntry& entry : builtin_catalogue().devices) {
     SCOPED_TRACE(entry.type.name);
-    const double fp16 = entry.type.peak_of(DType::fp16).value;
-    const double bf16 = entry.type.peak_of(DType::bf16).value;
-    const double fp8 = entry.type.peak_of(DType::fp8).value;
-    const double tf32 = entry.type.peak_of(DType::tf32).value;
+    const double fp16 = entry.type.peak[static_cast<int>(DType::fp16)].value;
+    const double bf16 = entry.type.peak[static_cast<int>(DType::bf16)].value;
+    const double fp8 = entry.type.peak[static_cast<int>(DType::fp8)].value;
+    const double tf32 = entry.type.peak[static_cast<int>(DType::tf32)].value;
     // Dense tensor rates double with each halving of the width; a figure with sparsity would show
     // as a factor of 4. A missing format is 0.
     if (bf16 > 0) {

@@ -22,7 +22,10 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
-constexpr int kMaxDepth = 200;
+constexpr std::size_t kMaxDepth = 200;
+// The library finds a key of an object by looking at one after the other, also while it reads, so
+// this many looks are about a second.
+constexpr std::size_t kMaxLooks = 200'000'000;
 
 const Json& json(const JsonValue::Node* node) { return *reinterpret_cast<const Json*>(node); }
 const JsonValue::Node* opaque(const Json& value) {
@@ -59,6 +62,49 @@ std::string position(std::string_view text, std::size_t byte) {
   const std::size_t column = newline == before.npos ? before.size() : before.size() - newline - 1;
   return fmt::format("line {}, column {}", line, std::max<std::size_t>(column, 1));
 }
+
+// A first reading that keeps nothing: finds what the second one would accept in silence (keys that
+// are there twice) or would take forever for. Syntax is left to the second.
+struct Watch : nlohmann::json_sax<Json> {
+  std::optional<std::string> duplicate;
+  bool too_deep = false;
+  bool too_wide = false;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    looks_ += open_.back().size();
+    too_wide = looks_ > kMaxLooks;
+    if (!open_.back().insert(key).second && !duplicate) duplicate = key;
+    return !too_wide;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  bool open() {
+    open_.emplace_back();
+    too_deep = open_.size() > kMaxDepth;
+    return !too_deep;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> open_;  // keys of what is not yet closed
+  std::size_t looks_ = 0;
+};
 
 }  // namespace
 
@@ -181,20 +227,14 @@ bool JsonValue::boolean_or(std::string_view key, bool fallback) const {
 }
 
 JsonValue parse_json(const std::string& name, std::string_view text) {
-  std::vector<std::set<std::string>> open;  // keys seen in each object that is still open
-  std::string duplicate;
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) too_deep = true;
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      duplicate = parsed.get<std::string>();
-    return !too_deep;
-  };
+  Watch watch;
+  Json::sax_parse(text.begin(), text.end(), &watch);
+  if (watch.too_deep)
+    throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));
+  if (watch.too_wide) throw InputError(name, "has objects with too many keys");
   auto document = std::make_shared<Json>();
   try {
-    *document = Json::parse(text.begin(), text.end(), watch);
+    *document = Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& e) {
     const std::string_view what = e.what();
     const std::size_t colon = what.find(": ");
@@ -203,8 +243,8 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
   } catch (const nlohmann::json::exception& e) {
     throw InputError(name, fmt::format("not valid JSON: {}", e.what()));
   }
-  if (too_deep) throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));
-  if (!duplicate.empty()) throw InputError(name, fmt::format("key '{}' appears twice", duplicate));
+  if (watch.duplicate)
+    throw InputError(name, fmt::format("key '{}' appears twice", *watch.duplicate));
   const JsonValue::Node* root = opaque(*document);
   return JsonValue(std::move(document), root, name + "#");
 }

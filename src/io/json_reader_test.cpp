@@ -44,6 +44,17 @@ TEST(JsonReader, RefusesDeepNestingWithoutOverflowingTheStack) {
   EXPECT_NE(complaint([] { parse_json("a", std::string(1 << 20, '[')); }), "no complaint");
 }
 
+TEST(JsonReader, ReadsALongListOfObjectsAndRefusesAnEndlessObject) {
+  std::string list = "[{}";
+  std::string object = "{\"0\": 0";
+  for (int i = 1; i < 300'000; ++i) {
+    list += ",{}";
+    object += ",\"" + std::to_string(i) + "\": 0";
+  }
+  EXPECT_EQ(parse_json("a", list + "]").items().size(), 300'000U);
+  EXPECT_EQ(complaint([&] { parse_json("a", object + "}"); }), "a: has objects with too many keys");
+}
+
 TEST(JsonReader, RefusesNumbersThatAreNotFinite) {
   EXPECT_NE(complaint([] { parse_json("a", R"({"x": 1e999})").at("x").number(); }), "no complaint");
   EXPECT_NE(complaint([] { parse_json("a", R"({"x": NaN})"); }), "no complaint");

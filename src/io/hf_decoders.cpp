@@ -112,9 +112,9 @@ void read_falcon(const HfFields& fields, TransformerConfig& c) {
     c.kv_heads = groups;
   else
     c.kv_heads = fields.flag({"multi_query"}, true) ? 1 : c.heads;
-  c.parallel = new_architecture || fields.flag({"parallel_attn"}, true);
+  c.parallel = fields.flag({"parallel_attn"}, true);
   const int norms = fields.size({"num_ln_in_parallel_attn"}, new_architecture ? 2 : 1);
-  c.shared_norm = c.parallel && !(new_architecture && norms == 2);
+  c.shared_norm = c.parallel && norms != 2;
 }
 
 void read_phi(const HfFields& fields, TransformerConfig& c) {

@@ -33,6 +33,7 @@ std::string not_dividing(const char* part, int p, const char* whole, int w) {
 
 std::string fault_of_parts(const TransformerConfig& c) {
   if (c.moe.experts > 0) {
+    if (c.parallel) return "a parallel block cannot have experts";
     const std::string fault =
         first_outside({{"experts", c.moe.experts, 1, 1 << 20},
                        {"experts per token", c.moe.top_k, 1, c.moe.experts},
@@ -213,9 +214,9 @@ class ModelWriter {
     if (c_.final_norm)
       ops.norm("head.norm", Split::replicated, positions, shape_.hidden,
                shape_.norm_parameters(shape_.hidden));
-    if (c_.pooler) {
+    if (c_.pooler > 0) {
       ops.held += positions * shape_.hidden;
-      ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, shape_.hidden, true);
+      ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, c_.pooler, true);
       ops.held -= positions * shape_.hidden;
     }
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
@@ -279,6 +280,7 @@ std::string fault_of(const TransformerConfig& c) {
                      {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
                      {"sequence", c.sequence, 1, 1 << 28},
                      {"decoder sequence", c.decoder_sequence, 0, 1 << 28},
+                     {"pooler", c.pooler, 0, kMaxWidth},
                      {"classes", c.classes, c.head == Head::classifier ? 1 : 0, 1 << 28}});
   if (!fault.empty()) return fault;
   if (head_least == 0 && c.hidden % c.heads != 0)

@@ -110,7 +110,7 @@ struct TransformerConfig {
   bool tied = true;           // the head uses the embedding's table
 
   Head head = Head::language_model;
-  bool pooler = false;  // dense h x h on the first position
+  int pooler = 0;  // > 0: dense of so many features on the first position
   int classes = 0;
   bool classifier_bias = true;
 

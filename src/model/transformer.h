@@ -50,7 +50,7 @@ struct Moe {
   bool router_bias = false;  // learnt bias per expert (GPT-OSS)
   int first_dense = 0;       // this many first layers have a plain MLP
   int every = 1;             // of the others, layers i with (i + 1) % every == 0 are mixtures
-  std::vector<int> dense;    // and these layers (0-based) have a plain MLP in any case
+  std::vector<int> dense = {};  // and these layers (0-based) have a plain MLP in any case
   friend bool operator==(const Moe&, const Moe&) = default;
 };
 
@@ -75,7 +75,7 @@ struct Patches {
 // Every switch that tells the known transformers apart, whatever their family is called. The
 // defaults, with the sizes set, are GPT-2's.
 struct TransformerConfig {
-  std::string name;
+  std::string name = "transformer";
   int sequence = 1024;
   int vocabulary = 0;
   int layers = 0;  // of the encoder when decoder_layers > 0
@@ -120,9 +120,9 @@ struct TransformerConfig {
   int decoder_layers = 0;    // > 0: encoder and decoder with cross attention (T5)
   int decoder_sequence = 0;  // 0 = sequence
 
-  Moe moe;
-  Mla mla;
-  Patches patches;
+  Moe moe = {};
+  Mla mla = {};
+  Patches patches = {};
 
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };

@@ -140,7 +140,8 @@ class Flags {
   // $NAME, ${NAME} and ${NAME:-default}; what is not set stays as it is and is complained about
   // when it is needed.
   std::string filled_in(std::string word) const {
-    while (word.ends_with(')') && word.find('(') == word.npos) word.pop_back();
+    if (word.find('(') == word.npos)
+      while (word.ends_with(')')) word.pop_back();
     if (!word.starts_with('$')) return word;
     std::string name = word.substr(1);
     std::string fallback = word;

@@ -34,6 +34,9 @@ std::string not_dividing(const char* part, int p, const char* whole, int w) {
 std::string fault_of_parts(const TransformerConfig& c) {
   if (c.moe.experts > 0) {
     if (c.parallel) return "a parallel block cannot have experts";
+    for (const int layer : c.moe.dense)
+      if (layer < 0)
+        return "layers without experts must be at least 0, one is " + std::to_string(layer);
     const std::string fault =
         first_outside({{"experts", c.moe.experts, 1, 1 << 20},
                        {"experts per token", c.moe.top_k, 1, c.moe.experts},
@@ -67,6 +70,9 @@ class ModelWriter {
       : c_(config),
         shape_(config),
         width_(config.embedding_width > 0 ? config.embedding_width : config.hidden) {
+    dense_.resize(std::max(c_.layers, c_.decoder_layers));
+    for (const int layer : c_.moe.dense)
+      if (layer < static_cast<int>(dense_.size())) dense_[layer] = true;
     model_.name = c_.name;
     model_.sequence_length = c_.patches.patch > 0 ? 1 : c_.sequence;
     model_.vocabulary = c_.patches.patch > 0 ? 0 : c_.vocabulary;
@@ -124,7 +130,7 @@ class ModelWriter {
   bool is_mixture(int layer) const {
     const Moe& moe = c_.moe;
     return moe.experts > 0 && layer >= moe.first_dense && (layer + 1) % moe.every == 0 &&
-           std::ranges::find(moe.dense, layer) == moe.dense.end();
+           !dense_[layer];
   }
 
   void add_blocks(const std::string& name, const Stack& stack, int layers) {
@@ -259,7 +265,8 @@ class ModelWriter {
 
   const TransformerConfig& c_;
   const BlockShape shape_;
-  const double width_;  // of the token table
+  const double width_;       // of the token table
+  std::vector<bool> dense_;  // by layer: has no experts whatever the pattern says
   Model model_;
   int logits_op_ = 0;
 };

@@ -37,6 +37,13 @@ TEST(HuggingFace, NullDiffersFromAbsentWhereTransformersSaysSo) {
   EXPECT_EQ(read(R"({"model_type": "deepseek_v3", "q_lora_rank": null})").config.mla.q_rank, 0);
 }
 
+TEST(HuggingFace, HeadOfT5IsUntiedOnlyInFilesOfEarlierVersions) {
+  const std::string config = R"("model_type": "t5", "tie_word_embeddings": false)";
+  EXPECT_TRUE(read("{" + config + "}").config.tied);
+  EXPECT_TRUE(read("{" + config + R"(, "transformers_version": "5.22.2"})").config.tied);
+  EXPECT_FALSE(read("{" + config + R"(, "transformers_version": "4.23.1"})").config.tied);
+}
+
 TEST(HuggingFace, SequenceIsTheCallersElseTheConfigsElseAtMost4096) {
   EXPECT_EQ(read(R"({"model_type": "gpt2"})").config.sequence, 1024);
   EXPECT_EQ(read(R"({"model_type": "llama"})", 512).config.sequence, 512);

@@ -102,6 +102,8 @@ struct TransformerConfig {
   QkNorm qk_norm = QkNorm::none;
   NormKind qk_norm_kind = NormKind::rms;
 
+  bool attention_sinks = false;  // a learnt score per head that takes part in the softmax (GPT-OSS)
+
   Positions positions = Positions::learned;
   int position_rows = 0;      // learned; 0 = sequence
   int relative_buckets = 32;  // relative

@@ -88,12 +88,13 @@ class BlockWriter {
     norm_queries_and_keys(queries, keys);
     if (config_.positions == Positions::rotary) rotary(s_ * (queries + keys), s_ * keys);
     const double window = stack_.window > 0 ? stack_.window : s_;
-    ops_.attention("attention.core", {.queries = window,
-                                      .keys = window,
-                                      .heads = shape_.heads * s_ / window,
-                                      .kv_heads = shape_.kv_heads * s_ / window,
-                                      .key_dim = shape_.head_dim,
-                                      .value_dim = shape_.head_dim});
+    Op& core = ops_.attention("attention.core", {.queries = window,
+                                                 .keys = window,
+                                                 .heads = shape_.heads * s_ / window,
+                                                 .kv_heads = shape_.kv_heads * s_ / window,
+                                                 .key_dim = shape_.head_dim,
+                                                 .value_dim = shape_.head_dim});
+    if (config_.attention_sinks) core.parameters = shape_.heads;
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
                 config_.projection_bias);
   }

@@ -30,9 +30,8 @@ Instance read_instance(const JsonValue& object, const Catalogue& catalogue) {
     network->allow_only({"bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
     out.network = read_link(*network, out.network);
   }
-  if (const auto price = object.find("usd_per_hour")) out.price = usd_per_hour(price->at_least(0));
-  if (const auto spot = object.find("spot_usd_per_hour"))
-    out.spot = usd_per_hour(spot->at_least(0));
+  if (const auto price = object.find("usd_per_hour")) out.price = read_price(*price);
+  if (const auto spot = object.find("spot_usd_per_hour")) out.spot = read_price(*spot);
   out.source = object.text_or("source", "");
   out.date = object.text_or("date", "");
   return out;
@@ -105,6 +104,8 @@ std::string plain_name(std::string_view name) {
 }
 
 const DeviceEntry* lookup_device(const Catalogue& catalogue, std::string_view name) {
+  for (const DeviceEntry& entry : catalogue.devices)  // the common case, without copies
+    if (entry.type.name == name) return &entry;
   const std::string plain = plain_name(name);
   for (const DeviceEntry& entry : catalogue.devices)
     if (plain_name(entry.type.name) == plain) return &entry;
@@ -183,7 +184,9 @@ Node usual_node(const DeviceEntry& entry, int count) {
   Node node;
   node.intra = entry.type.intra;
   node.uplink = entry.network;
-  if (entry.network_per_device) node.uplink.bandwidth = entry.network.bandwidth * count;
+  if (entry.network_per_device)
+    node.uplink.bandwidth =
+        gigabytes_per_second(in_gigabytes_per_second(entry.network.bandwidth) * count);
   node.price = usd_per_hour(in_usd_per_hour(entry.type.price) * count);
   return node;
 }

@@ -164,8 +164,7 @@ class ClusterReader {
     };
     link("intra", node.intra);
     link("network", node.uplink);
-    if (const auto price = object.find("price_usd_per_hour"))
-      node.price = usd_per_hour(price->at_least(0));
+    if (const auto price = object.find("price_usd_per_hour")) node.price = read_price(*price);
     const auto where = object.find("zone");
     if (where) node.zone = zone(*where);
     if (!where && builder_.zone_count() > 1)

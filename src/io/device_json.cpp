@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -32,30 +33,43 @@ std::string in_unit(double si, double unit) {
   return shown(preimage(si, si / unit, [&](double x) { return x * unit; }));
 }
 
-// The one table of Efficiency's fields: key in files, unit, largest value, place.
+// A number within what hardware can be for the next thousand years, so that no product of such
+// numbers overflows.
+double within(const JsonValue& value, double least, double most) {
+  const double number = value.number();
+  if (number >= least && number <= most) return number;
+  if (least > 0 && number <= 0) return value.positive();  // the plainer complaint
+  if (least == 0 && number < 0) return value.at_least(0);
+  throw InputError(value.where(), fmt::format("must be from {} to {}, is {}", least, most, number));
+}
+
+constexpr double kLeastRate = 1e-9;  // 1 byte a second, in GB/s
+constexpr double kMost = 1e9;        // of any quantity in the unit of its key
+
+// The one table of Efficiency's fields: key in files, unit, range, place.
 struct EfficiencyField {
   std::string_view key;
   double unit;
+  double least;
   double most;
   double& (*at)(Efficiency&);
 };
 
-constexpr double kNoLimit = 1e30;
 const EfficiencyField kEfficiencyFields[] = {
-    {"matmul", 1, 1, [](Efficiency& e) -> double& { return e.matmul; }},
-    {"matmul_inner", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", 1, kNoLimit, [](Efficiency& e) -> double& { return e.matmul_tail; }},
-    {"misaligned", 1, kNoLimit, [](Efficiency& e) -> double& { return e.misaligned; }},
-    {"fp8", 1, kNoLimit, [](Efficiency& e) -> double& { return e.fp8; }},
-    {"batched", 1, 1, [](Efficiency& e) -> double& { return e.batched; }},
-    {"attention", 1, 1, [](Efficiency& e) -> double& { return e.attention; }},
-    {"attention_backward", 1, kNoLimit,
+    {"matmul", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.matmul; }},
+    {"matmul_inner", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", 1, 0, kMost, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", 1, 0, kMost, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"batched", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.batched; }},
+    {"attention", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", 1, 0, kMost,
      [](Efficiency& e) -> double& { return e.attention_backward; }},
-    {"memory", 1, 1, [](Efficiency& e) -> double& { return e.memory; }},
-    {"optimizer", 1, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
-    {"kernel_us", 1e-6, kNoLimit, [](Efficiency& e) -> double& { return e.kernel.value; }},
-    {"intra", 1, 1, [](Efficiency& e) -> double& { return e.intra; }},
-    {"inter", 1, 1, [](Efficiency& e) -> double& { return e.inter; }},
+    {"memory", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.memory; }},
+    {"optimizer", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_us", 1e-6, 0, kMost, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.inter; }},
 };
 
 std::string efficiency_json(Efficiency efficiency) {
@@ -72,7 +86,7 @@ void read_peaks(const JsonValue& object, DeviceType& type) {
   double best = 0;
   for (int i = 0; i < kDTypes; ++i)
     if (const auto value = object.find(kDTypeNames[i])) {
-      type.peak[i] = FlopsPerSecond(value->at_least(0) * 1e12);
+      type.peak[i] = FlopsPerSecond(within(*value, 0, kMost) * 1e12);
       best = std::max(best, type.peak[i].value);
     }
   if (best <= 0) throw InputError(object.where(), "needs a positive peak for at least one dtype");
@@ -86,16 +100,23 @@ Link read_link(const JsonValue& object, const Link& fallback) {
   const auto bits = object.find("bandwidth_Gbps");
   if (bytes && bits)
     throw InputError(object.where(), "give bandwidth_GBps or bandwidth_Gbps, not both");
-  if (bytes) link.bandwidth = BytesPerSecond(bytes->positive() * 1e9);
-  if (bits) link.bandwidth = BytesPerSecond(bits->positive() / 8 * 1e9);
+  if (bytes) link.bandwidth = gigabytes_per_second(within(*bytes, kLeastRate, kMost));
+  if (bits) link.bandwidth = gigabytes_per_second(within(*bits, kLeastRate, kMost) / 8);
   if (const auto latency = object.find("latency_us"))
-    link.latency = Seconds(latency->at_least(0) * 1e-6);
+    link.latency = Seconds(within(*latency, 0, kMost) * 1e-6);
   return link;
 }
 
 std::string link_json(const Link& link) {
   return fmt::format("\"bandwidth_GBps\": {}, \"latency_us\": {}",
-                     in_unit(link.bandwidth.value, 1e9), in_unit(link.latency.value, 1e-6));
+                     in_gigabytes_per_second(link.bandwidth), in_unit(link.latency.value, 1e-6));
+}
+
+BytesPerSecond gigabytes_per_second(double rate) { return BytesPerSecond(rate * 1e9); }
+
+double in_gigabytes_per_second(BytesPerSecond rate) {
+  return preimage(rate.value, rate.value / 1e9,
+                  [](double x) { return gigabytes_per_second(x).value; });
 }
 
 UsdPerSecond usd_per_hour(double usd) { return UsdPerSecond(usd / kSecondsPerHour); }
@@ -104,6 +125,8 @@ double in_usd_per_hour(UsdPerSecond price) {
   return preimage(price.value, price.value * kSecondsPerHour,
                   [](double usd) { return usd_per_hour(usd).value; });
 }
+
+UsdPerSecond read_price(const JsonValue& value) { return usd_per_hour(within(value, 0, kMost)); }
 
 Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback) {
   Efficiency out = fallback;
@@ -116,11 +139,7 @@ Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback) 
     if (found == nullptr)
       throw InputError(object.where(),
                        fmt::format("unknown key '{}'{}", key, suggestion(key, known)));
-    const double number = found->most == 1 ? value.positive() : value.at_least(0);
-    if (number > found->most)
-      throw InputError(value.where(),
-                       fmt::format("must be at most {}, is {}", found->most, number));
-    found->at(out) = number * found->unit;
+    found->at(out) = within(value, found->least, found->most) * found->unit;
   }
   return out;
 }
@@ -134,9 +153,9 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
   };
   // Whole bytes, so that sizes in messages are whole.
   if (const auto memory = field("memory_GiB"))
-    type.memory = Bytes(std::floor(memory->positive() * kGiB));
+    type.memory = Bytes(std::floor(within(*memory, 1e-6, kMost) * kGiB));
   if (const auto bandwidth = field("memory_bandwidth_GBps"))
-    type.memory_bandwidth = BytesPerSecond(bandwidth->positive() * 1e9);
+    type.memory_bandwidth = gigabytes_per_second(within(*bandwidth, kLeastRate, kMost));
   if (const auto peak = field("peak_TFLOPs")) read_peaks(*peak, type);
   if (const auto link = field("link")) {
     link->allow_only({"kind", "bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
@@ -147,8 +166,7 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
   type.multiprocessors = object.integer_or("multiprocessors", 1, 100'000, type.multiprocessors);
   if (const auto efficiency = object.find("efficiency"))
     type.efficiency = read_efficiency(*efficiency, type.efficiency);
-  if (const auto price = object.find("price_usd_per_hour"))
-    type.price = usd_per_hour(price->at_least(0));
+  if (const auto price = object.find("price_usd_per_hour")) type.price = read_price(*price);
   return type;
 }
 
@@ -163,7 +181,7 @@ std::string device_type_json(const DeviceType& type) {
       "\"link\": {{{}}}, \"per_node\": {}, \"multiprocessors\": {}, \"efficiency\": {{{}}}, "
       "\"price_usd_per_hour\": {}}}",
       nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
-      in_unit(type.memory_bandwidth.value, 1e9), peaks, link_json(type.intra), type.per_node,
+      in_gigabytes_per_second(type.memory_bandwidth), peaks, link_json(type.intra), type.per_node,
       type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)));
 }
 

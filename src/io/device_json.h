@@ -18,8 +18,13 @@ inline constexpr std::string_view kDTypeNames[kDTypes] = {"fp32", "tf32", "fp16"
 Link read_link(const JsonValue& object, const Link& fallback);
 std::string link_json(const Link& link);  // the members, without braces
 
+// Rates from and to the unit of files. in_*(x) is a number whose *(..) is x again, for every x that
+// was once read.
+BytesPerSecond gigabytes_per_second(double rate);
+double in_gigabytes_per_second(BytesPerSecond rate);
 UsdPerSecond usd_per_hour(double usd);
 double in_usd_per_hour(UsdPerSecond price);
+UsdPerSecond read_price(const JsonValue& value);  // USD per hour, from 0
 
 // {"matmul": 0.7, "matmul_half_GFLOP": 2, "attention": .., "memory": .., "launch_us": .., "link":
 // ..}; what is absent is taken from `fallback`.

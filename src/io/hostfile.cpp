@@ -48,6 +48,8 @@ int read_slots(std::string_view text, const std::string& where) {
 
 Host read_host(const std::vector<std::string_view>& words, const std::string& where) {
   Host host{where, std::string(words[0]), 0, false};
+  if (!std::ranges::all_of(host.name, [](char c) { return c > ' ' && c < 0x7f; }))
+    throw InputError(where, "the host name has characters that no host name has");
   if (words[0].find('=') != words[0].npos)
     throw InputError(where, "starts with a setting; the host name comes first: 'host slots=8'");
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -90,77 +92,87 @@ struct HostKind {
   Node node;  // of one device; the price is per device
 };
 
-// Bandwidths are GB/s in Metis' code, but its README shows bytes/s; no link has a petabyte a
-// second, so that a value over a million can only be bytes/s.
-BytesPerSecond read_bandwidth(const JsonValue& value, std::vector<std::string>& warnings) {
-  const double number = value.positive();
-  if (number <= 1e6) return BytesPerSecond(number * 1e9);
-  warnings.push_back(fmt::format("{}: {} is taken as bytes/s, that is {} GB/s", value.where(),
-                                 number, number / 1e9));
-  return BytesPerSecond(number / 1e9 * 1e9);
-}
+// Metis' clusterfile: host -> {instance_type, inter_bandwidth, intra_bandwidth, memory}.
+class ClusterfileReader {
+ public:
+  ClusterfileReader(const std::string& path, const Catalogue& catalogue)
+      : path_(path), catalogue_(catalogue) {}
 
-// "A100" with 40 GB is the A100-40GB: among the types whose name starts so, the one whose memory
-// is nearest.
-const DeviceEntry& variant(const Catalogue& catalogue, const DeviceEntry& named,
-                           double memory_gib) {
-  const std::string family = named.type.name.substr(0, named.type.name.find('-'));
-  const DeviceEntry* best = &named;
-  const auto distance = [&](const DeviceEntry& entry) {
-    return std::abs(entry.type.memory.value / 0x1p30 - memory_gib);
-  };
-  for (const DeviceEntry& entry : catalogue.devices)
-    if (entry.type.name.starts_with(family + "-") && entry.link_kind == named.link_kind &&
-        distance(entry) < distance(*best))
-      best = &entry;
-  return *best;
-}
-
-HostKind read_kind(const JsonValue& object, const Catalogue& catalogue,
-                   std::vector<std::string>& warnings) {
-  object.allow_only({"instance_type", "inter_bandwidth", "intra_bandwidth", "memory"});
-  const JsonValue name = object.at("instance_type");
-  const Instance* instance = lookup_instance(catalogue, name.text());
-  const DeviceEntry* entry =
-      &find_device(catalogue, instance != nullptr ? instance->device : name.text(), name.where());
-  HostKind kind;
-  const auto memory = object.find("memory");
-  if (memory && instance == nullptr) entry = &variant(catalogue, *entry, memory->positive());
-  kind.type = entry->type;
-  kind.node = usual_node(*entry, 1);
-  if (memory) {
-    // Metis multiplies by 1024 to get MiB: its GB is a GiB.
-    const Bytes bytes(std::floor(memory->positive() * 0x1p30));
-    const double change = std::abs(bytes / kind.type.memory - 1);
-    if (change > 0.15) kind.type.name += fmt::format("-{}GiB", memory->number());
-    kind.type.memory = bytes;
+  std::map<std::string, HostKind> read(std::vector<std::string>& warnings) {
+    const JsonValue root = read_json_file(path_);
+    if (root.is_object() && root.find("plait_cluster"))
+      throw InputError(path_, "is a native cluster file; give it as --cluster, without a hostfile");
+    std::map<std::string, HostKind> kinds;
+    std::map<std::string, Bytes> memory_of;  // by type name
+    for (const auto& [host, value] : root.members()) {
+      HostKind kind = read_kind(value);
+      const Bytes memory = kind.type.memory;
+      if (memory_of.emplace(kind.type.name, memory).first->second != memory)
+        kind.type.name += fmt::format("-{}GiB", memory.value / 0x1p30);
+      kinds.emplace(host, std::move(kind));
+    }
+    if (!in_bytes_.empty())
+      warnings.push_back(fmt::format("{}; so are all other bandwidths over 1e6", in_bytes_));
+    return kinds;
   }
-  if (const auto inter = object.find("inter_bandwidth"))
-    kind.node.uplink.bandwidth = read_bandwidth(*inter, warnings);
-  else
-    throw InputError(object.where(), "'inter_bandwidth' is missing (GB/s between nodes)");
-  if (const auto intra = object.find("intra_bandwidth"))
-    kind.node.intra.bandwidth = read_bandwidth(*intra, warnings);
-  return kind;
-}
 
-std::map<std::string, HostKind> read_clusterfile(const std::string& path,
-                                                 const Catalogue& catalogue,
-                                                 std::vector<std::string>& warnings) {
-  std::map<std::string, HostKind> kinds;
-  const JsonValue root = read_json_file(path);
-  if (root.is_object() && root.find("plait_cluster"))
-    throw InputError(path, "is a native cluster file; give it as --cluster, without a hostfile");
-  std::map<std::string, Bytes> memory_of;  // by type name
-  for (const auto& [host, value] : root.members()) {
-    HostKind kind = read_kind(value, catalogue, warnings);
-    const Bytes memory = kind.type.memory;
-    if (memory_of.emplace(kind.type.name, memory).first->second != memory)
-      kind.type.name += fmt::format("-{}GiB", memory.value / 0x1p30);
-    kinds.emplace(host, std::move(kind));
+ private:
+  // Bandwidths are GB/s in Metis' code, but its README shows bytes/s; no link carries a petabyte a
+  // second, so that a value over a million can only be bytes/s.
+  BytesPerSecond read_bandwidth(const JsonValue& value) {
+    const double number = value.positive();
+    if (number <= 1e6) return gigabytes_per_second(number);
+    if (number > 1e18) throw InputError(value.where(), "is more than any link in bytes/s");
+    if (in_bytes_.empty())
+      in_bytes_ = fmt::format("{}: {} is taken as bytes/s, that is {} GB/s", value.where(), number,
+                              number / 1e9);
+    return gigabytes_per_second(number / 1e9);
   }
-  return kinds;
-}
+
+  HostKind read_kind(const JsonValue& object) {
+    object.allow_only({"instance_type", "inter_bandwidth", "intra_bandwidth", "memory"});
+    const JsonValue name = object.at("instance_type");
+    const Instance* instance = lookup_instance(catalogue_, name.text());
+    const DeviceEntry* entry = &find_device(
+        catalogue_, instance != nullptr ? instance->device : name.text(), name.where());
+    const auto memory = object.find("memory");
+    if (memory && instance == nullptr) entry = &variant(*entry, memory->positive());
+    HostKind kind{entry->type, usual_node(*entry, 1)};
+    if (memory) set_memory(*memory, kind.type);
+    kind.node.uplink.bandwidth = read_bandwidth(object.at("inter_bandwidth"));
+    if (const auto intra = object.find("intra_bandwidth"))
+      kind.node.intra.bandwidth = read_bandwidth(*intra);
+    return kind;
+  }
+
+  // Metis multiplies by 1024 to get MiB: its GB is a GiB.
+  static void set_memory(const JsonValue& value, DeviceType& type) {
+    const double gib = value.positive();
+    if (gib > 1e6) throw InputError(value.where(), fmt::format("must be in GB, is {}", gib));
+    const Bytes bytes(std::floor(gib * 0x1p30));
+    if (std::abs(bytes / type.memory - 1) > 0.15) type.name += fmt::format("-{}GiB", gib);
+    type.memory = bytes;
+  }
+
+  // "A100" with 40 GB is the A100-40GB: of the types whose name starts so, with the same kind of
+  // link, the one whose memory is nearest.
+  const DeviceEntry& variant(const DeviceEntry& named, double memory_gib) const {
+    const std::string family = named.type.name.substr(0, named.type.name.find('-')) + "-";
+    const auto distance = [&](const DeviceEntry& entry) {
+      return std::abs(entry.type.memory.value / 0x1p30 - memory_gib);
+    };
+    const DeviceEntry* best = &named;
+    for (const DeviceEntry& entry : catalogue_.devices)
+      if (entry.type.name.starts_with(family) && entry.link_kind == named.link_kind &&
+          distance(entry) < distance(*best))
+        best = &entry;
+    return *best;
+  }
+
+  std::string path_;
+  const Catalogue& catalogue_;
+  std::string in_bytes_;  // the first bandwidth that was in bytes/s
+};
 
 class HostfileReader {
  public:
@@ -177,7 +189,9 @@ class HostfileReader {
                        "name of `plait devices`), or --clusterfile");
     const std::vector<Host> hosts = read_hosts(path_, text);
     if (described)
-      kinds_ = read_clusterfile(options_.clusterfile, options_.catalogue, out_.warnings);
+      kinds_ = ClusterfileReader(options_.clusterfile, options_.catalogue).read(out_.warnings);
+    else
+      alike_ = &find_device(options_.catalogue, options_.device, "--device");
     builder_.zone("default", path_);
     for (const Host& host : hosts) add(host, described);
     out_.cluster = std::move(builder_).finish(path_);
@@ -197,21 +211,21 @@ class HostfileReader {
       node = it->second.node;
       node.price = usd_per_hour(in_usd_per_hour(type.price) * host.slots);
     } else {
-      const DeviceEntry& entry = find_device(options_.catalogue, options_.device, "--device");
-      type = entry.type;
-      node = usual_node(entry, host.slots);
+      type = alike_->type;
+      node = usual_node(*alike_, host.slots);
     }
     const int times = ++seen_[host.name];
     if (times > 1 && !host.two_columns && !described)
       throw InputError(host.where, fmt::format("host '{}' appears twice", host.name));
-    node.name = times == 1 ? host.name : fmt::format("{}-{}", host.name, times);
+    node.name = times == 1 ? host.name : fmt::format("{}#{}", host.name, times);
     builder_.node(node, {{builder_.type(type, host.where), host.slots}}, host.where);
   }
 
   std::string path_;
   const ClusterOptions& options_;
   ClusterBuilder builder_;
-  std::map<std::string, HostKind> kinds_;
+  std::map<std::string, HostKind> kinds_;  // by host, from the clusterfile
+  const DeviceEntry* alike_ = nullptr;     // without one
   std::map<std::string, int> seen_;
   LoadedCluster out_;
 };

@@ -11,7 +11,7 @@ namespace plait {
 // ("10.0.0.1 8"); '#' starts a comment, any blanks separate. One node a line, in order.
 // What the hosts are comes from options.clusterfile (Metis' JSON) or options.device (all alike).
 // A host that appears again is an error, except where it is Metis' way to list several nodes: in
-// the two-column form, or with a clusterfile. Such nodes are called "host", "host-2", "host-3".
+// the two-column form, or with a clusterfile. Such nodes are called "host", "host#2", "host#3".
 LoadedCluster read_hostfile(const std::string& path, std::string_view text,
                             const ClusterOptions& options);
 

@@ -262,8 +262,11 @@ std::string nearest_word(std::string_view word, const std::vector<std::string_vi
         row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
       }
     }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
+    // A key without its unit ("bandwidth" for "bandwidth_GBps") is one step away.
+    const bool stem = word.size() >= 4 && candidate.starts_with(word);
+    const std::size_t distance = stem ? std::min<std::size_t>(row.back(), 1) : row.back();
+    if (distance < best_distance) {
+      best_distance = distance;
       best = candidate;
     }
   }

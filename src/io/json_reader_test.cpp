@@ -30,6 +30,11 @@ TEST(JsonReader, SuggestsTheNearestKey) {
             "c.json#: unknown key 'memmory_GiB' (did you mean 'memory_GiB'?)");
 }
 
+TEST(JsonReader, SuggestsTheKeyWithItsUnit) {
+  EXPECT_EQ(nearest_word("bandwidth", {"latency_us", "bandwidth_GBps"}), "bandwidth_GBps");
+  EXPECT_EQ(nearest_word("net", {"network"}), "");
+}
+
 TEST(JsonReader, RefusesDuplicateKeysAndTruncatedText) {
   EXPECT_EQ(complaint([] { parse_json("a", R"({"x": 1, "x": 2})"); }), "a: key 'x' appears twice");
   EXPECT_NE(complaint([] { parse_json("a", "{\n\"x\": "); }).find("line 2"), std::string::npos);

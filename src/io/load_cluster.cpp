@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "io/cluster_json.h"
 #include "io/cluster_shorthand.h"
@@ -36,7 +38,10 @@ LoadedCluster from_file(const std::string& path, const ClusterOptions& options) 
     throw InputError(path, "is JSON; --clusterfile goes with a hostfile only");
   if (!options.device.empty())
     throw InputError(path, "is JSON; --device goes with a hostfile only");
-  return read_cluster_json(parse_json(path, text), options.catalogue);
+  LoadedCluster loaded = read_cluster_json(parse_json(path, text), options.catalogue);
+  if (loaded.cluster.name.empty())
+    loaded.cluster.name = std::filesystem::path(path).stem().string();
+  return loaded;
 }
 
 }  // namespace

@@ -27,10 +27,11 @@ struct Flag {
   std::string letter{};                // "-o"
   std::vector<std::string> choices{};  // offered by shell completion
   bool required = false;
+  bool repeats = false;  // may be given several times
 };
 
 struct FlagGroup {
-  std::string title;
+  std::string title;  // "" = understood, but not shown
   std::vector<Flag> flags;
 };
 
@@ -65,6 +66,9 @@ Setter into_integer(int& into, int least, int most);
 Setter into_integer(std::optional<int>& into, int least, int most);
 Setter into_switch(bool& into);
 Setter into_list(std::vector<int>& into, int least, int most);  // "13,12,12,13"
+
+// The argument of the verbs that take a saved plan.
+Flag plan_file_flag(std::string& into);
 
 // "10s", "500ms", "2m", "1h" or plain seconds.
 double parse_seconds(const std::string& flag, const std::string& text);

@@ -55,7 +55,7 @@ std::string verb_help(const Verb& verb) {
   std::string out = usage_line(verb, command) + "\n\n";
   out += paragraph(std::string(verb.summary), style);
   for (const FlagGroup& group : command.groups) {
-    if (group.flags.empty()) continue;
+    if (group.title.empty()) continue;
     out += "\n" + style.bold(group.title) + "\n";
     for (const Flag& flag : group.flags) out += entry(spelled(flag), flag.help, style);
   }

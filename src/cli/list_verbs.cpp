@@ -28,9 +28,9 @@ Flag catalogue_flag(ListArguments& arguments) {
   return {.name = "--catalogue",
           .value = "FILE",
           .help = "devices and instances of your own, besides those that are built in",
-          .set = [&](const std::string&, const std::string& text) {
-            arguments.catalogue.push_back(text);
-          }};
+          .set = [&](const std::string&,
+                     const std::string& text) { arguments.catalogue.push_back(text); },
+          .repeats = true};
 }
 
 // One value a line, so that two listings compare line by line.

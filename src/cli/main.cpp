@@ -41,13 +41,6 @@ int run(std::vector<std::string> words) {
   return command.run();
 }
 
-int complain(const std::string& text) {
-  const Style style = style_of(stderr);
-  const std::string line = style.bad("plait:") + " " + text + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  return kWrongInput;
-}
-
 }  // namespace
 }  // namespace plait
 
@@ -56,8 +49,9 @@ int main(int argc, char** argv) {
     return plait::run(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc)
                                : std::vector<std::string>());
   } catch (const plait::InputError& error) {
-    return plait::complain(error.what());
+    plait::complain(error.what());
   } catch (const std::bad_alloc&) {
-    return plait::complain("out of memory: the problem is too large for this machine");
+    plait::complain("out of memory: the problem is too large for this machine");
   }
+  return plait::kWrongInput;
 }

@@ -15,12 +15,12 @@ void add_spelling(CLI::App& app, const Flag& flag, const std::string& names, std
   const bool positional = !names.starts_with('-');
   const std::string shown = names.substr(names.find("--") == names.npos ? 0 : names.find("--"));
   const auto take = [&flag, &given, shown](const std::vector<std::string>& texts) {
-    if (!given.empty() || texts.size() > 1)
+    if (!flag.repeats && (!given.empty() || texts.size() > 1))
       throw InputError(shown, given.empty() || given == shown
                                   ? "is given twice"
                                   : fmt::format("is the same as {}, which is also given", given));
     given = shown;
-    flag.set(shown, flag.value.empty() || texts.empty() ? "" : texts.front());
+    for (const std::string& text : texts) flag.set(shown, text);
     return true;
   };
   if (flag.value.empty() && !positional) {

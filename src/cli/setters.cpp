@@ -63,6 +63,14 @@ Setter into_list(std::vector<int>& into, int least, int most) {
   };
 }
 
+Flag plan_file_flag(std::string& into) {
+  return {.name = "PLAN",
+          .value = "PLAN",
+          .help = "a file that plait plan -o saved",
+          .set = into_text(into),
+          .required = true};
+}
+
 double parse_seconds(const std::string& flag, const std::string& text) {
   double value = 0;
   const char* end = text.data() + text.size();

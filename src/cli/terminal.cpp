@@ -52,4 +52,9 @@ void warn(const std::string& text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+void complain(const std::string& text) {
+  const std::string line = style_of(stderr).bad("plait:") + " " + text + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 }  // namespace plait

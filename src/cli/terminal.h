@@ -17,7 +17,8 @@ bool is_terminal(std::FILE* stream);
 // program as it does any other.
 void print(std::string_view text);
 
-// Tells the user something besides the result: "plait: warning: ..." on stderr.
+// Tells the user something besides the result, on stderr: "plait: warning: ..." and "plait: ...".
 void warn(const std::string& text);
+void complain(const std::string& text);
 
 }  // namespace plait

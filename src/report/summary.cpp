@@ -22,8 +22,8 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
 }  // namespace
 
 bool is_layer(const LayerKind& kind) {
-  return kind.name != "embedding" && kind.name != "decoder_embedding" && kind.name != "head" &&
-         kind.name != "stem";
+  const std::string name = kind.name.substr(0, kind.name.find('.'));
+  return name != "embedding" && name != "decoder_embedding" && name != "head" && name != "stem";
 }
 
 int layer_count(const Model& model) {
@@ -32,9 +32,11 @@ int layer_count(const Model& model) {
 }
 
 std::string summary_of(const Model& model) {
-  std::string out =
-      fmt::format("{}: {} parameters, {}", model.name, abbreviated(model.parameters()),
-                  counted(layer_count(model), "layer"));
+  const bool in_ops = std::ranges::all_of(
+      model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });
+  std::string out = fmt::format(
+      "{}: {} parameters, {}", model.name, abbreviated(model.parameters()),
+      in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));
   if (model.sequence_length > 1)
     out += fmt::format(", {} tokens a sample", grouped(model.sequence_length));
   return out;

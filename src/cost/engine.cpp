@@ -48,11 +48,10 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
   std::vector<std::pair<int, int>> at(positions);  // stage, first unit
   for (int s = 0; s < pipeline.stages; ++s) {
     int chunk = -1;
-    int end = -1;
     for (const Span& span : plan.stages[s].spans) {
-      if (span.units.begin != end)
-        at[chunk_position(plan.schedule, pipeline.stages, s, ++chunk)] = {s, span.units.begin};
-      end = span.units.end;
+      if (span.chunk == chunk) continue;
+      chunk = span.chunk;
+      at[chunk_position(plan.schedule, pipeline.stages, s, chunk)] = {s, span.units.begin};
     }
   }
   for (int k = 0; k + 1 < positions; ++k) {

@@ -49,16 +49,6 @@ class GroupMaker {
   std::map<int, int> by_node_;
 };
 
-// Logits in fp32 that the loss needs beside what is saved.
-Bytes loss_workspace(const Model& model, const UnitRange& units, double samples, double cut) {
-  Bytes largest;
-  for (int u = units.begin; u < units.end; ++u)
-    for (const Op& op : model.unit(u).ops)
-      if (op.kind == OpKind::loss)
-        largest = std::max(largest, Bytes(4 * op.rows * op.columns * samples / cut));
-  return largest;
-}
-
 }  // namespace
 
 PlanSettings settings_of(const Plan& plan) {
@@ -182,8 +172,7 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   if (recompute == Recompute::full) memory.working_set = on.table->largest_working_set(units);
   // Two units' gathered weights are alive at once: the running one and the prefetched one.
   if (cut_weights) memory.workspace = Bytes(2 * state.weight * all / std::max(1, units.size()));
-  memory.workspace += loss_workspace(problem_.model, units, on.samples,
-                                     static_cast<double>(settings_.context) * tensor_);
+  memory.workspace += on.table->loss_workspace(units);
   memory.capacity = on.device->memory;
   memory.reserve = on.device->memory * problem_.job.reserve;
   return memory;

@@ -56,9 +56,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   for (const Span& span : stage.spans) {
     frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
                         stage.shares, tables);
-    const bool new_chunk = units.empty() || units.back().end != span.units.begin;
     units.push_back(span.units);
-    if (new_chunk) {
+    if (static_cast<int>(result.chunk_forward.size()) <= span.chunk) {
       result.chunk_forward.emplace_back();
       result.chunk_backward.emplace_back();
       result.chunk_weight_gradient.emplace_back();

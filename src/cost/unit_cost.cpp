@@ -1,6 +1,7 @@
 #include "cost/unit_cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -29,6 +30,7 @@ Seconds tensor_reduction(const Group& group, bool sequence_parallel, Bytes size)
 struct KindCost {
   std::array<UnitCost, 3> by_recompute;
   Bytes all_saved;
+  Bytes loss_workspace;
 };
 
 KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
@@ -83,6 +85,9 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
 
   KindCost cost;
   cost.all_saved = plain.saved;
+  for (const Op& op : kind.ops)
+    if (op.kind == OpKind::loss)
+      cost.loss_workspace += Bytes(4 * op.rows * op.columns * per_device / s.tensor);
   cost.by_recompute.fill(plain);
   UnitCost& with_selective = cost.by_recompute[static_cast<int>(Recompute::selective)];
   with_selective.recompute = attention;
@@ -155,13 +160,25 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
       prefix_[r].push_back(sum);
     }
   }
-  for (const int kind : model.units) working_set_.push_back(kinds[kind].all_saved);
+  loss_prefix_.emplace_back();
+  working_set_.emplace_back();
+  for (const int kind : model.units) {
+    loss_prefix_.push_back(loss_prefix_.back() + kinds[kind].loss_workspace);
+    working_set_.front().push_back(kinds[kind].all_saved);
+  }
+  for (std::size_t width = 2; width <= model.units.size(); width *= 2) {
+    const std::vector<Bytes>& half = working_set_.back();
+    std::vector<Bytes> level;
+    for (std::size_t u = 0; u + width <= model.units.size(); ++u)
+      level.push_back(std::max(half[u], half[u + width / 2]));
+    working_set_.push_back(std::move(level));
+  }
 }
 
 Bytes UnitTable::largest_working_set(const UnitRange& range) const {
-  Bytes largest;
-  for (int u = range.begin; u < range.end; ++u) largest = std::max(largest, working_set_[u]);
-  return largest;
+  PLAIT_CHECK(range.begin < range.end);
+  const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
+  return std::max(working_set_[level][range.begin], working_set_[level][range.end - (1 << level)]);
 }
 
 }  // namespace plait

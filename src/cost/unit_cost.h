@@ -53,11 +53,16 @@ class UnitTable {
   // The most that any unit of the range keeps while its own backward runs; with full recompute this
   // comes on top of the saved inputs.
   Bytes largest_working_set(const UnitRange& range) const;
+  // Logits in fp32 that the losses of the range need beside what is saved.
+  Bytes loss_workspace(const UnitRange& range) const {
+    return loss_prefix_[range.end] - loss_prefix_[range.begin];
+  }
   Source source() const { return source_; }
 
  private:
   std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
-  std::vector<Bytes> working_set_;               // by unit
+  std::vector<std::vector<Bytes>> working_set_;  // [l][u] = largest of units [u, u + 2^l)
+  std::vector<Bytes> loss_prefix_;               // [i] = units [0, i)
   Source source_ = Source::analytic;
 };
 

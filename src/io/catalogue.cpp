@@ -61,10 +61,10 @@ void add_file(Catalogue& catalogue, const JsonValue& root) {
           [](const Instance& e) { return e.name; });
 }
 
-// A device's price is its share of its usual instance, unless its own entry states one.
+// A device's price is its share of its usual instance; anew for each file, which may change prices.
 void price_devices(Catalogue& catalogue) {
   for (DeviceEntry& entry : catalogue.devices) {
-    if (entry.type.price.value > 0 || entry.usual_instance.empty()) continue;
+    if (entry.usual_instance.empty()) continue;
     const Instance& instance = find_instance(
         catalogue, entry.usual_instance, entry.type.name + " (usual_instance in the catalogue)");
     entry.type.price = usd_per_hour(in_usd_per_hour(instance.price) / instance.count);
@@ -175,7 +175,10 @@ DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogu
     if (const auto per = network->find("per"))
       out.network_per_device = per->choice({"node", "device"}) == 1;
   }
+  if (object.find("price_usd_per_hour")) out.usual_instance.clear();
   out.usual_instance = object.text_or("usual_instance", out.usual_instance);
+  if (object.find("price_usd_per_hour") && !out.usual_instance.empty())
+    throw InputError(object.where(), "give price_usd_per_hour or usual_instance, not both");
   out.source = object.text_or("source", out.source);
   return out;
 }

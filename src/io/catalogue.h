@@ -16,7 +16,7 @@ struct DeviceEntry {
   std::string link_kind;  // "nvlink", "pcie", "infinity fabric"
   Link network;           // of one device where network_per_device, else of one node
   bool network_per_device = false;
-  std::string usual_instance;  // where type.price comes from; "" = none known
+  std::string usual_instance;  // where type.price comes from; "" = stated, or unknown
   std::string source;
 };
 

@@ -65,10 +65,10 @@ TEST(Catalogue, EveryDeviceIsComplete) {
 TEST(Catalogue, PeaksFollowTheHardware) {
   for (const DeviceEntry& entry : builtin_catalogue().devices) {
     SCOPED_TRACE(entry.type.name);
-    const double fp16 = entry.type.peak_of(DType::fp16).value;
-    const double bf16 = entry.type.peak_of(DType::bf16).value;
-    const double fp8 = entry.type.peak_of(DType::fp8).value;
-    const double tf32 = entry.type.peak_of(DType::tf32).value;
+    const double fp16 = entry.type.peak[static_cast<int>(DType::fp16)].value;
+    const double bf16 = entry.type.peak[static_cast<int>(DType::bf16)].value;
+    const double fp8 = entry.type.peak[static_cast<int>(DType::fp8)].value;
+    const double tf32 = entry.type.peak[static_cast<int>(DType::tf32)].value;
     // Dense tensor rates double with each halving of the width; a figure with sparsity would show
     // as a factor of 4. A missing format is 0.
     if (bf16 > 0) {
@@ -191,6 +191,15 @@ TEST(Catalogue, AFileAddsAndReplaces) {
   EXPECT_EQ(find_instance(catalogue, "my.box", "").device, "Mine");
 }
 
+TEST(Catalogue, ANewPriceOfTheUsualInstanceIsANewPriceOfTheDevice) {
+  const Catalogue catalogue = with_file(R"({"plait_catalogue": 1,
+    "devices": [{"name": "T4", "like": "T4", "price_usd_per_hour": 0.2}],
+    "instances": [{"name": "p4d.24xlarge", "device": "A100-40GB", "count": 8, "usd_per_hour": 16},
+                  {"name": "g4dn.12xlarge", "device": "T4", "count": 4, "usd_per_hour": 100}]})");
+  EXPECT_EQ(find_device(catalogue, "A100-40GB", "").type.price, usd_per_hour(2));  // 16 / 8
+  EXPECT_EQ(find_device(catalogue, "T4", "").type.price, usd_per_hour(0.2));       // as stated
+}
+
 TEST(Catalogue, EachMistakeInAFileHasItsMessage) {
   const std::string start = R"({"plait_catalogue": 1, "devices": [{"name": "X", )";
   const std::string whole = start + R"("memory_GiB": 1, "memory_bandwidth_GBps": 1,
@@ -222,6 +231,8 @@ TEST(Catalogue, EachMistakeInAFileHasItsMessage) {
        "#/devices/0/efficiency/matmul: must be from 1e-06 to 1, is 1.2"},
       {whole + R"(, "efficiency": {"matmull": 0.2}}]})",
        "#/devices/0/efficiency: unknown key 'matmull' (did you mean 'matmul'?)"},
+      {whole + R"(, "price_usd_per_hour": 1, "usual_instance": "p4d.24xlarge"}]})",
+       "#/devices/0: give price_usd_per_hour or usual_instance, not both"},
       {whole + R"(, "per_node": 0}]})",
        "#/devices/0/per_node: must be a whole number from 1 to 1000000, is 0"},
       {whole + R"(, "network": {"per": "rack"}}]})",

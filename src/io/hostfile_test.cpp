@@ -103,7 +103,7 @@ TEST(Hostfile, EachMistakeHasItsMessage) {
       {"\x7f\x45\x4c\x46 8", "hosts:1: the host name has characters that no host name has"},
       {"a slots=1000000\nb slots=1", "hosts:2: more than 1000000 devices"},
   };
-  for (const auto& [text, message] : table) EXPECT_EQ(complaint([&] { read(text); }), message);
+  for (const auto& row : table) EXPECT_EQ(complaint([&] { read(row.first); }), row.second);
   EXPECT_EQ(complaint([] { read("a slots=8", ""); }),
             "hosts: a hostfile does not say what the devices are; add --device A100-80GB (any name "
             "of `plait devices`), or --clusterfile");

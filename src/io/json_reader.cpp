@@ -22,7 +22,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
-constexpr int kMaxDepth = 200;
+constexpr std::size_t kMaxDepth = 200;
+constexpr std::size_t kMaxKeys = 20'000;  // of one object, which the library searches one by one
 
 const Json& json(const JsonValue::Node* node) { return *reinterpret_cast<const Json*>(node); }
 const JsonValue::Node* opaque(const Json& value) {
@@ -59,6 +60,46 @@ std::string position(std::string_view text, std::size_t byte) {
   const std::size_t column = newline == before.npos ? before.size() : before.size() - newline - 1;
   return fmt::format("line {}, column {}", line, std::max<std::size_t>(column, 1));
 }
+
+// A first pass over the text that sees what the parsed document no longer shows: keys that appear
+// twice, and nesting that is too deep to build. The library's own callback parser could tell too,
+// but takes quadratic time for a long list of objects.
+struct KeyWatch {
+  std::vector<std::set<std::string>> open;  // keys seen in each object or list that is still open
+  std::string duplicate;
+  bool too_deep = false;
+  bool too_wide = false;
+
+  bool enter() {
+    open.emplace_back();
+    too_deep = open.size() > kMaxDepth;
+    return !too_deep;
+  }
+  bool leave() {
+    open.pop_back();
+    return true;
+  }
+  bool key(std::string& name) {
+    if (!open.back().insert(name).second) duplicate = name;
+    too_wide = open.back().size() > kMaxKeys;
+    return !too_wide;
+  }
+  bool start_object(std::size_t) { return enter(); }
+  bool end_object() { return leave(); }
+  bool start_array(std::size_t) { return enter(); }
+  bool end_array() { return leave(); }
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool number_integer(Json::number_integer_t) { return true; }
+  bool number_unsigned(Json::number_unsigned_t) { return true; }
+  bool number_float(Json::number_float_t, const std::string&) { return true; }
+  bool string(std::string&) { return true; }
+  bool binary(Json::binary_t&) { return true; }
+  // The second pass meets the same error and reports it.
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
+    return false;
+  }
+};
 
 }  // namespace
 
@@ -181,20 +222,11 @@ bool JsonValue::boolean_or(std::string_view key, bool fallback) const {
 }
 
 JsonValue parse_json(const std::string& name, std::string_view text) {
-  std::vector<std::set<std::string>> open;  // keys seen in each object that is still open
-  std::string duplicate;
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) too_deep = true;
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      duplicate = parsed.get<std::string>();
-    return !too_deep;
-  };
+  KeyWatch watch;
   auto document = std::make_shared<Json>();
   try {
-    *document = Json::parse(text.begin(), text.end(), watch);
+    Json::sax_parse(text.begin(), text.end(), &watch);
+    if (!watch.too_deep && !watch.too_wide) *document = Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& e) {
     const std::string_view what = e.what();
     const std::size_t colon = what.find(": ");
@@ -203,8 +235,12 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
   } catch (const nlohmann::json::exception& e) {
     throw InputError(name, fmt::format("not valid JSON: {}", e.what()));
   }
-  if (too_deep) throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));
-  if (!duplicate.empty()) throw InputError(name, fmt::format("key '{}' appears twice", duplicate));
+  if (watch.too_deep)
+    throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));
+  if (watch.too_wide)
+    throw InputError(name, fmt::format("an object has more than {} keys", kMaxKeys));
+  if (!watch.duplicate.empty())
+    throw InputError(name, fmt::format("key '{}' appears twice", watch.duplicate));
   const JsonValue::Node* root = opaque(*document);
   return JsonValue(std::move(document), root, name + "#");
 }

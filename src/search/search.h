@@ -72,6 +72,9 @@ struct Planner {
   SearchResult (*search)(const SearchContext&);
 };
 
+// "" or why the pins contradict the problem or each other, so that no plan can exist.
+std::string contradiction_in(const Problem& problem, const Pins& pins);
+
 // The one table of planners, in search/registry.cpp. To add one: write a file, add a row.
 std::span<const Planner> planners();
 

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "base/parallel.h"
+#include "search/branch_and_bound.h"
+#include "search/label_search.h"
+#include "search/planners.h"
+#include "search/shortlist.h"
+#include "search/space.h"
+#include "search/stage_menu.h"
+
+// plait's own planner, in three passes over the settings (micro-batches, ZeRO, context, expert):
+//   1. bound: what no plan with these settings can beat; settings are taken in that order;
+//   2. label search, narrow then wide: good pipelines for all device mixes, and a tighter bound;
+//   3. branch and bound, as far as its budget of nodes goes: the exact optimum of the space.
+// Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
+// the result does not depend on the number of threads.
+namespace plait {
+namespace {
+
+constexpr int kRound = 8;
+constexpr int kNarrow = 40;
+constexpr int kWide = 600;
+constexpr std::int64_t kNodes = 40'000;  // of branch and bound, per setting
+
+struct Candidate {
+  PlanSettings settings;
+  Schedule schedule = Schedule::one_f_one_b;
+  std::unique_ptr<StageMenu> menu;
+  Seconds bound;  // no plan with these settings is faster
+  bool exact = false;
+};
+
+class AutoSearch {
+ public:
+  explicit AutoSearch(const SearchContext& context)
+      : context_(context),
+        space_(context.problem, context.options.pins),
+        engine_(context.problem),
+        found_(engine_, context.options.keep),
+        deadline_(std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(context.options.time_limit.value))) {}
+
+  SearchResult run() {
+    list_candidates();
+    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kNarrow); });
+    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kWide); });
+    sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    SearchResult result;
+    result.plans = found_.plans();
+    result.evaluations = found_.evaluations();
+    result.nearest = found_.nearest();
+    result.cut_short = stopped_;
+    Seconds bound = found_.best();
+    for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
+    if (!found_.empty()) result.lower_bound = bound;
+    return result;
+  }
+
+ private:
+  bool stop() const {
+    return context_.stop.stop_requested() || std::chrono::steady_clock::now() > deadline_;
+  }
+
+  void list_candidates() {
+    for (const PlanSettings& settings : space_.settings())
+      for (const Schedule schedule : space_.schedules())
+        candidates_.push_back({settings, schedule, nullptr, {}, false});
+    parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
+      Candidate& c = candidates_[i];
+      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
+      const std::vector<int> nothing_used(space_.pools().size(), 0);
+      const int units = context_.problem.model.unit_count();
+      c.bound = c.settings.micro_batches * c.menu->least_stage(units, nothing_used);
+    });
+    std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
+    std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
+  }
+
+  // Runs `pass` on the candidates that may still hold something better, round by round.
+  template <typename Pass>
+  void sweep(double from, double to, const Pass& pass) {
+    const int count = static_cast<int>(candidates_.size());
+    for (int first = 0; first < count; first += kRound) {
+      std::vector<int> round;
+      for (int i = first; i < std::min(count, first + kRound); ++i)
+        if (!candidates_[i].exact && candidates_[i].bound < found_.worst_kept()) round.push_back(i);
+      std::vector<Shortlist> results(round.size(), found_without_counts());
+      parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
+        if (!stop()) pass(candidates_[round[i]], results[i]);
+      });
+      const Seconds before = found_.best();
+      for (const Shortlist& result : results) found_.merge(result);
+      if (stop()) stopped_ = true;
+      if (context_.on_improvement && found_.best() < before)
+        context_.on_improvement(found_.plans().front());
+      if (context_.on_progress)
+        context_.on_progress(from + (to - from) * std::min(1.0, (first + kRound) / (count + 0.0)));
+    }
+  }
+
+  // The plans so far, as the incumbents of a task that counts its own evaluations.
+  Shortlist found_without_counts() const {
+    Shortlist copy(engine_, context_.options.keep);
+    copy.start_from(found_);
+    return copy;
+  }
+
+  void label_pass(Candidate& c, Shortlist& found, int width) {
+    LabelOptions options;
+    options.width = width;
+    options.incumbent = found.worst_kept();
+    const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
+    for (const Pipelined& pipeline : labels.pipelines) {
+      const std::vector<PlacedStage> in_order(pipeline.stages.rbegin(), pipeline.stages.rend());
+      found.offer(space_.plan_of(in_order, c.settings, c.schedule));
+    }
+    if (!stop()) c.bound = std::max(c.bound, labels.lower_bound);
+  }
+
+  void exact_pass(Candidate& c, Shortlist& found) {
+    std::int64_t nodes = kNodes;
+    c.exact = branch_and_bound(space_, *c.menu, found, nodes, [this] { return stop(); });
+    // Everything that could be faster than what is kept has been looked at.
+    if (c.exact) c.bound = std::max(c.bound, found.best());
+  }
+
+  const SearchContext& context_;
+  Space space_;
+  CostEngine engine_;
+  Shortlist found_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::vector<Candidate> candidates_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+SearchResult search_automatically(const SearchContext& context) {
+  return AutoSearch(context).run();
+}
+
+}  // namespace plait

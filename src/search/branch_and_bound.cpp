@@ -1,0 +1,98 @@
+#include "search/branch_and_bound.h"
+
+#include <algorithm>
+
+#include "search/partial_plan.h"
+
+namespace plait {
+namespace {
+
+// Floating-point sums of the same times in another order differ by a few ulp; a bound that exceeds
+// the best by no more than this may still be a tie.
+constexpr double kRounding = 1e-12;
+
+class BranchAndBound {
+ public:
+  BranchAndBound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+                 const std::function<bool()>& stop)
+      : space_(space),
+        menu_(menu),
+        found_(found),
+        nodes_(nodes),
+        stop_(stop),
+        m_(menu.settings().micro_batches),
+        max_stages_(space.max_stages(menu.settings())),
+        used_(space.pools().size(), 0) {}
+
+  bool run() {
+    extend(space_.problem().model.unit_count(), Tail{});
+    return complete_;
+  }
+
+ private:
+  bool hopeless(Seconds bound) const { return bound > found_.worst_kept() * (1 + kRounding); }
+
+  void extend(int end, const Tail& tail) {
+    if (tail.stages >= max_stages_) return;
+    for (int o = 0; o < static_cast<int>(menu_.options().size()) && complete_; ++o) {
+      const auto begin = menu_.place(o, used_);
+      if (!begin) continue;
+      const std::vector<int> before = used_;
+      const StageOption& option = menu_.options()[o];
+      for (std::size_t i = 0; i < option.takes.size(); ++i)
+        used_[option.takes[i].pool] = (*begin)[i] + option.takes[i].devices;
+      const SpanFrame& frame = menu_.frame(o, *begin);
+      for (int from = end - 1; from >= 0 && complete_; --from) {
+        const UnitRange units{from, end};
+        if (!space_.allows(units, tail.stages)) continue;
+        const auto choice = menu_.choose(frame, units, tail.stages);
+        if (!choice) break;
+        Tail longer = tail;
+        longer.prepend(*choice, m_);
+        if (hopeless(longer.bound(menu_.schedule(), m_, Seconds(0)))) break;
+        stages_.push_back({option, *begin, units, choice->recompute});
+        visit(longer, from);
+        stages_.pop_back();
+      }
+      used_ = before;
+    }
+  }
+
+  void visit(const Tail& tail, int left) {
+    if (--nodes_ <= 0 || (nodes_ % 256 == 0 && stop_())) {
+      complete_ = false;
+      return;
+    }
+    if (left == 0) {
+      if (tail.stages < space_.min_stages()) return;
+      const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
+      found_.offer(space_.plan_of(in_order, menu_.settings(), menu_.schedule()));
+      return;
+    }
+    const int most = std::min(max_stages_, tail.stages + left);
+    const double rest = std::max(1.0, m_ - most + 1.0);
+    const Seconds bound = std::max(tail.bound(menu_.schedule(), m_, menu_.least_latency(left)),
+                                   2 * tail.total + rest * menu_.least_stage(left, used_));
+    if (!hopeless(bound)) extend(left, tail);
+  }
+
+  const Space& space_;
+  StageMenu& menu_;
+  Shortlist& found_;
+  std::int64_t& nodes_;
+  const std::function<bool()>& stop_;
+  int m_;
+  int max_stages_;
+  std::vector<int> used_;
+  std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  bool complete_ = true;
+};
+
+}  // namespace
+
+bool branch_and_bound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+                      const std::function<bool()>& stop) {
+  return BranchAndBound(space, menu, found, nodes, stop).run();
+}
+
+}  // namespace plait

@@ -1,0 +1,100 @@
+#include <vector>
+
+#include "search/planners.h"
+#include "search/shortlist.h"
+#include "search/space.h"
+#include "search/stage_menu.h"
+
+// The oracle: every plan of the space, each one simulated. No bound, no dominance, no shortcut; the
+// only plans that are not simulated are those that do not fit.
+namespace plait {
+namespace {
+
+class Enumeration {
+ public:
+  Enumeration(const SearchContext& context, const Space& space, StageMenu& menu, Shortlist& found)
+      : context_(context),
+        space_(space),
+        menu_(menu),
+        found_(found),
+        used_(space.pools().size(), 0) {}
+
+  void run() { extend(space_.problem().model.unit_count()); }
+  bool stopped() const { return stopped_; }
+
+ private:
+  // Adds a stage in front that ends before unit `end`.
+  void extend(int end) {
+    const int after = static_cast<int>(stages_.size());
+    if (after >= space_.max_stages(menu_.settings())) return;
+    for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
+      const auto begin = menu_.place(o, used_);
+      if (!begin) continue;
+      const std::vector<int> before = used_;
+      const StageOption& option = menu_.options()[o];
+      for (std::size_t i = 0; i < option.takes.size(); ++i)
+        used_[option.takes[i].pool] = (*begin)[i] + option.takes[i].devices;
+      for (int from = end - 1; from >= 0; --from)
+        if (space_.allows({from, end}, after)) try_units(o, *begin, {from, end}, after);
+      used_ = before;
+    }
+  }
+
+  void try_units(int o, const std::vector<int>& begin, const UnitRange& units, int after) {
+    if (stopped_) return;
+    const SpanFrame& frame = menu_.frame(o, begin);
+    for (const Recompute recompute : space_.recomputes()) {
+      if (!menu_.fits(frame, units, recompute, after)) continue;
+      stages_.push_back({menu_.options()[o], begin, units, recompute});
+      if (units.begin == 0)
+        finish();
+      else
+        extend(units.begin);
+      stages_.pop_back();
+    }
+  }
+
+  void finish() {
+    if (static_cast<int>(stages_.size()) < space_.min_stages()) return;
+    const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
+    const Plan plan = space_.plan_of(in_order, menu_.settings(), menu_.schedule());
+    if (found_.offer(plan) && context_.on_improvement)
+      context_.on_improvement(found_.plans().front());
+    const std::int64_t limit = context_.options.max_evaluations;
+    stopped_ = context_.stop.stop_requested() || (limit > 0 && found_.evaluations() >= limit);
+  }
+
+  const SearchContext& context_;
+  const Space& space_;
+  StageMenu& menu_;
+  Shortlist& found_;
+  std::vector<int> used_;
+  std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+SearchResult search_exhaustively(const SearchContext& context) {
+  const Space space(context.problem, context.options.pins);
+  const CostEngine engine(context.problem);
+  Shortlist found(engine, context.options.keep);
+  SearchResult result;
+  for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
+    for (const Schedule schedule : space.schedules()) {
+      StageMenu menu(space, engine, space.settings()[i], schedule);
+      Enumeration enumeration(context, space, menu, found);
+      enumeration.run();
+      result.cut_short = result.cut_short || enumeration.stopped();
+    }
+    if (context.on_progress)
+      context.on_progress(static_cast<double>(i + 1) /
+                          static_cast<double>(space.settings().size()));
+  }
+  result.plans = found.plans();
+  result.evaluations = found.evaluations();
+  if (!result.cut_short && !found.empty()) result.lower_bound = found.best();
+  return result;
+}
+
+}  // namespace plait

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "search/search.h"
+
+namespace plait {
+
+// One function per planner, each in a file of its own; registry.cpp lists them.
+SearchResult search_automatically(const SearchContext& context);
+SearchResult search_exhaustively(const SearchContext& context);
+
+}  // namespace plait

@@ -1,0 +1,43 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "cost/engine.h"
+#include "plan/check.h"
+#include "search/planners.h"
+#include "search/search.h"
+#include "search/space.h"
+
+namespace plait {
+
+std::span<const Planner> planners() {
+  static const Planner table[] = {
+      {"auto", "plait's own: bounds, label search, branch and bound; the default",
+       search_automatically},
+      {"exhaustive", "every plan of the space, each simulated; the oracle, for small problems",
+       search_exhaustively},
+  };
+  return table;
+}
+
+std::string contradiction_in(const Problem& problem, const Pins& pins) {
+  return Space(problem, pins).contradiction();
+}
+
+SearchResult run_search(const Planner& planner, const SearchContext& context) {
+  SearchResult result = planner.search(context);
+  const CostEngine engine(context.problem);
+  for (RankedPlan& ranked : result.plans) {
+    PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());
+    ranked.cost = engine.simulate(ranked.plan);
+    PLAIT_CHECK(ranked.cost.fits);
+  }
+  std::ranges::stable_sort(result.plans, [](const RankedPlan& a, const RankedPlan& b) {
+    if (a.cost.step != b.cost.step) return a.cost.step < b.cost.step;
+    return a.plan < b.plan;
+  });
+  if (static_cast<int>(result.plans.size()) > context.options.keep)
+    result.plans.resize(context.options.keep);
+  return result;
+}
+
+}  // namespace plait

@@ -1,0 +1,403 @@
+#include "search/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace plait {
+namespace {
+
+// Up to this many devices all ways to mix pools in one stage are tried; beyond it only those that
+// take a whole pool, a half or a quarter of it.
+constexpr int kSmallCluster = 16;
+// Shares per mix, nearest to the devices' speeds first, on larger clusters.
+constexpr int kSharesPerMix = 3;
+// Sequences from this length on may be cut over a context group.
+constexpr int kLongSequence = 16384;
+constexpr int kMaxContext = 64;
+constexpr int kMaxMixedPools = 6;
+constexpr int kMaxExpert = 256;
+// Tensor groups over several nodes: at most this many.
+constexpr int kMaxTensorNodes = 4;
+
+bool any_attention(const Model& model) {
+  for (const LayerKind& kind : model.kinds)
+    for (const Op& op : kind.ops)
+      if (op.kind == OpKind::attention) return true;
+  return false;
+}
+
+// Experts of the layers that have them, 0 if none has; the greatest common divisor when they
+// differ.
+int expert_count(const Model& model) {
+  int count = 0;
+  for (const LayerKind& kind : model.kinds)
+    for (const Op& op : kind.ops)
+      if (op.split == Split::experts) count = std::gcd(count, static_cast<int>(op.count));
+  return count;
+}
+
+}  // namespace
+
+std::vector<int> divisors_of(int n) {
+  std::vector<int> low;
+  std::vector<int> high;
+  for (int d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+std::vector<Pool> pools_of(const Cluster& cluster) {
+  // Devices of one type on one node, in device order.
+  std::map<std::pair<int, int>, std::vector<DeviceId>> blocks;  // (node, type)
+  for (int i = 0; i < cluster.device_count(); ++i) {
+    const Device& device = cluster.devices[i];
+    blocks[{device.node, device.type}].push_back(DeviceId(i));
+  }
+  using Key = std::tuple<int, int, int, Link, Link, UsdPerSecond>;
+  std::vector<std::pair<Key, Pool>> pools;
+  for (const auto& [at, devices] : blocks) {
+    const Node& node = cluster.nodes[at.first];
+    const int count = static_cast<int>(devices.size());
+    const Key key{at.second, node.zone, count, node.intra, node.uplink, node.price};
+    auto it = std::ranges::find(pools, key, &std::pair<Key, Pool>::first);
+    if (it == pools.end()) it = pools.insert(pools.end(), {key, Pool{at.second, count, {}}});
+    it->second.devices.insert(it->second.devices.end(), devices.begin(), devices.end());
+  }
+  std::vector<Pool> out;
+  for (auto& [key, pool] : pools) out.push_back(std::move(pool));
+  return out;
+}
+
+bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
+  for (const LayerKind& kind : model.kinds) {
+    for (const Op& op : kind.ops) {
+      double side = 0;
+      const char* name = "";
+      if (op.split == Split::heads) side = op.count, name = "heads";
+      if (op.split == Split::column) side = op.columns * op.count, name = "output features";
+      if (op.split == Split::row) side = op.inner * op.count, name = "input features";
+      if (std::fmod(side, tensor) == 0) continue;
+      if (obstacle != nullptr)
+        *obstacle = fmt::format("the {} {} of {}.{}", side, name, kind.name, op.name);
+      return false;
+    }
+  }
+  return true;
+}
+
+Space::Space(const Problem& problem, const Pins& pins)
+    : problem_(problem), pins_(pins), pools_(pools_of(problem.cluster)) {
+  recomputes_ = {Recompute::none};
+  if (problem.job.attention == AttentionKernel::plain && any_attention(problem.model))
+    recomputes_.push_back(Recompute::selective);
+  recomputes_.push_back(Recompute::full);
+  if (pins.recompute) recomputes_ = {*pins.recompute};
+
+  schedules_ = {Schedule::one_f_one_b};
+  if (pins.schedule) schedules_ = {*pins.schedule};
+
+  max_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
+  if (pins.pipeline) min_stages_ = max_stages_ = *pins.pipeline;
+  if (!pins.stages.empty()) min_stages_ = max_stages_ = static_cast<int>(pins.stages.size());
+
+  contradiction_ = find_contradiction();
+  if (contradiction_.empty()) list_settings();
+}
+
+bool Space::allows_sequence_parallel() const {
+  if (pins_.sequence_parallel) return *pins_.sequence_parallel;
+  if (problem_.model.sequence_length <= 1) return false;
+  for (const Pool& pool : pools_)
+    for (const int t : tensor_degrees(pool))
+      if (problem_.model.sequence_length % t != 0) return false;
+  return true;
+}
+
+void Space::list_settings() {
+  std::vector<ZeroStage> zeros{ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
+  if (pins_.zero) zeros = {*pins_.zero};
+
+  const int sequence = problem_.model.sequence_length;
+  std::vector<int> contexts{1};
+  if (pins_.context) {
+    contexts = {*pins_.context};
+  } else if (sequence >= kLongSequence) {
+    for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
+  }
+
+  const int count = expert_count(problem_.model);
+  std::vector<int> experts{1};
+  if (pins_.expert) {
+    experts = {*pins_.expert};
+  } else if (count > 1) {
+    experts.clear();
+    for (const int e : divisors_of(count))
+      if (e <= std::min(kMaxExpert, problem_.cluster.device_count())) experts.push_back(e);
+  }
+
+  const bool sequence_parallel = allows_sequence_parallel();
+  for (const int m : divisors_of(problem_.job.global_batch)) {
+    if (pins_.micro_batches && *pins_.micro_batches != m) continue;
+    for (const int context : contexts)
+      for (const int expert : experts)
+        for (const ZeroStage zero : zeros)
+          settings_.push_back({m, context, expert, zero, sequence_parallel, 0});
+  }
+}
+
+std::vector<int> Space::tensor_degrees(const Pool& pool) const {
+  std::vector<int> degrees;
+  for (int t = 1; t <= std::min(pool.size(), kMaxTensorNodes * pool.per_node); ++t) {
+    if (pool.per_node % t != 0 && t % pool.per_node != 0) continue;
+    if (pins_.tensor && *pins_.tensor != t) continue;
+    if (cuts_evenly(problem_.model, t)) degrees.push_back(t);
+  }
+  return degrees;
+}
+
+void Space::add_single_options(const PlanSettings& settings,
+                               std::vector<StageOption>& options) const {
+  const int micro_batch = problem_.job.global_batch / settings.micro_batches;
+  for (int p = 0; p < static_cast<int>(pools_.size()); ++p) {
+    for (const int t : tensor_degrees(pools_[p])) {
+      for (const int d : divisors_of(micro_batch)) {
+        const long devices = static_cast<long>(d) * t * settings.context;
+        if (devices > pools_[p].size()) break;
+        if (pins_.data && *pins_.data != d) continue;
+        if (pins_.micro_batch && *pins_.micro_batch * d != micro_batch) continue;
+        if (d * settings.context % settings.expert != 0) continue;
+        options.push_back({t, d, {{p, static_cast<int>(devices), micro_batch / d}}});
+      }
+    }
+  }
+}
+
+// Mixed stages over two or more pools: replicas[p] replicas of each, shares that add up.
+class MixedOptions {
+ public:
+  MixedOptions(const Space& space, int micro_batch, int tensor, std::vector<StageOption>& options)
+      : space_(space), micro_batch_(micro_batch), tensor_(tensor), options_(options) {}
+
+  void add(const std::vector<int>& pools) {
+    pools_ = pools;
+    replicas_.assign(pools.size(), 0);
+    choose_replicas(0);
+  }
+
+ private:
+  void choose_replicas(std::size_t at) {
+    if (at == pools_.size()) return choose_shares();
+    const int most = space_.pools()[pools_[at]].size() / tensor_;
+    const bool small = space_.problem().cluster.device_count() <= kSmallCluster;
+    std::vector<int> counts;
+    for (int n = most; n >= 1; n = small ? n - 1 : n / 2)
+      if (small || n * 4 >= most) counts.push_back(n);
+    for (const int n : counts) {
+      replicas_[at] = n;
+      choose_replicas(at + 1);
+    }
+  }
+
+  void choose_shares() {
+    const int data = std::accumulate(replicas_.begin(), replicas_.end(), 0);
+    if (data > micro_batch_) return;
+    if (space_.pins().data && *space_.pins().data != data) return;
+    found_.clear();
+    shares_.assign(pools_.size(), 0);
+    extend_shares(0, micro_batch_);
+    const bool small = space_.problem().cluster.device_count() <= kSmallCluster;
+    if (!small) {
+      std::ranges::stable_sort(found_, {}, [&](const std::vector<int>& s) { return imbalance(s); });
+      if (found_.size() > kSharesPerMix) found_.resize(kSharesPerMix);
+    }
+    for (const std::vector<int>& shares : found_) {
+      StageOption option{tensor_, data, {}};
+      for (std::size_t i = 0; i < pools_.size(); ++i)
+        option.takes.push_back({pools_[i], replicas_[i] * tensor_, shares[i]});
+      options_.push_back(option);
+    }
+  }
+
+  void extend_shares(std::size_t at, int left) {
+    if (at + 1 == pools_.size()) {
+      if (left < replicas_[at] || left % replicas_[at] != 0) return;
+      shares_[at] = left / replicas_[at];
+      const bool pinned_away =
+          space_.pins().micro_batch &&
+          std::ranges::any_of(shares_, [&](int s) { return s != *space_.pins().micro_batch; });
+      if (!pinned_away) found_.push_back(shares_);
+      return;
+    }
+    for (int share = 1; static_cast<long>(share) * replicas_[at] < left; ++share) {
+      shares_[at] = share;
+      extend_shares(at + 1, left - share * replicas_[at]);
+    }
+  }
+
+  // How far the shares are from the speeds of the devices' matrix units: spread of share / speed.
+  double imbalance(const std::vector<int>& shares) const {
+    double least = HUGE_VAL;
+    double most = 0;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      const DeviceType& type =
+          space_.problem().cluster.device_types[space_.pools()[pools_[i]].type];
+      const double load = shares[i] / (type.peak_of(DType::fp16) * type.efficiency.matmul).value;
+      least = std::min(least, load);
+      most = std::max(most, load);
+    }
+    return most / least;
+  }
+
+  const Space& space_;
+  int micro_batch_;
+  int tensor_;
+  std::vector<StageOption>& options_;
+  std::vector<int> pools_;
+  std::vector<int> replicas_;
+  std::vector<int> shares_;
+  std::vector<std::vector<int>> found_;
+};
+
+void Space::add_mixed_options(const PlanSettings& settings,
+                              std::vector<StageOption>& options) const {
+  const int count = static_cast<int>(pools_.size());
+  if (count < 2 || count > kMaxMixedPools || settings.context > 1 || settings.expert > 1) return;
+  const int micro_batch = problem_.job.global_batch / settings.micro_batches;
+  std::vector<std::vector<int>> degrees;
+  for (const Pool& pool : pools_) degrees.push_back(tensor_degrees(pool));
+  for (unsigned set = 1; set < (1U << count); ++set) {
+    std::vector<int> chosen;
+    for (int p = 0; p < count; ++p)
+      if ((set >> p & 1U) != 0) chosen.push_back(p);
+    if (chosen.size() < 2) continue;
+    for (const int t : degrees[chosen.front()]) {
+      const bool everywhere = std::ranges::all_of(
+          chosen, [&](int p) { return std::ranges::find(degrees[p], t) != degrees[p].end(); });
+      if (everywhere) MixedOptions(*this, micro_batch, t, options).add(chosen);
+    }
+  }
+}
+
+std::vector<StageOption> Space::stage_options(const PlanSettings& settings) const {
+  std::vector<StageOption> options;
+  add_single_options(settings, options);
+  add_mixed_options(settings, options);
+  return options;
+}
+
+int Space::max_stages(const PlanSettings& settings) const {
+  const bool needs_one_stage = settings.zero == ZeroStage::parameters && !pins_.zero;
+  return needs_one_stage ? std::min(1, max_stages_) : max_stages_;
+}
+
+bool Space::allows(const UnitRange& units, int after) const {
+  if (pins_.stages.empty()) return true;
+  const int stage = static_cast<int>(pins_.stages.size()) - 1 - after;
+  return stage >= 0 && units.size() == pins_.stages[stage];
+}
+
+int Space::aligned(int pool, int used, int tensor) const {
+  const int step = std::min(tensor, pools_[pool].per_node);
+  return (used + step - 1) / step * step;
+}
+
+Stage Space::stage_of(const PlacedStage& placed) const {
+  Stage stage;
+  const StageOption& option = placed.option;
+  stage.spans.push_back({.units = placed.units,
+                         .tensor = option.tensor,
+                         .data = option.data,
+                         .recompute = placed.recompute});
+  bool equal = true;
+  for (std::size_t i = 0; i < option.takes.size(); ++i) {
+    const Take& take = option.takes[i];
+    const auto from = pools_[take.pool].devices.begin() + placed.begin[i];
+    stage.devices.insert(stage.devices.end(), from, from + take.devices);
+    stage.shares.insert(stage.shares.end(), take.devices / option.tensor, take.share);
+    equal = equal && take.share == option.takes.front().share;
+  }
+  if (equal) stage.shares.clear();
+  return stage;
+}
+
+Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& settings,
+                    Schedule schedule) const {
+  Plan plan;
+  plan.schedule = schedule;
+  plan.micro_batches = settings.micro_batches;
+  plan.context = settings.context;
+  plan.expert = settings.expert;
+  int copies = settings.context;
+  int tensor = 1;
+  for (const PlacedStage& placed : stages) {
+    plan.stages.push_back(stage_of(placed));
+    copies = std::max(copies, placed.option.data * settings.context);
+    tensor = std::max(tensor, placed.option.tensor);
+  }
+  // Said only where it means something, so that equal plans are equal values.
+  plan.sequence_parallel = settings.sequence_parallel && (tensor > 1 || pins_.sequence_parallel);
+  plan.zero = copies > 1 || pins_.zero ? settings.zero : ZeroStage::off;
+  return plan;
+}
+
+std::string Space::find_contradiction() const {
+  const int devices = problem_.cluster.device_count();
+  const int units = problem_.model.unit_count();
+  const int batch = problem_.job.global_batch;
+  if (pins_.pipeline && *pins_.pipeline > units)
+    return fmt::format("--pp {} is more than the {} layers of the model", *pins_.pipeline, units);
+  if (!pins_.stages.empty()) {
+    const int sum = std::accumulate(pins_.stages.begin(), pins_.stages.end(), 0);
+    if (sum != units)
+      return fmt::format("--stages add up to {}, the model has {} units", sum, units);
+    if (pins_.pipeline && *pins_.pipeline != static_cast<int>(pins_.stages.size()))
+      return fmt::format("--pp {} and {} --stages do not agree", *pins_.pipeline,
+                         pins_.stages.size());
+  }
+  const double needed = 1.0 * pins_.tensor.value_or(1) * pins_.data.value_or(1) *
+                        pins_.context.value_or(1) * min_stages_;
+  if (needed > devices)
+    return fmt::format("the pinned degrees need {} devices, the cluster has {}", needed, devices);
+  std::string obstacle;
+  if (pins_.tensor && !cuts_evenly(problem_.model, *pins_.tensor, &obstacle))
+    return fmt::format("--tp {} does not divide {}", *pins_.tensor, obstacle);
+  if (pins_.tensor &&
+      std::ranges::all_of(pools_, [&](const Pool& pool) { return tensor_degrees(pool).empty(); }))
+    return fmt::format(
+        "--tp {} neither divides the devices of a node nor is a multiple of them "
+        "(at most {} nodes)",
+        *pins_.tensor, kMaxTensorNodes);
+  if (pins_.context && problem_.model.sequence_length % *pins_.context != 0)
+    return fmt::format("--cp {} does not divide the sequence length of {}", *pins_.context,
+                       problem_.model.sequence_length);
+  if (pins_.expert && *pins_.expert > 1) {
+    const int experts = expert_count(problem_.model);
+    if (experts == 0) return fmt::format("--ep {} needs a model with experts", *pins_.expert);
+    if (experts % *pins_.expert != 0)
+      return fmt::format("--ep {} does not divide the {} experts", *pins_.expert, experts);
+  }
+  if (pins_.micro_batches && batch % *pins_.micro_batches != 0)
+    return fmt::format("--micro-batches {} does not divide the global batch of {}",
+                       *pins_.micro_batches, batch);
+  if (pins_.micro_batch && batch % *pins_.micro_batch != 0)
+    return fmt::format("--micro-batch {} does not divide the global batch of {}",
+                       *pins_.micro_batch, batch);
+  if (pins_.data && batch % *pins_.data != 0 && pools_.size() == 1)
+    return fmt::format("--dp {} does not divide the global batch of {}", *pins_.data, batch);
+  if (pins_.data && pins_.micro_batch &&
+      batch % (static_cast<long>(*pins_.data) * *pins_.micro_batch) != 0)
+    return fmt::format("--dp {} x --micro-batch {} does not divide the global batch of {}",
+                       *pins_.data, *pins_.micro_batch, batch);
+  return "";
+}
+
+}  // namespace plait

@@ -35,27 +35,14 @@ std::string by_span(const Plan& plan, bool merge, const Text& text) {
   return by_stage(stages);
 }
 
-// "0-7,16,20": runs of two or more ascending ids are ranges.
-std::string ranges(const std::vector<DeviceId>& devices) {
-  std::vector<std::string> runs;
-  for (std::size_t i = 0; i < devices.size();) {
-    std::size_t end = i + 1;
-    while (end < devices.size() && index(devices[end]) == index(devices[end - 1]) + 1) ++end;
-    runs.push_back(end - i == 1 ? fmt::format("{}", index(devices[i]))
-                                : fmt::format("{}-{}", index(devices[i]), index(devices[end - 1])));
-    i = end;
-  }
-  return fmt::format("{}", fmt::join(runs, ","));
-}
-
 std::string describe_devices(const Plan& plan) {
   std::vector<DeviceId> all;
   std::vector<std::string> stages;
   for (const Stage& stage : plan.stages) {
     all.insert(all.end(), stage.devices.begin(), stage.devices.end());
-    stages.push_back(ranges(stage.devices));
+    stages.push_back(device_ranges(stage.devices));
   }
-  const std::string together = ranges(all);
+  const std::string together = device_ranges(all);
   return together.find(',') == together.npos ? together : fmt::format("{}", fmt::join(stages, "|"));
 }
 
@@ -68,6 +55,18 @@ std::string describe_shares(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string device_ranges(const std::vector<DeviceId>& devices) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < devices.size();) {
+    std::size_t end = i + 1;
+    while (end < devices.size() && index(devices[end]) == index(devices[end - 1]) + 1) ++end;
+    runs.push_back(end - i == 1 ? fmt::format("{}", index(devices[i]))
+                                : fmt::format("{}-{}", index(devices[i]), index(devices[end - 1])));
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
 
 std::string describe(const Plan& plan) {
   const auto number = [](int Span::*field) {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/plan.h"
 
@@ -34,5 +35,8 @@ std::string describe(const Plan& plan);
 // Reads what describe() writes; the words may come in any order and a list may be longer than need
 // be ("tp2,2"). Degrees that are left out are 1. Throws InputError(where, ...) for anything else.
 Plan parse_description(const std::string& where, std::string_view text);
+
+// "0-7,16,20": runs of two or more ascending ids are ranges.
+std::string device_ranges(const std::vector<DeviceId>& devices);
 
 }  // namespace plait

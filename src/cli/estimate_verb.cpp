@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "cli/nothing_fits.h"
+#include "cli/plan_report.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "cost/engine.h"
+#include "io/json_writer.h"
+#include "io/plan_json.h"
+#include "plan/describe.h"
+#include "report/quantities.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+struct EstimateArguments {
+  std::string path;
+  bool json = false;
+};
+
+struct Evaluated {
+  const Problem& problem;
+  const Plan& plan;
+  Estimate formula;
+  Estimate simulated;
+};
+
+std::string totals(const Evaluated& e, const Style& style) {
+  Table table({{"", Align::left}, {"simulated"}, {"closed form"}, {"", Align::left}});
+  const auto row = [&](const char* name, Seconds Estimate::*field, const char* meaning) {
+    table.row({name, in_words(e.simulated.*field), in_words(e.formula.*field), meaning});
+  };
+  row("step", &Estimate::step, "one optimizer step, end to end");
+  row("pipeline", &Estimate::pipeline, "from the first forward to the last backward");
+  row("bubble", &Estimate::bubble, "of that, idle time of the busiest stage");
+  row("tail", &Estimate::tail, "gradient sync and optimizer that follow");
+  return table.str(style);
+}
+
+std::string rates(const Evaluated& e) {
+  const Seconds step = e.simulated.step;
+  std::string out = fmt::format("{} tokens/s, MFU {}", grouped(tokens_per_second(e.problem, step)),
+                                percent(model_flops_utilisation(e.problem, e.plan, step)));
+  const Usd price = price_of_step(e.problem, e.plan, step);
+  if (price > Usd(0))
+    out += fmt::format(", {} a step, {} an hour", in_words(price),
+                       in_words(price * (kSecondsPerHour / step.value)));
+  return out + "\n";
+}
+
+std::string times(const Evaluated& e, const Style& style) {
+  Table table({{"stage"},
+               {"forward"},
+               {"+ comm"},
+               {"backward"},
+               {"recompute"},
+               {"+ comm"},
+               {"send"},
+               {"grad sync"},
+               {"tied sync"},
+               {"optimizer"},
+               {"source", Align::left}});
+  int number = 0;
+  for (const StageCost& stage : e.simulated.stages)
+    table.row({std::to_string(++number), in_words(stage.forward), in_words(stage.forward_comm),
+               in_words(stage.backward), in_words(stage.recompute), in_words(stage.backward_comm),
+               in_words(stage.send), in_words(stage.gradient_sync), in_words(stage.tied_sync),
+               in_words(stage.optimizer), std::string(name_of(stage.source))});
+  return table.str(style);
+}
+
+std::string memory(const Evaluated& e, const Style& style) {
+  Table table({{"stage"},
+               {"weights"},
+               {"gradients"},
+               {"optimizer"},
+               {"activations"},
+               {"workspace"},
+               {"peak"},
+               {"reserve"},
+               {"capacity"},
+               {"spare"}});
+  int number = 0;
+  for (const StageCost& stage : e.simulated.stages)
+    table.row({std::to_string(++number), in_gibibytes(stage.weights), in_gibibytes(stage.gradients),
+               in_gibibytes(stage.optimizer_state), in_gibibytes(stage.activations),
+               in_gibibytes(stage.workspace), in_gibibytes(stage.peak_memory()),
+               in_gibibytes(stage.reserve), in_gibibytes(stage.capacity),
+               in_gibibytes(stage.spare())});
+  return table.str(style);
+}
+
+std::string devices(const Evaluated& e, const Style& style) {
+  Table table({{"stage"},
+               {"node", Align::left},
+               {"devices", Align::left},
+               {"ids", Align::left},
+               {"what", Align::left}});
+  for (int s = 0; s < e.plan.stage_count(); ++s) {
+    const Stage& stage = e.plan.stages[s];
+    std::map<int, std::vector<DeviceId>> by_node;
+    for (const DeviceId id : stage.devices)
+      by_node[e.problem.cluster.device(id).node].push_back(id);
+    bool first = true;
+    for (const auto& [node, ids] : by_node) {
+      table.row({first ? std::to_string(s + 1) : "", e.problem.cluster.nodes[node].name,
+                 types_of(e.problem.cluster, ids), device_ranges(ids),
+                 first ? units_in_words(e.problem.model, stage) : ""});
+      first = false;
+    }
+  }
+  return table.str(style);
+}
+
+std::string as_text(const Evaluated& e) {
+  const Style style = style_of(stdout);
+  std::string out = problem_heading(e.problem, style) + "\n";
+  out += paragraph(describe(e.plan), style, 2) + "\n" + totals(e, style) + "\n" + rates(e) + "\n";
+  out += style.bold("Time") + " of one micro-batch, of " + std::to_string(e.plan.micro_batches) +
+         " in a step; the last three once a step\n";
+  out += times(e, style) + "\n";
+  out += style.bold("Memory") + " of the device that has least to spare, GiB\n";
+  out += memory(e, style) + "\n" + style.bold("Devices") + "\n" + devices(e, style);
+  return out;
+}
+
+std::string totals_json(const Estimate& estimate) {
+  return JsonObject()
+      .number("step_s", estimate.step.value)
+      .number("pipeline_s", estimate.pipeline.value)
+      .number("bubble_s", estimate.bubble.value)
+      .number("tail_s", estimate.tail.value)
+      .str();
+}
+
+std::string as_json(const Evaluated& e) {
+  const std::string ranked = ranked_plan_json(e.problem, {e.plan, e.simulated});
+  const std::string extra = JsonObject()
+                                .boolean("fits", e.simulated.fits)
+                                .json("simulated", totals_json(e.simulated))
+                                .json("closed_form", totals_json(e.formula))
+                                .str();
+  return lay_out_json(ranked.substr(0, ranked.size() - 1) + ", " + extra.substr(1));
+}
+
+int estimate(const EstimateArguments& arguments) {
+  const PlanFile file = read_plan_file(arguments.path);
+  const CostEngine engine(file.problem);
+  const Evaluated evaluated{file.problem, file.plan, engine.estimate(file.plan),
+                            engine.simulate(file.plan)};
+  print(arguments.json ? as_json(evaluated) : as_text(evaluated));
+  if (evaluated.simulated.fits) return kDone;
+  complain(fmt::format("{} does not fit: {}", arguments.path,
+                       shortage(file.problem, {file.plan, evaluated.simulated})));
+  return kNothingFits;
+}
+
+}  // namespace
+
+Command estimate_command() {
+  const auto arguments = std::make_shared<EstimateArguments>();
+  Command command;
+  command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
+                    {"Flags",
+                     {{.name = "--json",
+                       .value = "",
+                       .help = "print JSON",
+                       .set = into_switch(arguments->json)}}}};
+  command.run = [arguments] { return estimate(*arguments); };
+  return command;
+}
+
+}  // namespace plait

@@ -1,0 +1,258 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/interrupt.h"
+#include "cli/neighbours.h"
+#include "cli/nothing_fits.h"
+#include "cli/plan_report.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "cost/engine.h"
+#include "io/json_writer.h"
+#include "io/plan_json.h"
+#include "plan/describe.h"
+#include "report/quantities.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+struct ExplainArguments {
+  std::string path;
+  Seconds time_limit = Seconds(10);
+  bool json = false;
+};
+
+struct Alternative {
+  std::string change;
+  RankedPlan plan;
+};
+
+// Where the time of a step goes, seen from the stage that has most to do; adds up to the step.
+struct Shares {
+  Seconds compute, recompute, communication, bubble, tail;
+};
+
+struct Explanation {
+  Problem problem;
+  RankedPlan subject;
+  std::vector<Alternative> alternatives;  // fastest first, those that do not fit last
+  SearchResult search;                    // without any pin
+};
+
+Shares shares_of(const RankedPlan& ranked) {
+  const StageCost& stage = ranked.cost.stages[slowest_stage(ranked.cost)];
+  const double m = ranked.plan.micro_batches;
+  return {.compute = m * (stage.forward + stage.backward),
+          .recompute = m * stage.recompute,
+          .communication = m * (stage.forward_comm + stage.backward_comm),
+          .bubble = ranked.cost.bubble,
+          .tail = ranked.cost.tail};
+}
+
+SearchResult best_plans(const Problem& problem, const Pins& pins, Seconds time_limit, int keep,
+                        const std::stop_token& stop) {
+  SearchOptions options;
+  options.keep = keep;
+  options.time_limit = time_limit;
+  options.pins = pins;
+  return run_search(planners().front(), {.problem = problem,
+                                         .options = options,
+                                         .stop = stop,
+                                         .on_improvement = {},
+                                         .on_progress = {}});
+}
+
+std::vector<Alternative> alternatives_of(const Problem& problem, const Plan& plan,
+                                         Seconds time_limit, const std::stop_token& stop) {
+  const CostEngine engine(problem);
+  std::vector<Alternative> all;
+  for (Neighbour& neighbour : neighbours_of(problem, plan)) {
+    Estimate cost = engine.simulate(neighbour.plan);
+    all.push_back({std::move(neighbour.change), {std::move(neighbour.plan), std::move(cost)}});
+  }
+  for (const int stages : {plan.stage_count() / 2, plan.stage_count() * 2}) {
+    if (stages < 1 || stages == plan.stage_count() || stop.stop_requested()) continue;
+    Pins pins;
+    pins.pipeline = stages;
+    SearchResult found = best_plans(problem, pins, time_limit, 1, stop);
+    if (!found.plans.empty())
+      all.push_back({fmt::format("{}, the best that there is", counted(stages, "stage")),
+                     std::move(found.plans.front())});
+  }
+  std::ranges::stable_sort(
+      all, {}, [](const Alternative& a) { return std::pair(!a.plan.cost.fits, a.plan.cost.step); });
+  return all;
+}
+
+std::string pace(const Explanation& e) {
+  const auto& [plan, cost] = e.subject;
+  const int slowest = slowest_stage(cost);
+  const StageCost& stage = cost.stages[slowest];
+  const std::string work = fmt::format(
+      "{} forward and {} backward for each of {}", in_words(stage.forward_total()),
+      in_words(stage.backward_total()),
+      plan.micro_batches == 1 ? "1 micro-batch" : grouped(plan.micro_batches) + " micro-batches");
+  if (plan.stage_count() == 1) return fmt::format("There is one stage: {}.", work);
+  const auto total = [](const StageCost& s) { return s.forward_total() + s.backward_total(); };
+  const StageCost& fastest = *std::ranges::min_element(cost.stages, {}, total);
+  return fmt::format(
+      "Stage {} of {} ({}: {}) sets the pace with {}; the fastest stage needs {} less.",
+      slowest + 1, plan.stage_count(), types_of(e.problem.cluster, plan.stages[slowest].devices),
+      units_in_words(e.problem.model, plan.stages[slowest]), work,
+      percent(1 - total(fastest) / total(stage)));
+}
+
+std::string time_sentence(const Explanation& e) {
+  const Shares shares = shares_of(e.subject);
+  const Seconds step = e.subject.cost.step;
+  std::vector<std::string> parts{fmt::format("{} computing", percent(shares.compute / step))};
+  const auto add = [&](Seconds time, const char* what) {
+    if (time / step >= 0.0005) parts.push_back(fmt::format("{} {}", percent(time / step), what));
+  };
+  add(shares.recompute, "recomputing activations");
+  add(shares.communication, "in communication inside the stage");
+  add(shares.bubble, "waiting for other stages (the bubble)");
+  add(shares.tail, "in gradient sync and optimizer at the end");
+  return fmt::format("Of the step, that stage spends {}.", fmt::join(parts, ", "));
+}
+
+std::string memory_sentence(const Explanation& e) {
+  const Estimate& cost = e.subject.cost;
+  const int tightest = tightest_stage(cost);
+  const StageCost& stage = cost.stages[tightest];
+  if (!cost.fits) return fmt::format("It does not fit: {}.", shortage(e.problem, e.subject));
+  return fmt::format(
+      "Memory is tightest on stage {}: {} of {}, of which {} are activations and {} weights, "
+      "gradients and optimizer state; {} to spare.",
+      tightest + 1, in_words(stage.peak_memory()), in_words(stage.capacity),
+      in_words(stage.activations),
+      in_words(stage.weights + stage.gradients + stage.optimizer_state), in_words(stage.spare()));
+}
+
+std::string alternatives_table(const Explanation& e, const Style& style) {
+  Table table({{"step"}, {"against this"}, {"GiB used"}, {"one change", Align::left}});
+  for (const auto& [words, plan] : e.alternatives) {
+    const StageCost& tightest = plan.cost.stages[tightest_stage(plan.cost)];
+    table.row({in_words(plan.cost.step),
+               change(plan.cost.step / e.subject.cost.step - 1, "slower", "faster"),
+               fmt::format("{} / {}", in_gibibytes(tightest.peak_memory()),
+                           in_gibibytes(tightest.capacity)),
+               plan.cost.fits ? words : words + " (does not fit)"});
+  }
+  return table.str(style);
+}
+
+std::string search_sentence(const Explanation& e) {
+  const std::string limited = e.search.cut_short ? " (the search was cut short)" : "";
+  if (e.search.plans.empty())
+    return "A search without pins finds nothing that fits" + limited + ".";
+  const RankedPlan& best = e.search.plans.front();
+  const double behind = e.subject.cost.step / best.cost.step - 1;
+  if (behind > 5e-4)
+    return fmt::format("The search knows a plan that takes {} less time{}: {}.",
+                       percent(1 - best.cost.step / e.subject.cost.step), limited,
+                       short_description(best.plan));
+  std::string out = fmt::format("The search knows nothing faster{}.", limited);
+  for (const RankedPlan& other : e.search.plans) {
+    if (other.plan == e.subject.plan) continue;
+    const Shares mine = shares_of(e.subject);
+    const Shares theirs = shares_of(other);
+    return out + fmt::format(
+                     " The runner-up, {}, loses {} a step: {} in compute and recompute, {} "
+                     "in communication, {} in the bubble, {} at the end.",
+                     short_description(other.plan), in_words(other.cost.step - e.subject.cost.step),
+                     in_words(theirs.compute + theirs.recompute - mine.compute - mine.recompute),
+                     in_words(theirs.communication - mine.communication),
+                     in_words(theirs.bubble - mine.bubble), in_words(theirs.tail - mine.tail));
+  }
+  return out;
+}
+
+std::string as_text(const Explanation& e) {
+  const Style style = style_of(stdout);
+  std::string out = problem_heading(e.problem, style) + "\n";
+  out += paragraph(short_description(e.subject.plan), style, 2) + "\n";
+  out += paragraph(fmt::format("A step takes {}.", in_words(e.subject.cost.step)) + " " + pace(e) +
+                       " " + time_sentence(e),
+                   style) +
+         "\n";
+  out += paragraph(memory_sentence(e), style) + "\n";
+  out += paragraph(search_sentence(e), style);
+  if (!e.alternatives.empty())
+    out += "\n" + style.bold("What a change would do") + "\n" + alternatives_table(e, style);
+  return out;
+}
+
+std::string as_json(const Explanation& e) {
+  const Shares shares = shares_of(e.subject);
+  const Seconds step = e.subject.cost.step;
+  std::vector<std::string> alternatives;
+  for (const auto& [words, plan] : e.alternatives)
+    alternatives.push_back(JsonObject()
+                               .text("change", words)
+                               .number("step_s", plan.cost.step.value)
+                               .boolean("fits", plan.cost.fits)
+                               .text("describe", describe(plan.plan))
+                               .str());
+  JsonObject object;
+  object.text("describe", describe(e.subject.plan))
+      .number("step_s", step.value)
+      .boolean("fits", e.subject.cost.fits)
+      .number("slowest_stage", slowest_stage(e.subject.cost))
+      .number("tightest_stage", tightest_stage(e.subject.cost))
+      .json("shares", JsonObject()
+                          .number("compute", shares.compute / step)
+                          .number("recompute", shares.recompute / step)
+                          .number("communication", shares.communication / step)
+                          .number("bubble", shares.bubble / step)
+                          .number("tail", shares.tail / step)
+                          .str())
+      .json("alternatives", json_list(alternatives));
+  if (!e.search.plans.empty())
+    object.json("best", JsonObject()
+                            .text("describe", describe(e.search.plans.front().plan))
+                            .number("step_s", e.search.plans.front().cost.step.value)
+                            .str());
+  return lay_out_json(object.str());
+}
+
+int explain(const ExplainArguments& arguments) {
+  PlanFile file = read_plan_file(arguments.path);
+  Explanation explanation;
+  explanation.problem = std::move(file.problem);
+  explanation.subject = {file.plan, CostEngine(explanation.problem).simulate(file.plan)};
+  const Interrupt interrupt;
+  explanation.search =
+      best_plans(explanation.problem, {}, arguments.time_limit, 2, interrupt.token());
+  explanation.alternatives =
+      alternatives_of(explanation.problem, file.plan, arguments.time_limit, interrupt.token());
+  print(arguments.json ? as_json(explanation) : as_text(explanation));
+  return kDone;
+}
+
+}  // namespace
+
+Command explain_command() {
+  const auto arguments = std::make_shared<ExplainArguments>();
+  Command command;
+  command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
+                    {"Flags",
+                     {{.name = "--time-limit",
+                       .value = "T",
+                       .help = "for each search among other plans (10s)",
+                       .set =
+                           [a = arguments.get()](const std::string& flag, const std::string& text) {
+                             a->time_limit = Seconds(parse_seconds(flag, text));
+                           }},
+                      {.name = "--json",
+                       .value = "",
+                       .help = "print JSON",
+                       .set = into_switch(arguments->json)}}}};
+  command.run = [arguments] { return explain(*arguments); };
+  return command;
+}
+
+}  // namespace plait

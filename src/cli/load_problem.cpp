@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "cli/plan_arguments.h"
+#include "cost/framework.h"
+#include "io/load_cluster.h"
+#include "io/model_json.h"
+#include "plan/names.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+// One sentence for each device type that cannot compute in the job's precision.
+std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& job) {
+  std::vector<std::string> warnings;
+  const DType wanted = compute_dtype(job.precision);
+  for (const DeviceType& type : cluster.device_types) {
+    if (type.supports(wanted)) continue;
+    const bool half = wanted == DType::bf16 && type.supports(DType::fp16);
+    warnings.push_back(
+        fmt::format("{} does not support {}: predicted at the rate of the nearest type that it "
+                    "does{}",
+                    type.name, name_of(wanted), half ? "; --precision fp16 runs on it" : ""));
+  }
+  return warnings;
+}
+
+// Units per stage from layers per stage: what is no layer goes with the layer before it, or with
+// the first.
+std::vector<int> units_of_layers(const std::vector<int>& layers, const Model& model) {
+  std::vector<int> units(layers.size());
+  std::size_t stage = 0;
+  int left = layers[0];
+  for (int u = 0; u < model.unit_count(); ++u) {
+    if (is_layer(model.unit(u))) {
+      if (left == 0) left = layers[++stage];
+      --left;
+    }
+    ++units[stage];
+  }
+  return units;
+}
+
+}  // namespace
+
+LoadedProblem load_problem(const PlanArguments& arguments) {
+  LoadedProblem loaded;
+  LoadedModel model = load_model(arguments.model, arguments.sequence);
+  ClusterOptions options;
+  options.clusterfile = arguments.clusterfile;
+  options.device = arguments.device;
+  if (!arguments.catalogue.empty()) options.catalogue = load_catalogue(arguments.catalogue);
+  LoadedCluster cluster = load_cluster(arguments.cluster, options);
+  loaded.problem.model =
+      arguments.granularity == "op" ? at_op_granularity(model.model) : std::move(model.model);
+  loaded.problem.cluster = std::move(cluster.cluster);
+  loaded.problem.job = arguments.job;
+  loaded.warnings = std::move(model.warnings);
+  loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
+  const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
+  loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
+  return loaded;
+}
+
+std::string resolve_pins(PlanArguments& arguments, const Model& model) {
+  Pins& pins = arguments.search.pins;
+  const int layers = layer_count(model);
+  if (arguments.layers_per_chunk) {
+    const std::string flag = "--num-layers-per-virtual-pipeline-stage";
+    if (pins.chunks) throw InputError(flag, "says the same as --chunks, which is also given");
+    if (!pins.pipeline) throw InputError(flag, "needs --pp as well");
+    const long long chunk = static_cast<long long>(*pins.pipeline) * *arguments.layers_per_chunk;
+    if (layers % chunk != 0)
+      throw InputError(flag, fmt::format("{} layers on {} stages are no multiple of {}", layers,
+                                         *pins.pipeline, *arguments.layers_per_chunk));
+    pins.chunks = static_cast<int>(layers / chunk);
+    if (*pins.chunks > 1 && !pins.schedule) pins.schedule = Schedule::interleaved;
+  }
+  if (pins.stages.empty()) return "";
+  const int stages = static_cast<int>(pins.stages.size());
+  if (pins.pipeline && *pins.pipeline != stages)
+    throw InputError("--stages",
+                     fmt::format("has {} stages, but --pp is {}", stages, *pins.pipeline));
+  const long long sum = std::accumulate(pins.stages.begin(), pins.stages.end(), 0LL);
+  if (sum == model.unit_count()) return "";
+  if (sum != layers)
+    throw InputError("--stages",
+                     fmt::format("adds up to {}; {} has {} layers, or {} units with embedding and "
+                                 "head",
+                                 sum, model.name, layers, model.unit_count()));
+  pins.stages = units_of_layers(pins.stages, model);
+  return fmt::format("--stages counts layers; with embedding and head the stages have {} units",
+                     fmt::join(pins.stages, ", "));
+}
+
+}  // namespace plait

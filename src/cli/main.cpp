@@ -1,0 +1,57 @@
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "io/json_reader.h"
+
+namespace plait {
+namespace {
+
+const Verb& verb_named(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == name) return verb;
+    names.push_back(verb.name);
+  }
+  throw InputError(name, "is not a verb" + suggestion(name, names) + "; plait help lists them");
+}
+
+int run(std::vector<std::string> words) {
+  if (words.empty()) {
+    std::fputs(program_help().c_str(), stderr);
+    return kWrongInput;
+  }
+  const std::string name = words.front();
+  words.erase(words.begin());
+  if (name == "--help" || name == "-h") {
+    print(program_help());
+    return kDone;
+  }
+  const Verb& verb = verb_named(name == "--version" || name == "-V" ? "version" : name);
+  const Command command = verb.make();
+  if (parse_flags(verb, command, words)) {
+    print(verb_help(verb));
+    return kDone;
+  }
+  return command.run();
+}
+
+}  // namespace
+}  // namespace plait
+
+int main(int argc, char** argv) {
+  try {
+    return plait::run(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc)
+                               : std::vector<std::string>());
+  } catch (const plait::InputError& error) {
+    plait::complain(error.what());
+  } catch (const std::bad_alloc&) {
+    plait::complain("out of memory: the problem is too large for this machine");
+  }
+  return plait::kWrongInput;
+}

@@ -1,0 +1,156 @@
+#include "cli/nothing_fits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/plan_report.h"
+#include "plan/describe.h"
+#include "plan/names.h"
+#include "report/quantities.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+const Planner& usual_planner() { return planners().front(); }
+
+// Whether the problem has a plan under these pins.
+bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins) {
+  constexpr Seconds kPatience(2);
+  options.pins = pins;
+  options.keep = 1;
+  options.time_limit = std::min(options.time_limit, kPatience);
+  const SearchContext context{
+      .problem = problem, .options = options, .stop = {}, .on_improvement = {}, .on_progress = {}};
+  return !run_search(usual_planner(), context).plans.empty();
+}
+
+struct PinNote {
+  std::string words;  // how the user said it
+  void (*drop)(Pins&);
+};
+
+template <typename T>
+void note_number(std::vector<PinNote>& notes, const char* flag, const std::optional<T>& value,
+                 void (*drop)(Pins&)) {
+  if (value) notes.push_back({fmt::format("{} {}", flag, *value), drop});
+}
+
+template <typename T>
+void note_choice(std::vector<PinNote>& notes, const char* flag, const std::optional<T>& value,
+                 void (*drop)(Pins&)) {
+  if (value) notes.push_back({fmt::format("{} {}", flag, name_of(*value)), drop});
+}
+
+std::vector<PinNote> notes_of(const Pins& pins) {
+  std::vector<PinNote> notes;
+  note_choice(notes, "--recompute", pins.recompute, [](Pins& p) { p.recompute.reset(); });
+  note_choice(notes, "--zero", pins.zero, [](Pins& p) { p.zero.reset(); });
+  note_number(notes, "--micro-batch", pins.micro_batch, [](Pins& p) { p.micro_batch.reset(); });
+  note_number(notes, "--micro-batches", pins.micro_batches,
+              [](Pins& p) { p.micro_batches.reset(); });
+  note_choice(notes, "--schedule", pins.schedule, [](Pins& p) { p.schedule.reset(); });
+  note_number(notes, "--tp", pins.tensor, [](Pins& p) { p.tensor.reset(); });
+  note_number(notes, "--dp", pins.data, [](Pins& p) { p.data.reset(); });
+  note_number(notes, "--pp", pins.pipeline, [](Pins& p) { p.pipeline.reset(); });
+  note_number(notes, "--cp", pins.context, [](Pins& p) { p.context.reset(); });
+  note_number(notes, "--ep", pins.expert, [](Pins& p) { p.expert.reset(); });
+  note_number(notes, "--chunks", pins.chunks, [](Pins& p) { p.chunks.reset(); });
+  if (pins.sequence_parallel)
+    notes.push_back({*pins.sequence_parallel ? "--sp" : "--no-sp",
+                     [](Pins& p) { p.sequence_parallel.reset(); }});
+  if (!pins.stages.empty()) notes.push_back({"--stages", [](Pins& p) { p.stages.clear(); }});
+  return notes;
+}
+
+// Which flags stand in the way: single ones first, else all of them, else none.
+std::vector<std::string> pins_to_drop(const Problem& problem, const SearchOptions& options) {
+  const std::vector<PinNote> notes = notes_of(options.pins);
+  std::vector<std::string> enough;
+  for (const PinNote& note : notes) {
+    Pins fewer = options.pins;
+    note.drop(fewer);
+    if (is_solvable(problem, options, fewer)) enough.push_back("without " + note.words);
+  }
+  if (enough.empty() && notes.size() > 1 && is_solvable(problem, options, {})) {
+    std::vector<std::string> all;
+    for (const PinNote& note : notes) all.push_back(note.words);
+    enough.push_back(fmt::format("without {}", fmt::join(all, " ")));
+  }
+  return enough;
+}
+
+// The cluster, `times` over.
+Cluster repeated(const Cluster& cluster, int times) {
+  Cluster large = cluster;
+  const int nodes = static_cast<int>(cluster.nodes.size());
+  for (int k = 1; k < times; ++k) {
+    for (const Node& node : cluster.nodes) {
+      large.nodes.push_back(node);
+      large.nodes.back().name += fmt::format("-copy{}", k);
+    }
+    for (const Device& device : cluster.devices)
+      large.devices.push_back({.type = device.type, .node = device.node + k * nodes});
+  }
+  return large;
+}
+
+std::vector<std::string> larger_machines(const Problem& problem, const SearchOptions& options) {
+  constexpr int kMostDevices = 512;
+  constexpr int kMostTimes = 64;
+  for (int times = 2; times <= kMostTimes; times *= 2) {
+    if (problem.cluster.device_count() * times > kMostDevices) return {};
+    Problem larger = problem;
+    larger.cluster = repeated(problem.cluster, times);
+    if (is_solvable(larger, options, {}))
+      return {fmt::format("with {} times this cluster ({})", times,
+                          counted(larger.cluster.device_count(), "device"))};
+  }
+  return {};
+}
+
+std::vector<std::string> smaller_jobs(const Problem& problem, const SearchOptions& options) {
+  std::vector<std::string> helps;
+  if (problem.job.precision != Precision::pure_bf16) {
+    Problem lean = problem;
+    lean.job.precision = Precision::pure_bf16;
+    if (is_solvable(lean, options, {})) helps.emplace_back("with --precision pure-bf16");
+  }
+  return helps;
+}
+
+}  // namespace
+
+std::string shortage(const Problem& problem, const RankedPlan& plan) {
+  const int index = tightest_stage(plan.cost);
+  const StageCost& stage = plan.cost.stages[index];
+  return fmt::format("stage {} needs {} and {} has {} to give: {} too much", index + 1,
+                     in_words(stage.peak_memory()),
+                     types_of(problem.cluster, {plan.plan.stages[index].devices.front()}).substr(2),
+                     in_words(stage.capacity - stage.reserve), in_words(Bytes(0) - stage.spare()));
+}
+
+std::string why_nothing_fits(const Problem& problem, const PlanArguments& arguments,
+                             const SearchResult& result) {
+  if (result.cut_short && !result.nearest)
+    return "nothing found before the search was cut short; give it more --time-limit";
+  std::string text = "nothing fits: ";
+  if (result.nearest) {
+    text += fmt::format("in the nearest plan ({}) {}", short_description(result.nearest->plan),
+                        shortage(problem, *result.nearest));
+  } else {
+    text += result.reason.empty() ? "no plan has this shape" : result.reason;
+  }
+  std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
+  if (helps.empty()) {
+    helps = smaller_jobs(problem, arguments.search);
+    const std::vector<std::string> machines = larger_machines(problem, arguments.search);
+    helps.insert(helps.end(), machines.begin(), machines.end());
+  }
+  if (helps.empty())
+    return text + "; a smaller model, a shorter --seq or far more devices would help";
+  return text + fmt::format("; it fits {}", fmt::join(helps, ", or "));
+}
+
+}  // namespace plait

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "plan/problem.h"
+#include "search/search.h"
+
+namespace plait {
+
+// Everything that `plait plan` is told.
+struct PlanArguments {
+  std::string model;
+  std::optional<int> sequence;
+  std::string granularity = "layer";
+  std::string cluster;
+  std::string clusterfile;
+  std::string device;
+  std::vector<std::string> catalogue;
+  Job job;
+
+  std::string planner = "auto";
+  SearchOptions search;
+  std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
+  bool json = false;
+  std::string output;
+};
+
+std::vector<FlagGroup> plan_flags(PlanArguments& arguments);
+
+struct LoadedProblem {
+  Problem problem;
+  std::vector<std::string> warnings;
+};
+
+// Reads the model and the cluster, and says what they do not go well with.
+LoadedProblem load_problem(const PlanArguments& arguments);
+
+// Completes the pins, now that the model is known. `--stages` may count units, or layers only: then
+// the embedding belongs to the first stage and the head to the last. InputError for sums that are
+// neither. Gives a sentence to show when layers were meant.
+std::string resolve_pins(PlanArguments& arguments, const Model& model);
+
+}  // namespace plait

@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/plan_arguments.h"
+#include "io/catalogue.h"
+#include "io/json_reader.h"
+#include "io/zoo.h"
+#include "plan/names.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMaxDegree = 1'000'000;
+constexpr int kMaxBatch = 1'000'000'000;
+constexpr int kMaxSequence = 1 << 24;
+constexpr int kMaxThreads = 256;
+constexpr int kMaxPlans = 1000;
+
+std::vector<std::string> planner_names() {
+  std::vector<std::string> names;
+  for (const Planner& planner : planners()) names.emplace_back(planner.name);
+  return names;
+}
+
+std::vector<std::string> catalogue_names() {
+  std::vector<std::string> names;
+  for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
+  return names;
+}
+
+// A switch that stands for a value of a choice: --bf16 for --precision bf16.
+template <typename Into, typename Value>
+Setter meaning(Into& into, Value value) {
+  return [&into, value](const std::string&, const std::string&) { into = value; };
+}
+
+Setter into_sequence_parallel(std::optional<bool>& into, bool value) {
+  return [&into, value](const std::string& flag, const std::string&) {
+    if (into && *into != value)
+      throw InputError(flag, fmt::format("contradicts {}", value ? "--no-sp" : "--sp"));
+    into = value;
+  };
+}
+
+FlagGroup problem_flags(PlanArguments& a) {
+  Job& job = a.job;
+  return {
+      "What to train, and on what",
+      {{.name = "--model",
+        .value = "M",
+        .help = "a name from plait models, a Hugging Face config.json, a plait model file, or a "
+                "file with Megatron-LM flags",
+        .set = into_text(a.model),
+        .choices = zoo_names(),
+        .required = true},
+       {.name = "--cluster",
+        .value = "C",
+        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
+                "file, or a hostfile",
+        .set = into_text(a.cluster),
+        .required = true},
+       {.name = "--global-batch",
+        .value = "N",
+        .help = "samples in one optimizer step",
+        .set = into_integer(job.global_batch, 1, kMaxBatch),
+        .hidden = {"--global-batch-size"},
+        .required = true},
+       {.name = "--seq",
+        .value = "N",
+        .help = "tokens in a sample; what the model was trained on by default",
+        .set = into_integer(a.sequence, 1, kMaxSequence),
+        .hidden = {"--seq-length", "--sequence-length"}},
+       {.name = "--precision",
+        .value = "P",
+        .help = fmt::format("{} (bf16)", fmt::join(precision_names(), ", ")),
+        .set = into_choice(job.precision, precision_named, precision_names()),
+        .choices = as_strings(precision_names())},
+       {.name = "--optimizer",
+        .value = "O",
+        .help = fmt::format("{} (adam)", fmt::join(optimizer_names(), ", ")),
+        .set = into_choice(job.optimizer, optimizer_named, optimizer_names()),
+        .choices = as_strings(optimizer_names())},
+       {.name = "--attention",
+        .value = "A",
+        .help = "flash, or plain: scores written to memory (flash)",
+        .set = into_choice(job.attention, attention_named, attention_names()),
+        .choices = as_strings(attention_names())},
+       {.name = "--framework",
+        .value = "F",
+        .help = fmt::format("whose execution is predicted: {} (megatron)",
+                            fmt::join(framework_names(), ", ")),
+        .set = into_choice(job.framework, framework_named, framework_names()),
+        .choices = as_strings(framework_names())},
+       {.name = "--granularity",
+        .value = "G",
+        .help = "where stages may be cut: between layers, or between ops (layer)",
+        .set =
+            [&a](const std::string& flag, const std::string& text) {
+              static const std::vector<std::string_view> names{"layer", "op"};
+              if (text != "layer" && text != "op") refuse_choice(flag, text, names);
+              a.granularity = text;
+            },
+        .choices = {"layer", "op"}},
+       {.name = "--clusterfile",
+        .value = "FILE",
+        .help = "Metis' JSON that describes the hosts of a hostfile",
+        .set = into_text(a.clusterfile)},
+       {.name = "--device",
+        .value = "TYPE",
+        .help = "the device type of all hosts of a hostfile",
+        .set = into_text(a.device),
+        .choices = catalogue_names()},
+       {.name = "--catalogue",
+        .value = "FILE",
+        .help = "devices and instances of your own",
+        .set = [&a](const std::string&, const std::string& text) { a.catalogue.push_back(text); },
+        .repeats = true}}};
+}
+
+FlagGroup search_flags(PlanArguments& a) {
+  return {"How to search",
+          {{.name = "--planner",
+            .value = "NAME",
+            .help = fmt::format("{} (auto)", fmt::join(planner_names(), ", ")),
+            .set = into_text(a.planner),
+            .choices = planner_names()},
+           {.name = "--top",
+            .value = "N",
+            .help = "how many plans to show (5)",
+            .set = into_integer(a.search.keep, 1, kMaxPlans)},
+           {.name = "--time-limit",
+            .value = "T",
+            .help = "stop after 10s, 500ms, 2m ... with the best so far (60s)",
+            .set =
+                [&a](const std::string& flag, const std::string& text) {
+                  a.search.time_limit = Seconds(parse_seconds(flag, text));
+                }},
+           {.name = "--seed",
+            .value = "N",
+            .help = "of planners that draw at random; the same seed gives the same answer (1)",
+            .set =
+                [&a](const std::string& flag, const std::string& text) {
+                  int seed = 0;
+                  into_integer(seed, 0, 2'000'000'000)(flag, text);
+                  a.search.seed = static_cast<std::uint64_t>(seed);
+                }},
+           {.name = "--threads",
+            .value = "N",
+            .help = "the answer does not depend on it (all cores)",
+            .set = into_integer(a.search.threads, 1, kMaxThreads)}}};
+}
+
+FlagGroup pin_flags(PlanArguments& a) {
+  Pins& pins = a.search.pins;
+  const auto degree = [](std::string name, std::string help, std::optional<int>& into,
+                         std::vector<std::string> hidden) {
+    return Flag{.name = std::move(name),
+                .value = "N",
+                .help = std::move(help),
+                .set = into_integer(into, 1, kMaxDegree),
+                .hidden = std::move(hidden)};
+  };
+  return {
+      "What the plan must have; all of it is free by default",
+      {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
+              {"--tensor-model-parallel-size"}),
+       degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),
+       degree("--dp", "data-parallel degree of every stage", pins.data, {"--data-parallel-size"}),
+       degree("--cp", "devices that share one sequence", pins.context, {"--context-parallel-size"}),
+       degree("--ep", "devices over which experts are spread", pins.expert,
+              {"--expert-model-parallel-size"}),
+       degree("--micro-batch", "samples of one micro-batch on one replica", pins.micro_batch,
+              {"--micro-batch-size"}),
+       degree("--micro-batches", "micro-batches in a step", pins.micro_batches,
+              {"--num-micro-batches"}),
+       {.name = "--recompute",
+        .value = "R",
+        .help = fmt::format("{}: what backward computes again to save memory",
+                            fmt::join(recompute_names(), ", ")),
+        .set = into_choice(pins.recompute, recompute_named, recompute_names()),
+        .hidden = {"--recompute-granularity"},
+        .choices = as_strings(recompute_names())},
+       {.name = "--zero",
+        .value = "Z",
+        .help = "ZeRO stage: 0, or shard 1 optimizer state, 2 gradients too, 3 parameters too",
+        .set = into_choice(pins.zero, zero_stage_named, zero_stage_names()),
+        .hidden = {"--zero-stage"},
+        .choices = as_strings(zero_stage_names())},
+       {.name = "--schedule",
+        .value = "S",
+        .help = fmt::format("{}", fmt::join(schedule_names(), ", ")),
+        .set = into_choice(pins.schedule, schedule_named, schedule_names()),
+        .choices = as_strings(schedule_names())},
+       degree("--chunks", "chunks of each stage, where the schedule is interleaved", pins.chunks,
+              {"--vpp", "--virtual-pipeline-model-parallel-size"}),
+       {.name = "--sp",
+        .value = "",
+        .help = "sequence parallel: norms are cut over the tensor group, too",
+        .set = into_sequence_parallel(pins.sequence_parallel, true),
+        .hidden = {"--sequence-parallel"}},
+       {.name = "--no-sp",
+        .value = "",
+        .help = "no sequence parallel",
+        .set = into_sequence_parallel(pins.sequence_parallel, false),
+        .hidden = {"--no-sequence-parallel"}},
+       {.name = "--stages",
+        .value = "13,12,..",
+        .help = "units of each stage; or layers, when embedding and head are not counted",
+        .set = into_list(pins.stages, 1, kMaxDegree)}}};
+}
+
+// Megatron's switches for what plait says with a value; understood, not shown.
+FlagGroup borrowed_flags(PlanArguments& a) {
+  Pins& pins = a.search.pins;
+  return {"",
+          {{.name = "--bf16",
+            .value = "",
+            .help = "",
+            .set = meaning(a.job.precision, Precision::bf16)},
+           {.name = "--fp16",
+            .value = "",
+            .help = "",
+            .set = meaning(a.job.precision, Precision::fp16)},
+           {.name = "--use-flash-attn",
+            .value = "",
+            .help = "",
+            .set = meaning(a.job.attention, AttentionKernel::flash)},
+           {.name = "--use-distributed-optimizer",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.zero, ZeroStage::optimizer)},
+           {.name = "--recompute-activations",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.recompute, Recompute::selective)},
+           {.name = "--num-layers-per-virtual-pipeline-stage",
+            .value = "N",
+            .help = "",
+            .set = into_integer(a.layers_per_chunk, 1, kMaxDegree)}}};
+}
+
+}  // namespace
+
+std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
+  return {problem_flags(arguments),
+          search_flags(arguments),
+          pin_flags(arguments),
+          {"What to print",
+           {{.name = "--json",
+             .value = "",
+             .help = "one JSON object on stdout, for scripts",
+             .set = into_switch(arguments.json)},
+            {.name = "--output",
+             .value = "FILE",
+             .help = "save the best plan, with all that it was made from",
+             .set = into_text(arguments.output),
+             .letter = "-o"}}},
+          borrowed_flags(arguments)};
+}
+
+}  // namespace plait

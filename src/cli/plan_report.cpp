@@ -1,0 +1,148 @@
+#include "cli/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost/engine.h"
+#include "plan/describe.h"
+#include "plan/names.h"
+#include "report/quantities.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMostStages = 16;  // rows of a table; plait estimate shows all
+
+std::string by_span(const Stage& stage, const auto& text) {
+  std::vector<std::string> parts;
+  for (const Span& span : stage.spans)
+    if (const std::string part = text(span); parts.empty() || parts.back() != part)
+      parts.push_back(part);
+  return fmt::format("{}", fmt::join(parts, "+"));
+}
+
+std::string memory_of(const StageCost& stage) {
+  return fmt::format("{} / {}", in_gibibytes(stage.peak_memory()), in_gibibytes(stage.capacity));
+}
+
+std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, const Estimate& cost,
+                                   int index) {
+  const Stage& stage = plan.stages[index];
+  const StageCost& time = cost.stages[index];
+  return {std::to_string(index + 1),
+          types_of(problem.cluster, stage.devices),
+          device_ranges(stage.devices),
+          by_span(stage, [](const Span& span) { return std::to_string(span.tensor); }),
+          by_span(stage, [](const Span& span) { return std::to_string(span.data); }),
+          stage.shares.empty() ? "" : fmt::format("{}", fmt::join(stage.shares, ":")),
+          by_span(stage, [](const Span& span) { return std::string(name_of(span.recompute)); }),
+          in_words(time.forward_total()),
+          in_words(time.backward_total()),
+          memory_of(time),
+          units_in_words(problem.model, stage)};
+}
+
+}  // namespace
+
+std::string problem_heading(const Problem& problem, const Style& style) {
+  return style.bold(summary_of(problem.model)) + "\n" +
+         paragraph("on " + summary_of(problem.cluster), style) + summary_of(problem) + "\n";
+}
+
+std::string short_description(const Plan& plan) {
+  const std::string line = describe(plan);
+  return line.substr(0, line.rfind(" devices="));
+}
+
+Usd price_of_step(const Problem& problem, const Plan& plan, Seconds step) {
+  return price_of(problem.cluster, plan) * step;
+}
+
+int tightest_stage(const Estimate& cost) {
+  const auto tightest = std::ranges::min_element(
+      cost.stages, {}, [](const StageCost& stage) { return stage.spare() / stage.capacity; });
+  return static_cast<int>(tightest - cost.stages.begin());
+}
+
+int slowest_stage(const Estimate& cost) {
+  const auto slowest = std::ranges::max_element(cost.stages, {}, [](const StageCost& stage) {
+    return stage.forward_total() + stage.backward_total();
+  });
+  return static_cast<int>(slowest - cost.stages.begin());
+}
+
+std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
+                       const Style& style) {
+  Table table({{"#"},
+               {"step"},
+               {"tokens/s"},
+               {"MFU"},
+               {"bubble"},
+               {"GiB used"},
+               {"$/step"},
+               {"$/M tokens"},
+               {"plan", Align::left}});
+  const bool text = problem.model.sequence_length > 1;
+  int rank = 0;
+  for (const auto& [plan, cost] : plans) {
+    const Usd price = price_of_step(problem, plan, cost.step);
+    const double tokens = tokens_per_second(problem, cost.step);
+    const bool priced = price > Usd(0);
+    table.row({std::to_string(++rank), in_words(cost.step), grouped(tokens),
+               percent(model_flops_utilisation(problem, plan, cost.step)),
+               percent(cost.bubble / cost.step), memory_of(cost.stages[tightest_stage(cost)]),
+               priced ? in_words(price) : "",
+               priced && text ? in_words(price * (1e6 / (tokens * cost.step.value))) : "",
+               short_description(plan)});
+  }
+  return table.str(style);
+}
+
+std::string units_in_words(const Model& model, const Stage& stage) {
+  int layers = 0;
+  std::vector<std::string> others;
+  std::vector<std::string> ranges;
+  for (const Span& span : stage.spans) {
+    ranges.push_back(fmt::format("{}-{}", span.units.begin, span.units.end - 1));
+    for (int u = span.units.begin; u < span.units.end; ++u) {
+      const std::string& name = model.unit(u).name;
+      if (name.find('.') != name.npos || is_layer(model.unit(u)))
+        ++layers;
+      else
+        others.push_back(name);
+    }
+  }
+  const bool in_ops = model.unit(stage.spans[0].units.begin).name.find('.') != std::string::npos;
+  if (in_ops) return fmt::format("{} ({})", counted(layers, "op"), fmt::join(ranges, ", "));
+  std::string out = layers > 0 ? counted(layers, "layer") : "";
+  for (const std::string& other : others) out += (out.empty() ? "" : " + ") + other;
+  return out;
+}
+
+std::string stage_table(const Problem& problem, const Plan& plan, const Estimate& cost,
+                        const Style& style) {
+  Table table({{"stage"},
+               {"devices", Align::left},
+               {"ids", Align::left},
+               {"tp"},
+               {"dp"},
+               {"shares"},
+               {"recompute", Align::left},
+               {"forward"},
+               {"backward"},
+               {"GiB used"},
+               {"what", Align::left}});
+  const int stages = plan.stage_count();
+  for (int s = 0; s < stages; ++s) {
+    if (stages > kMostStages && s == kMostStages / 2) {
+      s = stages - kMostStages / 2;
+      table.row({"...", "", "", "", "", "", "", "", "", "", ""});
+    }
+    table.row(stage_row(problem, plan, cost, s));
+  }
+  return table.str(style);
+}
+
+}  // namespace plait

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/nothing_fits.h"
+#include "cli/plan_arguments.h"
+#include "cli/plan_report.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "io/json_reader.h"
+#include "io/json_writer.h"
+#include "io/plan_json.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+const Planner& planner_named(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Planner& planner : planners()) {
+    if (planner.name == name) return planner;
+    names.push_back(planner.name);
+  }
+  refuse_choice("--planner", name, names);
+}
+
+// A search as it went: its result, and what only the clock knows.
+struct Outcome {
+  SearchResult result;
+  Seconds elapsed;
+  bool interrupted = false;
+
+  std::optional<double> gap() const {
+    if (!result.lower_bound || result.plans.empty()) return std::nullopt;
+    return std::max(0.0, result.plans.front().cost.step / *result.lower_bound - 1);
+  }
+};
+
+Outcome search(const Problem& problem, const PlanArguments& arguments) {
+  Interrupt interrupt;
+  Progress progress;
+  SearchContext context{
+      .problem = problem,
+      .options = arguments.search,
+      .stop = interrupt.token(),
+      .on_improvement = [&](const RankedPlan& best) { progress.improved(best.cost.step); },
+      .on_progress = [&](double fraction) { progress.advanced(fraction); }};
+  const auto begin = std::chrono::steady_clock::now();
+  Outcome outcome;
+  outcome.result = run_search(planner_named(arguments.planner), context);
+  outcome.elapsed =
+      Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  outcome.interrupted = interrupt.happened();
+  return outcome;
+}
+
+std::string as_json(const Problem& problem, const Outcome& outcome,
+                    const std::vector<std::string>& warnings, const std::string& reason) {
+  std::vector<std::string> plans;
+  for (const RankedPlan& ranked : outcome.result.plans)
+    plans.push_back(ranked_plan_json(problem, ranked));
+  std::vector<std::string> sentences;
+  for (const std::string& warning : warnings) sentences.push_back(json_text(warning));
+  const auto optional_number = [](const std::optional<double>& value) {
+    return value ? json_number(*value) : std::string("null");
+  };
+  const std::optional<Seconds>& bound = outcome.result.lower_bound;
+  JsonObject object;
+  object.json("plans", json_list(plans))
+      .json("lower_bound_s", bound ? json_number(bound->value) : "null")
+      .json("gap", optional_number(outcome.gap()))
+      .number("evaluations", static_cast<double>(outcome.result.evaluations))
+      .number("search_s", outcome.elapsed.value)
+      .boolean("cut_short", outcome.result.cut_short);
+  if (plans.empty()) object.text("reason", reason);
+  return lay_out_json(object.json("warnings", json_list(sentences))
+                          .text("model", problem.model.name)
+                          .text("cluster", problem.cluster.name)
+                          .str());
+}
+
+std::string verdict(const Outcome& outcome) {
+  std::string out;
+  if (const auto gap = outcome.gap())
+    out += *gap < 5e-5 ? "Nothing in this space is faster. "
+                       : fmt::format("Within {} of the fastest plan possible in this space. ",
+                                     percent(*gap));
+  if (outcome.result.cut_short)
+    out += outcome.interrupted ? "Cut short by Ctrl-C: the best so far. "
+                               : "Cut short by the time limit: the best so far. ";
+  return out + fmt::format("{} plans costed in {}.",
+                           grouped(static_cast<double>(outcome.result.evaluations)),
+                           in_words(outcome.elapsed));
+}
+
+std::string as_text(const Problem& problem, const Outcome& outcome) {
+  const Style style = style_of(stdout);
+  const RankedPlan& best = outcome.result.plans.front();
+  std::string out = problem_heading(problem, style) + "\n";
+  out += plan_table(problem, outcome.result.plans, style) + "\n";
+  out += paragraph(verdict(outcome), style) + "\n";
+  out += style.bold("The best plan, stage by stage") + " (times of one of " +
+         counted(best.plan.micro_batches, "micro-batch") +
+         (best.plan.micro_batches == 1 ? ")\n" : "es)\n");
+  return out + stage_table(problem, best.plan, best.cost, style);
+}
+
+int plan(PlanArguments arguments) {
+  planner_named(arguments.planner);
+  LoadedProblem loaded = load_problem(arguments);
+  const Problem& problem = loaded.problem;
+  if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
+    loaded.warnings.push_back(std::move(note));
+  if (!arguments.json)
+    for (const std::string& warning : loaded.warnings) warn(warning);
+  const Outcome outcome = search(problem, arguments);
+  if (outcome.result.plans.empty()) {
+    const std::string reason = why_nothing_fits(problem, arguments, outcome.result);
+    if (arguments.json) print(as_json(problem, outcome, loaded.warnings, reason));
+    complain(reason);
+    return outcome.interrupted ? kInterrupted : kNothingFits;
+  }
+  if (!arguments.output.empty()) {
+    const RankedPlan& best = outcome.result.plans.front();
+    write_text_file(arguments.output, plan_file_to_json(problem, best.plan, best.cost));
+  }
+  print(arguments.json ? as_json(problem, outcome, loaded.warnings, "")
+                       : as_text(problem, outcome));
+  return kDone;
+}
+
+}  // namespace
+
+Command plan_command() {
+  const auto arguments = std::make_shared<PlanArguments>();
+  arguments->search.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  Command command;
+  command.groups = plan_flags(*arguments);
+  command.run = [arguments] { return plan(*arguments); };
+  return command;
+}
+
+}  // namespace plait

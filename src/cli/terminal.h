@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "report/table.h"
+
+namespace plait {
+
+// How to lay out what goes to stdout or stderr: coloured on a terminal unless NO_COLOR is set or
+// TERM is "dumb", and as wide as COLUMNS or the terminal says (80 to 160; 100 elsewhere).
+Style style_of(std::FILE* stream);
+bool is_terminal(std::FILE* stream);
+
+// Prints a result. InputError when stdout cannot take it (a full disk); a closed pipe ends the
+// program as it does any other.
+void print(std::string_view text);
+
+// Tells the user something besides the result, on stderr: "plait: warning: ..." and "plait: ...".
+void warn(const std::string& text);
+void complain(const std::string& text);
+
+}  // namespace plait

@@ -1,0 +1,61 @@
+#include "cli/verbs.h"
+
+#include <array>
+
+namespace plait {
+
+std::span<const Verb> verbs() {
+  static constexpr std::array kVerbs{
+      Verb{"plan", "find the fastest ways to train a model on a cluster",
+           "  plait plan --model llama-2-7b --cluster 2xA100-80GB:8+4xV100-16GB:4 --global-batch "
+           "512\n"
+           "  plait plan --model path/to/config.json --cluster hosts.txt --device A100-80GB \\\n"
+           "    --global-batch 256 --seq 8192 -o plan.json\n"
+           "  plait plan --model gpt2-xl --cluster 2xp4d.24xlarge --global-batch 64 --json\n"
+           "\n"
+           "  # what you run today, all or part of it said:\n"
+           "  plait plan --model llama-2-13b --cluster 4xA100-80GB:8 --global-batch 256 \\\n"
+           "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n",
+           plan_command},
+      Verb{"estimate", "price a saved plan: time and memory of every stage and device",
+           "  plait estimate plan.json\n"
+           "  plait estimate plan.json --json\n",
+           estimate_command},
+      Verb{"explain", "say why a saved plan is as fast as it is, and what a change would do",
+           "  plait explain plan.json\n", explain_command},
+      Verb{"check", "say whether a saved plan is sound and fits; of use after editing it by hand",
+           "  plait check plan.json\n"
+           "  plait check plan.json --json\n",
+           check_command},
+      Verb{"models", "list the models that are known by name",
+           "  plait models\n"
+           "  plait models --json\n",
+           models_command},
+      Verb{"model", "describe one model: parameters, layers, work of a sample",
+           "  plait model llama-2-7b\n"
+           "  plait model path/to/config.json --seq 8192\n"
+           "  plait model mixtral-8x7b --json\n",
+           model_command},
+      Verb{"devices", "list the device types that are known by name",
+           "  plait devices\n"
+           "  plait devices --catalogue mine.json --json\n",
+           devices_command},
+      Verb{"instances", "list the cloud instances that are known by name",
+           "  plait instances\n"
+           "  plait plan --model gpt2-xl --cluster 2xp4d.24xlarge --global-batch 64\n",
+           instances_command},
+      Verb{"completion", "print a script that completes plait's words in your shell",
+           "  source <(plait completion bash)           # in ~/.bashrc\n"
+           "  source <(plait completion zsh)            # in ~/.zshrc\n"
+           "  plait completion fish | source            # in ~/.config/fish/config.fish\n",
+           completion_command},
+      Verb{"version", "print the version", "  plait version\n", version_command},
+      Verb{"help", "explain the program or a verb",
+           "  plait help\n"
+           "  plait help plan\n",
+           help_command},
+  };
+  return kVerbs;
+}
+
+}  // namespace plait

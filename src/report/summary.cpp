@@ -1,0 +1,90 @@
+#include "report/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "plan/names.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+// "8 A100-80GB", or "4 T4 + 4 L4" where a node is mixed; types in the cluster's order.
+std::string counted_types(const Cluster& cluster, const std::map<int, int>& count_by_type) {
+  std::vector<std::string> parts;
+  for (const auto& [type, count] : count_by_type)
+    parts.push_back(fmt::format("{} {}", count, cluster.device_types[type].name));
+  return fmt::format("{}", fmt::join(parts, " + "));
+}
+
+}  // namespace
+
+bool is_layer(const LayerKind& kind) {
+  const std::string name = kind.name.substr(0, kind.name.find('.'));
+  return name != "embedding" && name != "decoder_embedding" && name != "head" && name != "stem";
+}
+
+int layer_count(const Model& model) {
+  return static_cast<int>(
+      std::ranges::count_if(model.units, [&](int kind) { return is_layer(model.kinds[kind]); }));
+}
+
+std::string summary_of(const Model& model) {
+  const bool in_ops = std::ranges::all_of(
+      model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });
+  std::string out = fmt::format(
+      "{}: {} parameters, {}", model.name, abbreviated(model.parameters()),
+      in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));
+  if (model.sequence_length > 1)
+    out += fmt::format(", {} tokens a sample", grouped(model.sequence_length));
+  return out;
+}
+
+std::string summary_of(const Cluster& cluster) {
+  std::vector<std::map<int, int>> nodes(cluster.nodes.size());
+  for (const Device& device : cluster.devices) ++nodes[device.node][device.type];
+  // Equal nodes are counted, in the order of their first.
+  std::vector<std::pair<std::string, int>> groups;
+  for (const auto& node : nodes) {
+    const std::string text = counted_types(cluster, node);
+    const auto same = std::ranges::find(groups, text, &std::pair<std::string, int>::first);
+    if (same == groups.end())
+      groups.emplace_back(text, 1);
+    else
+      ++same->second;
+  }
+  std::vector<std::string> parts;
+  constexpr std::size_t kMost = 6;
+  for (std::size_t g = 0; g < std::min(groups.size(), kMost); ++g)
+    parts.push_back(fmt::format("{} x {}", groups[g].second, groups[g].first));
+  if (groups.size() > kMost)
+    parts.push_back(fmt::format("{} more kinds of node", groups.size() - kMost));
+  std::string out =
+      fmt::format("{}: {}", fmt::join(parts, " + "), counted(cluster.device_count(), "device"));
+  if (cluster.zones.size() > 1) out += fmt::format(" in {} zones", cluster.zones.size());
+  const bool priced = std::ranges::all_of(
+      cluster.nodes, [](const Node& node) { return node.price > UsdPerSecond(0); });
+  if (priced)
+    out += fmt::format(", {} an hour", in_words(cluster.price() * Seconds(kSecondsPerHour)));
+  return out;
+}
+
+std::string summary_of(const Problem& problem) {
+  const Job& job = problem.job;
+  std::string out = counted(job.global_batch, "sample") + " a step";
+  if (problem.model.sequence_length > 1)
+    out += fmt::format(" ({} tokens)", abbreviated(static_cast<double>(job.global_batch) *
+                                                   problem.model.sequence_length));
+  return out + fmt::format(", {}, {}, {} attention, as {} runs it", name_of(job.precision),
+                           name_of(job.optimizer), name_of(job.attention), name_of(job.framework));
+}
+
+std::string types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  std::map<int, int> count_by_type;
+  for (const DeviceId id : devices) ++count_by_type[cluster.device(id).type];
+  return counted_types(cluster, count_by_type);
+}
+
+}  // namespace plait

@@ -1,0 +1,109 @@
+#include "report/table.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+constexpr int kGap = 2;            // blanks between columns
+constexpr int kLeastColumns = 20;  // of the last column, however narrow the terminal is
+
+std::string escaped(bool colour, const char* code, const std::string& text) {
+  return colour ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
+}
+
+// Width on a terminal: UTF-8 continuation bytes take no column.
+int width_of(const std::string& text) {
+  return static_cast<int>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, int width, Align align) {
+  const std::string blanks(std::max(0, width - width_of(text)), ' ');
+  return align == Align::left ? text + blanks : blanks + text;
+}
+
+std::string without_trailing_blanks(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+}  // namespace
+
+std::string Style::bold(const std::string& text) const { return escaped(colour, "1", text); }
+std::string Style::dim(const std::string& text) const { return escaped(colour, "2", text); }
+std::string Style::good(const std::string& text) const { return escaped(colour, "32", text); }
+std::string Style::bad(const std::string& text) const { return escaped(colour, "31", text); }
+
+std::vector<std::string> wrapped(const std::string& text, int columns) {
+  std::vector<std::string> lines;
+  std::string line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t blank = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, blank - begin);
+    begin = blank + 1;
+    if (!line.empty() && width_of(line) + 1 + width_of(word) > columns) {
+      lines.push_back(without_trailing_blanks(line));
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  if (!line.empty() || lines.empty()) lines.push_back(without_trailing_blanks(line));
+  return lines;
+}
+
+std::string paragraph(const std::string& text, const Style& style, int indent) {
+  std::string out;
+  for (const std::string& line : wrapped(text, std::max(kLeastColumns, style.columns - indent)))
+    out += (out.empty() ? "" : std::string(indent, ' ')) + line + "\n";
+  return out;
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+Table& Table::row(std::vector<std::string> cells) {
+  PLAIT_CHECK(cells.size() == columns_.size());
+  rows_.push_back(std::move(cells));
+  return *this;
+}
+
+std::string Table::str(const Style& style) const {
+  std::vector<std::size_t> shown;
+  std::vector<int> width(columns_.size());
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    for (const auto& row : rows_) width[c] = std::max(width[c], width_of(row[c]));
+    if (width[c] == 0) continue;
+    width[c] = std::max(width[c], width_of(columns_[c].heading));
+    shown.push_back(c);
+  }
+  if (shown.empty()) return "";
+  int before_last = 0;
+  for (std::size_t i = 0; i + 1 < shown.size(); ++i) before_last += width[shown[i]] + kGap;
+  const int room = std::max(kLeastColumns, style.columns - before_last);
+
+  std::string heading;
+  for (const std::size_t c : shown)
+    heading += padded(columns_[c].heading, width[c], columns_[c].align) + std::string(kGap, ' ');
+  std::string out = style.bold(without_trailing_blanks(heading)) + "\n";
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < shown.size(); ++i)
+      line +=
+          padded(row[shown[i]], width[shown[i]], columns_[shown[i]].align) + std::string(kGap, ' ');
+    const std::size_t last = shown.back();
+    if (columns_[last].align == Align::right) {
+      out += line + padded(row[last], width[last], Align::right) + "\n";
+      continue;
+    }
+    for (const std::string& part : wrapped(row[last], room)) {
+      out += without_trailing_blanks(line + part) + "\n";
+      line = std::string(before_last, ' ');
+    }
+  }
+  return out;
+}
+
+}  // namespace plait

@@ -115,10 +115,8 @@ class AutoSearch {
     options.width = width;
     options.incumbent = found.worst_kept();
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
-    for (const Pipelined& pipeline : labels.pipelines) {
-      const std::vector<PlacedStage> in_order(pipeline.stages.rbegin(), pipeline.stages.rend());
-      found.offer(space_.plan_of(in_order, c.settings, c.schedule));
-    }
+    for (const Pipelined& pipeline : labels.pipelines)
+      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
     if (!stop()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 

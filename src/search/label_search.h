@@ -10,7 +10,7 @@
 
 namespace plait {
 
-// A pipeline, last stage first, and the closed-form length that the search found for it.
+// A pipeline and the closed-form length that the search found for it.
 struct Pipelined {
   std::vector<PlacedStage> stages;
   Seconds length;

@@ -112,9 +112,9 @@ void read_falcon(const HfFields& fields, TransformerConfig& c) {
     c.kv_heads = groups;
   else
     c.kv_heads = fields.flag({"multi_query"}, true) ? 1 : c.heads;
-  c.parallel = new_architecture || fields.flag({"parallel_attn"}, true);
+  c.parallel = fields.flag({"parallel_attn"}, true);
   const int norms = fields.size({"num_ln_in_parallel_attn"}, new_architecture ? 2 : 1);
-  c.shared_norm = c.parallel && !(new_architecture && norms == 2);
+  c.shared_norm = c.parallel && norms != 2;
 }
 
 void read_phi(const HfFields& fields, TransformerConfig& c) {
@@ -207,6 +207,44 @@ void read_olmo2(const HfFields& fields, TransformerConfig& c) {
   c.qk_norm = QkNorm::whole;
 }
 
+void read_olmo(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields, {.vocabulary = 50304}, c);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.norm = NormKind::layer;
+  c.norm_affine = false;
+}
+
+void read_smollm3(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 128256,
+                    .hidden = 2048,
+                    .layers = 36,
+                    .heads = 16,
+                    .kv_heads = 4,
+                    .positions = 32768,
+                    .tied = true},
+                   c);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.mlp_bias = fields.flag({"mlp_bias"}, false);
+}
+
+void read_starcoder2(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 49152,
+                    .hidden = 3072,
+                    .ffn = 12288,
+                    .layers = 30,
+                    .heads = 24,
+                    .kv_heads = 2,
+                    .positions = 4096,
+                    .tied = true},
+                   c);
+  c.gated = false;
+  c.norm = NormKind::layer;
+  c.qkv_bias = c.projection_bias = c.mlp_bias = fields.flag({"use_bias"}, true);
+  c.dropout = fields.dropout({"residual_dropout"}, 0);
+}
+
 }  // namespace
 
 std::vector<HfFamily> hf_decoders() {
@@ -215,7 +253,8 @@ std::vector<HfFamily> hf_decoders() {
           {"falcon", read_falcon},      {"phi", read_phi},         {"phi3", read_phi3},
           {"llama", read_llama},        {"mistral", read_mistral}, {"qwen2", read_qwen2},
           {"qwen3", read_qwen3},        {"gemma", read_gemma},     {"gemma2", read_gemma2},
-          {"gemma3_text", read_gemma3}, {"olmo2", read_olmo2}};
+          {"gemma3_text", read_gemma3}, {"olmo2", read_olmo2},     {"olmo", read_olmo},
+          {"granite", read_llama},      {"smollm3", read_smollm3}, {"starcoder2", read_starcoder2}};
 }
 
 }  // namespace plait

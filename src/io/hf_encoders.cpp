@@ -45,6 +45,14 @@ struct T5Defaults {
   const char* activation;
 };
 
+// `transformers` 5 ties T5's head whatever the config says; a file that an earlier version saved
+// means what it says (T5 v1.1 and Flan-T5 have heads of their own).
+bool t5_is_tied(const HfFields& fields) {
+  const std::string version = fields.text({"transformers_version"}, "5");
+  const bool earlier = version.size() > 1 && version[1] == '.' && version[0] < '5';
+  return !earlier || fields.flag({"tie_word_embeddings"}, true);
+}
+
 void read_t5_like(const HfFields& fields, const T5Defaults& defaults, TransformerConfig& c) {
   c.vocabulary = fields.size({"vocab_size"}, defaults.vocabulary);
   c.hidden = fields.size({"d_model", "hidden_size"}, 512);
@@ -56,7 +64,7 @@ void read_t5_like(const HfFields& fields, const T5Defaults& defaults, Transforme
   c.gated = fields.text({"feed_forward_proj"}, defaults.activation).starts_with("gated-");
   c.relative_buckets = fields.size({"relative_attention_num_buckets"}, 32);
   c.sequence = fields.size({"n_positions"}, 512);
-  c.tied = fields.flag({"tie_word_embeddings"}, true);
+  c.tied = t5_is_tied(fields);
   c.dropout = fields.dropout({"dropout_rate"}, 0.1);
   c.norm = NormKind::rms;
   c.positions = Positions::relative;

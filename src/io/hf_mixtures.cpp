@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "io/hf_fields.h"
 
 namespace plait {
@@ -102,13 +104,67 @@ void read_deepseek(const HfFields& fields, TransformerConfig& c) {
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
 }
 
+void read_olmoe(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 50304,
+                    .hidden = 2048,
+                    .ffn = 2048,
+                    .layers = 16,
+                    .heads = 16,
+                    .positions = 4096},
+                   c);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.qk_norm = QkNorm::whole;
+  c.moe.experts = fields.size({"num_experts", "num_local_experts"}, 64);
+  c.moe.top_k = fields.size({"num_experts_per_tok"}, 8);
+  c.moe.ffn = c.ffn;
+}
+
+void read_gpt_oss(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 201088,
+                    .hidden = 2880,
+                    .ffn = 2880,
+                    .layers = 36,
+                    .heads = 64,
+                    .kv_heads = 8,
+                    .head_dim = 64,
+                    .positions = 131072},
+                   c);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, true);
+  c.attention_sinks = true;
+  c.moe.experts = fields.size({"num_local_experts", "num_experts"}, 128);
+  c.moe.top_k = fields.size({"num_experts_per_tok"}, 4);
+  c.moe.ffn = c.ffn;
+  c.moe.bias = c.moe.router_bias = true;
+}
+
+void read_glm4_moe(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 151552,
+                    .ffn = 10944,
+                    .layers = 46,
+                    .heads = 96,
+                    .kv_heads = 8,
+                    .positions = 131072},
+                   c);
+  if (c.head_dim == 0) c.head_dim = std::max(1, c.hidden / c.heads);  // need not divide
+  c.qkv_bias = fields.flag({"attention_bias"}, false);
+  if (fields.flag({"use_qk_norm"}, false)) c.qk_norm = QkNorm::per_head;
+  c.moe.ffn = 1408;
+  read_deepseek_experts(fields, 128, 1, c);
+  c.moe.top_k = fields.size({"num_experts_per_tok"}, 8);
+  c.moe.first_dense = fields.count({"first_k_dense_replace"}, 1);
+}
+
 }  // namespace
 
 std::vector<HfFamily> hf_mixtures() {
   return {{"mixtral", read_mixtral},         {"qwen2_moe", read_qwen2_moe},
           {"qwen3_moe", read_qwen3_moe},     {"deepseek", read_deepseek},
           {"deepseek_v2", read_deepseek_v2}, {"deepseek_v3", read_deepseek_v3},
-          {"kimi_k2", read_deepseek_v3}};
+          {"kimi_k2", read_deepseek_v3},     {"olmoe", read_olmoe},
+          {"gpt_oss", read_gpt_oss},         {"glm4_moe", read_glm4_moe}};
 }
 
 }  // namespace plait

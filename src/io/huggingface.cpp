@@ -39,19 +39,19 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
   if (name.ends_with("ForImageClassification")) return c.patches.patch > 0;
   if (name.ends_with("ForPreTraining") && encoder) {
     c.head = Head::pretraining;
-    c.pooler = true;
+    c.pooler = c.hidden;
     return true;
   }
   if (name.ends_with("ForSequenceClassification") && c.decoder_layers == 0) {
     c.head = Head::classifier;
     c.classes = label_count(fields);
-    c.pooler = encoder;
+    c.pooler = encoder ? c.hidden : 0;
     c.classifier_bias = encoder;
     return true;
   }
   if (name.ends_with("Model")) {
     c.head = Head::none;
-    c.pooler = encoder || c.patches.patch > 0;
+    if (encoder || c.patches.patch > 0) c.pooler = fields.size({"pooler_output_size"}, c.hidden);
     return true;
   }
   return false;

@@ -34,7 +34,7 @@ class Layout {
 
   // `before` is what already stands on the line, besides the indentation.
   std::string text(const Json& value, std::size_t indent, std::size_t before) const {
-    const std::string line = compact(value);
+    std::string line = compact(value);
     const std::size_t room = columns_ - std::min(columns_, indent + before + 1);
     if (line.size() <= room || value.is_primitive() || value.empty()) return line;
     const auto plain = [](const Json& item) { return item.is_primitive(); };

@@ -16,65 +16,46 @@ namespace {
 
 constexpr int kMostSize = 1 << 28;
 
-// Words as a shell would see them: split at blanks, quotes removed, comments dropped.
+// Words as a shell would see them: split at blanks and brackets, quotes removed, comments dropped.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
   char quote = 0;
   bool comment = false;
-  const auto finish = [&] {
-    if (!word.empty()) words.push_back(std::move(word));
-    word.clear();
-  };
-  for (const char c : text) {
+  for (const char c : text + "\n") {
     if (c == '\n') comment = false;
     if (comment) continue;
-    if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        word += c;
-    } else if (c == '"' || c == '\'') {
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
+    if (quote != 0 && c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == '"' || c == '\'')) {
       quote = c;
-      if (word.ends_with('=') && !word.starts_with("--")) word.clear();
-    } else if (c == '#' && word.empty()) {
+    } else if (quote == 0 && c == '#' && word.empty()) {
       comment = true;
-    } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\') {
-      finish();
+    } else if (quote == 0 && blank) {
+      if (!word.empty()) words.push_back(std::exchange(word, ""));
     } else {
       word += c;
     }
   }
-  finish();
+  if (!word.empty()) words.push_back(word);
   return words;
 }
 
-// The flags and their values; a flag without value has an empty one, a repeated one its last.
+bool is_name(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return std::ranges::all_of(text, [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+}
+
+// The flags and their values; a flag without value has an empty one, a repeated one its last. Shell
+// variables that the text itself sets are filled in.
 class Flags {
  public:
   Flags(std::string name, const std::string& text) : name_(std::move(name)) {
-    // A quoted list of flags ("--a 1 --b 2") is one word: take it apart as well.
-    std::vector<std::string> words;
-    for (const std::string& word : words_of(text)) {
-      if (!word.starts_with("--") && word.find(" --") == word.npos) {
-        words.push_back(word);
-        continue;
-      }
-      for (std::string& part : words_of(word)) words.push_back(std::move(part));
-    }
-    std::string flag;
-    for (const std::string& word : words) {
-      if (word.size() > 2 && word.starts_with("--")) {
-        const std::size_t equals = word.find('=');
-        flag = spelling(word.substr(2, equals == word.npos ? word.npos : equals - 2));
-        values_[flag] = equals == word.npos ? "" : word.substr(equals + 1);
-        if (equals != word.npos) flag.clear();
-      } else if (!flag.empty()) {
-        std::string& value = values_[flag];
-        if (value.empty()) value = word;
-        flag.clear();
-      }
-    }
+    std::string flag;  // that still waits for its value
+    for (const std::string& word : words_of(text)) take(word, flag);
   }
 
   bool has(const std::string& flag) const { return values_.contains(flag); }
@@ -130,13 +111,52 @@ class Flags {
   }
 
  private:
-  static std::string spelling(std::string flag) {
-    std::ranges::replace(flag, '_', '-');
-    return flag;
+  void take(const std::string& word, std::string& flag) {
+    const std::size_t equals = word.find('=');
+    if (word.size() > 2 && word.starts_with("--") && word.find_first_of(" \n") == word.npos) {
+      flag = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+      std::ranges::replace(flag, '_', '-');
+      values_[flag] = equals == word.npos ? "" : filled_in(word.substr(equals + 1));
+      if (equals != word.npos) flag.clear();
+    } else if (equals != word.npos && is_name(word.substr(0, equals))) {
+      const std::string value = word.substr(equals + 1);
+      variables_[word.substr(0, equals)] = filled_in(value);
+      if (value.find("--") != value.npos) take_all(value, flag);
+    } else if (word.find("--") != word.npos && word.find_first_of(" \n") != word.npos) {
+      take_all(word, flag);
+    } else if (!flag.empty()) {
+      std::string& value = values_[flag];
+      if (value.empty()) value = filled_in(word);
+      flag.clear();
+    }
+  }
+
+  // A quoted list of flags: MODEL_ARGS="--num-layers 24 ...".
+  void take_all(const std::string& list, std::string& flag) {
+    for (const std::string& part : words_of(list))
+      if (part != list) take(part, flag);
+  }
+
+  // $NAME, ${NAME} and ${NAME:-default}; what is not set stays as it is and is complained about
+  // when it is needed.
+  std::string filled_in(std::string word) const {
+    if (word.find('(') == word.npos)
+      while (word.ends_with(')')) word.pop_back();
+    if (!word.starts_with('$')) return word;
+    std::string name = word.substr(1);
+    std::string fallback = word;
+    if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
+    if (const std::size_t dash = name.find(":-"); dash != name.npos) {
+      fallback = name.substr(dash + 2);
+      name.resize(dash);
+    }
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? fallback : it->second;
   }
 
   std::string name_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> variables_;
 };
 
 // "([0]*3+[1]*58)": which layers are mixtures, as Megatron evaluates it; or one number, every
@@ -171,8 +191,9 @@ std::vector<int> expert_pattern(const Flags& flags, int layers) {
 }
 
 void read_experts(const Flags& flags, TransformerConfig& c) {
-  if (!flags.has("num-experts")) return;
-  c.moe.experts = flags.size("num-experts", 0);
+  const char* flag = flags.has("num-experts") ? "num-experts" : "num-moe-experts";
+  if (!flags.has(flag)) return;
+  c.moe.experts = flags.size(flag, 0);
   c.moe.top_k = flags.size("moe-router-topk", 2);
   c.moe.ffn = flags.size("moe-ffn-hidden-size", c.ffn);
   c.moe.shared_ffn = flags.size("moe-shared-expert-intermediate-size", 0, 0);
@@ -230,7 +251,7 @@ void read_family(const Flags& flags, const std::string& text, TransformerReading
   if (text.find("pretrain_bert") != text.npos) {
     c.causal = false;
     c.head = flags.has("bert-no-binary-head") ? Head::masked : Head::pretraining;
-    c.pooler = c.head == Head::pretraining;
+    c.pooler = c.head == Head::pretraining ? c.hidden : 0;
     c.head_bias = true;
     c.type_vocabulary = 2;
   }

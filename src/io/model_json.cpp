@@ -64,7 +64,12 @@ LoadedModel load_model(const std::string& name_or_path, std::optional<int> seque
   if (!looks_like_path(name_or_path))
     if (auto known = zoo_model(name_or_path, sequence)) return std::move(*known);
   if (const auto file = file_of(name_or_path)) return read_model_file(*file, sequence);
-  if (looks_like_path(name_or_path)) throw InputError(name_or_path, "no such file");
+  if (looks_like_path(name_or_path)) {
+    // The hub's spelling: "meta-llama/Llama-2-7b-hf".
+    const std::string last = name_or_path.substr(name_or_path.rfind('/') + 1);
+    if (auto known = zoo_model(last, sequence)) return std::move(*known);
+    throw InputError(name_or_path, "no such file");
+  }
   throw InputError("model " + name_or_path,
                    fmt::format("neither a file nor a known model{}; `plait models` lists them",
                                zoo_suggestion(name_or_path)));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "model/gan.h"
@@ -16,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostSize = 1 << 28;
 constexpr int kMostUnits = 100'000;
+constexpr std::size_t kMostKinds = 1000;
 
 const std::vector<std::string_view> kOpKinds = {"matmul",      "attention", "convolution", "norm",
                                                 "elementwise", "embedding", "loss"};
@@ -76,21 +78,17 @@ LayerKind read_kind(const JsonValue& object) {
   return kind;
 }
 
-int position_of(const JsonValue& name, const std::vector<LayerKind>& kinds) {
-  std::vector<std::string_view> names;
-  for (const LayerKind& kind : kinds) names.emplace_back(kind.name);
-  return name.choice(names);
-}
-
 // A unit is the name of its kind, or {"kind": ..., "times": ...}.
 void read_units(const JsonValue& list, Model& model) {
+  std::vector<std::string_view> names;
+  for (const LayerKind& kind : model.kinds) names.emplace_back(kind.name);
   for (const JsonValue& item : list.items()) {
     int times = 1;
     if (item.is_object()) {
       item.allow_only({"kind", "times"});
       times = item.integer_or("times", 1, kMostUnits, 1);
     }
-    const int kind = position_of(item.is_object() ? item.at("kind") : item, model.kinds);
+    const int kind = (item.is_object() ? item.at("kind") : item).choice(names);
     if (model.unit_count() + times > kMostUnits)
       throw InputError(item.where(), fmt::format("more than {} units", kMostUnits));
     model.units.insert(model.units.end(), times, kind);
@@ -121,13 +119,15 @@ Model read_ops(const JsonValue& root) {
   model.vocabulary = root.integer_or("vocabulary", 0, kMostSize, 0);
   model.causal = root.boolean_or("causal", false);
   model.dropout = root.boolean_or("dropout", false);
+  std::set<std::string> names;
   for (const JsonValue& kind : root.at("kinds").items()) {
     model.kinds.push_back(read_kind(kind));
-    for (std::size_t i = 0; i + 1 < model.kinds.size(); ++i)
-      if (model.kinds[i].name == model.kinds.back().name)
-        throw InputError(kind.where() + "/name",
-                         fmt::format("two kinds are called '{}'", model.kinds[i].name));
+    const std::string& name = model.kinds.back().name;
+    if (!names.insert(name).second)
+      throw InputError(kind.where() + "/name", fmt::format("two kinds are called '{}'", name));
   }
+  if (model.kinds.size() > kMostKinds)
+    throw InputError(root.at("kinds").where(), fmt::format("more than {} kinds", kMostKinds));
   read_units(root.at("units"), model);
   if (const auto ties = root.find("ties"))
     for (const JsonValue& tie : ties->items()) model.ties.push_back(read_tie(tie, model));

@@ -62,7 +62,7 @@ Efficiency restore_efficiency(const JsonValue& json) {
   Efficiency efficiency;
   std::vector<std::string_view> keys;
   for (const EfficiencyNumber& number : kEfficiencyNumbers) {
-    keys.push_back(number.key);
+    keys.emplace_back(number.key);
     const auto value = json.find(number.key);
     if (!value) continue;
     number.of(efficiency) = number.fraction ? value->positive() : value->at_least(0);

@@ -55,7 +55,7 @@ Op restore_op(const JsonValue& json) {
   Op op;
   std::vector<std::string_view> keys = {"name", "kind", "split", "saved_is_sharded"};
   for (const OpNumber& number : kOpNumbers) {
-    keys.push_back(number.key);
+    keys.emplace_back(number.key);
     if (const auto value = json.find(number.key)) number.of(op) = value->at_least(0);
   }
   allow_only_of(json, keys);

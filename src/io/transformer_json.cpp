@@ -88,6 +88,7 @@ void read_switches(const JsonValue& object, TransformerConfig& c) {
   set(object, "final_norm", c.final_norm);
   set(object, "embedding_norm", c.embedding_norm);
   set(object, "parallel", c.parallel);
+  set(object, "attention_sinks", c.attention_sinks);
   set(object, "shared_norm", c.shared_norm);
   set(object, "tied", c.tied);
   set(object, "pooler", c.pooler);
@@ -129,6 +130,7 @@ TransformerConfig read_transformer_config(const JsonValue& object) {
                      "final_norm",
                      "embedding_norm",
                      "parallel",
+                     "attention_sinks",
                      "shared_norm",
                      "tied",
                      "pooler",

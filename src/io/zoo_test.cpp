@@ -50,6 +50,10 @@ TEST(Zoo, SuggestsTheNearestName) {
   }
 }
 
+TEST(Zoo, KnowsTheHubsSpelling) {
+  EXPECT_EQ(parameters("meta-llama/Llama-2-7b-hf"), 6'738'415'616);
+}
+
 TEST(Zoo, TakesTheCallersSequenceLength) {
   EXPECT_EQ(load_model("llama-2-7b", std::nullopt).model.sequence_length, 4096);
   EXPECT_EQ(load_model("Llama-2-7B", 1024).model.sequence_length, 1024);

@@ -13,7 +13,7 @@ namespace plait {
 // (pixel shuffle) to the later ones. AMP (NeurIPS'22) trains depths {12,0,0,0,0,12}, 1024 channels,
 // bottom 9, window 18: images of 288 x 288.
 struct TransganConfig {
-  std::string name;
+  std::string name = "transgan";
   std::vector<int> depths = {12, 0, 0, 0, 0, 12};  // blocks per stage
   int channels = 1024;                             // of the first stage
   int bottom = 9;                                  // pixels on a side of the first stage

@@ -49,6 +49,7 @@ class OpList {
   // Softmax cross-entropy. Keeps the softmax in fp32 (4 bytes whatever the precision is).
   Op& loss(std::string name, Split split, double rows, double classes);
 
+  Op& at(int position) { return ops_[position]; }
   Op& last() { return ops_.back(); }
   int size() const { return static_cast<int>(ops_.size()); }
   // The ops as a layer, which hands on what crosses a cut after its last op.

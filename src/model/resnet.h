@@ -12,7 +12,7 @@ namespace plait {
 // output channels.
 // {3,4,6,3} blocks, 320 channels, width 2 is the "1B" model.
 struct WideResnetConfig {
-  std::string name;
+  std::string name = "wide-resnet";
   std::vector<int> blocks = {3, 4, 6,
                              3};  // per stage; every stage after the first halves the image
   int channels = 64;              // of the first stage; doubled by every later one

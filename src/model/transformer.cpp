@@ -33,6 +33,10 @@ std::string not_dividing(const char* part, int p, const char* whole, int w) {
 
 std::string fault_of_parts(const TransformerConfig& c) {
   if (c.moe.experts > 0) {
+    if (c.parallel) return "a parallel block cannot have experts";
+    for (const int layer : c.moe.dense)
+      if (layer < 0)
+        return "layers without experts must be at least 0, one is " + std::to_string(layer);
     const std::string fault =
         first_outside({{"experts", c.moe.experts, 1, 1 << 20},
                        {"experts per token", c.moe.top_k, 1, c.moe.experts},
@@ -66,6 +70,9 @@ class ModelWriter {
       : c_(config),
         shape_(config),
         width_(config.embedding_width > 0 ? config.embedding_width : config.hidden) {
+    dense_.resize(std::max(c_.layers, c_.decoder_layers));
+    for (const int layer : c_.moe.dense)
+      if (layer < static_cast<int>(dense_.size())) dense_[layer] = true;
     model_.name = c_.name;
     model_.sequence_length = c_.patches.patch > 0 ? 1 : c_.sequence;
     model_.vocabulary = c_.patches.patch > 0 ? 0 : c_.vocabulary;
@@ -123,7 +130,7 @@ class ModelWriter {
   bool is_mixture(int layer) const {
     const Moe& moe = c_.moe;
     return moe.experts > 0 && layer >= moe.first_dense && (layer + 1) % moe.every == 0 &&
-           std::ranges::find(moe.dense, layer) == moe.dense.end();
+           !dense_[layer];
   }
 
   void add_blocks(const std::string& name, const Stack& stack, int layers) {
@@ -213,9 +220,9 @@ class ModelWriter {
     if (c_.final_norm)
       ops.norm("head.norm", Split::replicated, positions, shape_.hidden,
                shape_.norm_parameters(shape_.hidden));
-    if (c_.pooler) {
+    if (c_.pooler > 0) {
       ops.held += positions * shape_.hidden;
-      ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, shape_.hidden, true);
+      ops.matmul("head.pooler", Split::replicated, 1, shape_.hidden, c_.pooler, true);
       ops.held -= positions * shape_.hidden;
     }
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
@@ -258,7 +265,8 @@ class ModelWriter {
 
   const TransformerConfig& c_;
   const BlockShape shape_;
-  const double width_;  // of the token table
+  const double width_;       // of the token table
+  std::vector<bool> dense_;  // by layer: has no experts whatever the pattern says
   Model model_;
   int logits_op_ = 0;
 };
@@ -279,6 +287,7 @@ std::string fault_of(const TransformerConfig& c) {
                      {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
                      {"sequence", c.sequence, 1, 1 << 28},
                      {"decoder sequence", c.decoder_sequence, 0, 1 << 28},
+                     {"pooler", c.pooler, 0, kMaxWidth},
                      {"classes", c.classes, c.head == Head::classifier ? 1 : 0, 1 << 28}});
   if (!fault.empty()) return fault;
   if (head_least == 0 && c.hidden % c.heads != 0)

@@ -50,7 +50,7 @@ struct Moe {
   bool router_bias = false;  // learnt bias per expert (GPT-OSS)
   int first_dense = 0;       // this many first layers have a plain MLP
   int every = 1;             // of the others, layers i with (i + 1) % every == 0 are mixtures
-  std::vector<int> dense;    // and these layers (0-based) have a plain MLP in any case
+  std::vector<int> dense = {};  // and these layers (0-based) have a plain MLP in any case
   friend bool operator==(const Moe&, const Moe&) = default;
 };
 
@@ -75,7 +75,7 @@ struct Patches {
 // Every switch that tells the known transformers apart, whatever their family is called. The
 // defaults, with the sizes set, are GPT-2's.
 struct TransformerConfig {
-  std::string name;
+  std::string name = "transformer";
   int sequence = 1024;
   int vocabulary = 0;
   int layers = 0;  // of the encoder when decoder_layers > 0
@@ -102,6 +102,8 @@ struct TransformerConfig {
   QkNorm qk_norm = QkNorm::none;
   NormKind qk_norm_kind = NormKind::rms;
 
+  bool attention_sinks = false;  // a learnt score per head that takes part in the softmax (GPT-OSS)
+
   Positions positions = Positions::learned;
   int position_rows = 0;      // learned; 0 = sequence
   int relative_buckets = 32;  // relative
@@ -110,7 +112,7 @@ struct TransformerConfig {
   bool tied = true;           // the head uses the embedding's table
 
   Head head = Head::language_model;
-  bool pooler = false;  // dense h x h on the first position
+  int pooler = 0;  // > 0: dense of so many features on the first position
   int classes = 0;
   bool classifier_bias = true;
 
@@ -120,9 +122,9 @@ struct TransformerConfig {
   int decoder_layers = 0;    // > 0: encoder and decoder with cross attention (T5)
   int decoder_sequence = 0;  // 0 = sequence
 
-  Moe moe;
-  Mla mla;
-  Patches patches;
+  Moe moe = {};
+  Mla mla = {};
+  Patches patches = {};
 
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };

@@ -16,12 +16,17 @@ class BlockWriter {
 
   LayerKind write(std::string name, bool mixture) {
     if (config_.parallel) {
-      write_parallel(mixture);
+      write_parallel();
       return ops_.take(std::move(name));
     }
     sublayer("attention", [&] { self_attention(); });
     if (stack_.encoder_positions > 0) sublayer("cross", [&] { cross_attention(); });
-    sublayer("mlp", [&] { mlp_or_experts(mixture); });
+    sublayer("mlp", [&] {
+      if (mixture)
+        experts();
+      else
+        mlp("mlp", shape_.ffn);
+    });
     return ops_.take(std::move(name));
   }
 
@@ -55,7 +60,7 @@ class BlockWriter {
 
   // Attention and MLP read the same stream, so their partial sums are reduced together, after the
   // MLP; with one norm for both, its output is kept once and its gradients are reduced together.
-  void write_parallel(bool mixture) {
+  void write_parallel() {
     ops_.held += stream();
     norm("attention.norm");
     const double kept = config_.shared_norm ? stream() : 0;
@@ -64,7 +69,8 @@ class BlockWriter {
     ops_.held += stream() - kept;
     ops_.last().forward_reduce = 0;
     if (!config_.shared_norm) norm("mlp.norm");
-    mlp_or_experts(mixture, /*reduce_gradient=*/!config_.shared_norm);
+    Op& up = ops_.at(mlp("mlp", shape_.ffn));
+    if (config_.shared_norm) up.saved = up.backward_reduce = 0;
     ops_.held -= 2 * stream();
     add_residual("mlp", 2);
   }
@@ -82,12 +88,13 @@ class BlockWriter {
     norm_queries_and_keys(queries, keys);
     if (config_.positions == Positions::rotary) rotary(s_ * (queries + keys), s_ * keys);
     const double window = stack_.window > 0 ? stack_.window : s_;
-    ops_.attention("attention.core", {.queries = window,
-                                      .keys = window,
-                                      .heads = shape_.heads * s_ / window,
-                                      .kv_heads = shape_.kv_heads * s_ / window,
-                                      .key_dim = shape_.head_dim,
-                                      .value_dim = shape_.head_dim});
+    Op& core = ops_.attention("attention.core", {.queries = window,
+                                                 .keys = window,
+                                                 .heads = shape_.heads * s_ / window,
+                                                 .kv_heads = shape_.kv_heads * s_ / window,
+                                                 .key_dim = shape_.head_dim,
+                                                 .value_dim = shape_.head_dim});
+    if (config_.attention_sinks) core.parameters = shape_.heads;
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
                 config_.projection_bias);
   }
@@ -172,22 +179,15 @@ class BlockWriter {
                 config_.projection_bias);
   }
 
-  void mlp_or_experts(bool mixture, bool reduce_gradient = true) {
-    if (mixture)
-      experts();
-    else
-      mlp("mlp", shape_.ffn, reduce_gradient);
-  }
-
-  void mlp(const std::string& name, double ffn, bool reduce_gradient) {
+  // Returns the position of its first op.
+  int mlp(const std::string& name, double ffn) {
     const double up = config_.gated ? 2 * ffn : ffn;
-    Op& first = ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias);
-    if (reduce_gradient)
-      first.backward_reduce = stream();
-    else
-      first.saved = 0;
+    const int first = ops_.size();
+    ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias)
+        .backward_reduce = stream();
     ops_.elementwise(name + ".activation", Split::shard, s_ * up, s_ * ffn).saved = s_ * up;
     ops_.matmul(name + ".down", Split::row, s_, ffn, shape_.hidden, config_.mlp_bias);
+    return first;
   }
 
   // Tokens are sent to the experts that they chose (dispatch) and their results back (combine).
@@ -236,7 +236,7 @@ class BlockWriter {
       ops_.held -= stream();
     }
     ops_.held += gate;
-    mlp("shared", config_.moe.shared_ffn, true);
+    ops_.at(mlp("shared", config_.moe.shared_ffn)).saved = 0;  // the router's input
     ops_.held -= gate + stream();
     Op& sum = ops_.elementwise("shared.add", Split::replicated, 2 * stream() + gate, stream());
     if (gate > 0) sum.saved = stream();

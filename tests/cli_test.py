@@ -371,13 +371,14 @@ def test_zsh_and_fish_complete_every_verb():
 
 
 def test_ctrl_c_shows_the_best_so_far():
-    # Large enough that no search of all of it ends within a second.
-    status, output = on_terminal("plan", "--model", "gpt-3-175b", "--cluster",
-                                 "16xA100-80GB:8+16xV100-32GB:8", "--global-batch", "1536",
+    # Every plan of this space is far more than can be looked at in the time limit.
+    status, output = on_terminal("plan", "--model", "gpt2", "--cluster",
+                                 "2xA100-80GB:8+2xV100-32GB:8", "--global-batch", "64",
                                  "--precision", "fp16", "--planner", "exhaustive",
-                                 "--time-limit", "50s", interrupt_after=3)
-    assert status in (0, 130), (status, output)
-    assert "Cut short by Ctrl-C" in output or "cut short" in output, output
+                                 "--time-limit", "50s", interrupt_after=2)
+    assert status == 0, (status, output)
+    assert "Cut short by Ctrl-C" in output, output
+    assert re.search(r"\[=* *\] +\d+ %  best so far", output), output
 
 
 def main():

@@ -156,7 +156,7 @@ std::string why_nothing_fits(const Problem& problem, const PlanArguments& argume
     text += fmt::format("in the nearest plan ({}) {}", short_description(result.nearest->plan),
                         shortage(problem, *result.nearest));
   } else {
-    text += result.reason.empty() ? "no plan has this shape" : result.reason;
+    text += result.reason.empty() ? "every plan needs more memory than there is" : result.reason;
   }
   std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
   if (helps.empty()) {

@@ -82,20 +82,15 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                {"bubble"},
                {"GiB used"},
                {"$/step"},
-               {"$/M tokens"},
                {"plan", Align::left}});
-  const bool text = problem.model.sequence_length > 1;
   int rank = 0;
   for (const auto& [plan, cost] : plans) {
     const Usd price = price_of_step(problem, plan, cost.step);
-    const double tokens = tokens_per_second(problem, cost.step);
-    const bool priced = price > Usd(0);
-    table.row({std::to_string(++rank), in_words(cost.step), grouped(tokens),
+    table.row({std::to_string(++rank), in_words(cost.step),
+               grouped(tokens_per_second(problem, cost.step)),
                percent(model_flops_utilisation(problem, plan, cost.step)),
                percent(cost.bubble / cost.step), memory_of(cost.stages[tightest_stage(cost)]),
-               priced ? in_words(price) : "",
-               priced && text ? in_words(price * (1e6 / (tokens * cost.step.value))) : "",
-               short_description(plan)});
+               price > Usd(0) ? in_words(price) : "", short_description(plan)});
   }
   return table.str(style);
 }

@@ -36,6 +36,7 @@ def make_special_files(folder):
     (folder / "not_utf8.json").write_bytes(b'{"model_type": "gpt2", "name": "\xff\xfe"}')
     (folder / "deep.json").write_text("[" * 1_000_000)
     (folder / "deep_object.json").write_text('{"a":' * 200_000)
+    (folder / "deep_closed.json").write_text("[" * 1_000_000 + "]" * 1_000_000)
     (folder / "long_line.txt").write_text("x" * 1_000_000 + " slots=8\n")
     (folder / "nul.txt").write_bytes(b"worker-1\0 slots=8\n")
 

@@ -18,6 +18,16 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
                      TEST_LIST slow_tests DISCOVERY_TIMEOUT 120
                      PROPERTIES LABELS slow TIMEOUT 1800)
 
+# The program, as users and scripts run it.
+if(TARGET plait)
+  foreach(name cli bad_input)
+    add_test(NAME ${PLAIT_TEST_PREFIX}${name}
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
+                     --program $<TARGET_FILE:plait>)
+    set_tests_properties(${PLAIT_TEST_PREFIX}${name} PROPERTIES TIMEOUT 600)
+  endforeach()
+endif()
+
 # Tests of the tree and of the documents say the same under every compiler flag: once is enough.
 if(NOT PLAIT_SANITIZE)
   add_test(NAME layers COMMAND ${Python3_EXECUTABLE} scripts/check_layers.py src

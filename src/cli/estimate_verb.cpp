@@ -47,7 +47,8 @@ std::string rates(const Evaluated& e) {
                                 percent(model_flops_utilisation(e.problem, e.plan, step)));
   const Usd price = price_of_step(e.problem, e.plan, step);
   if (price > Usd(0))
-    out += fmt::format(", {} a step, {} an hour", in_words(price),
+    out += fmt::format(", {} a step, {} for a million tokens, {} an hour", in_words(price),
+                       in_words(price * (1e6 / (tokens_per_second(e.problem, step) * step.value))),
                        in_words(price * (kSecondsPerHour / step.value)));
   return out + "\n";
 }

@@ -156,19 +156,23 @@ std::string search_sentence(const Explanation& e) {
                        percent(1 - best.cost.step / e.subject.cost.step), limited,
                        short_description(best.plan));
   std::string out = fmt::format("The search knows nothing faster{}.", limited);
-  for (const RankedPlan& other : e.search.plans) {
-    if (other.plan == e.subject.plan) continue;
-    const Shares mine = shares_of(e.subject);
-    const Shares theirs = shares_of(other);
-    return out + fmt::format(
-                     " The runner-up, {}, loses {} a step: {} in compute and recompute, {} "
-                     "in communication, {} in the bubble, {} at the end.",
-                     short_description(other.plan), in_words(other.cost.step - e.subject.cost.step),
-                     in_words(theirs.compute + theirs.recompute - mine.compute - mine.recompute),
-                     in_words(theirs.communication - mine.communication),
-                     in_words(theirs.bubble - mine.bubble), in_words(theirs.tail - mine.tail));
-  }
-  return out;
+  const auto runner_up = std::ranges::find_if(
+      e.search.plans, [&](const RankedPlan& other) { return other.plan != e.subject.plan; });
+  if (runner_up == e.search.plans.end()) return out;
+  const Shares mine = shares_of(e.subject);
+  const Shares theirs = shares_of(*runner_up);
+  const auto signed_words = [](Seconds time) {
+    return (time > Seconds(0) ? "+" : "") + in_words(time);
+  };
+  return out + fmt::format(
+                   " The runner-up, {}, loses {} a step: compute and recompute {}, "
+                   "communication {}, bubble {}, the end {}.",
+                   short_description(runner_up->plan),
+                   in_words(runner_up->cost.step - e.subject.cost.step),
+                   signed_words(theirs.compute + theirs.recompute - mine.compute - mine.recompute),
+                   signed_words(theirs.communication - mine.communication),
+                   signed_words(theirs.bubble - mine.bubble),
+                   signed_words(theirs.tail - mine.tail));
 }
 
 std::string as_text(const Explanation& e) {

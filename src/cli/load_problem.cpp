@@ -45,6 +45,44 @@ std::vector<int> units_of_layers(const std::vector<int>& layers, const Model& mo
   return units;
 }
 
+// Chunks of each stage when each has this many layers.
+int chunks_of_megatron(const PlanArguments& arguments, int layers) {
+  const std::string flag = "--num-layers-per-virtual-pipeline-stage";
+  const Pins& pins = arguments.search.pins;
+  if (pins.chunks) throw InputError(flag, "says the same as --chunks, which is also given");
+  if (!pins.pipeline) throw InputError(flag, "needs --pp as well");
+  const long long round = static_cast<long long>(*pins.pipeline) * *arguments.layers_per_chunk;
+  if (layers % round != 0)
+    throw InputError(flag, fmt::format("{} layers on {} stages are no multiple of {}", layers,
+                                       *pins.pipeline, *arguments.layers_per_chunk));
+  return static_cast<int>(layers / round);
+}
+
+// Pins that contradict each other whatever the cluster is.
+void refuse_contradictions(const Pins& pins, int global_batch) {
+  const int stages = static_cast<int>(pins.stages.size());
+  if (stages > 0 && pins.pipeline && *pins.pipeline != stages)
+    throw InputError("--stages",
+                     fmt::format("has {} stages, but --pp is {}", stages, *pins.pipeline));
+  const int chunks = pins.chunks.value_or(1);
+  if (pins.schedule && chunks > 1 && *pins.schedule != Schedule::interleaved &&
+      !(*pins.schedule == Schedule::zb_v && chunks == 2))
+    throw InputError("--chunks",
+                     fmt::format("schedule {} has {} in each stage", name_of(*pins.schedule),
+                                 *pins.schedule == Schedule::zb_v ? "2" : "1"));
+  if (pins.schedule == Schedule::interleaved && (pins.pipeline == 1 || stages == 1))
+    throw InputError("--schedule", "interleaved needs at least 2 stages");
+  if (pins.schedule == Schedule::interleaved && pins.chunks == 1)
+    throw InputError("--chunks", "schedule interleaved has at least 2 in each stage");
+  if (!pins.data || !pins.micro_batch || !pins.micro_batches) return;
+  const double batch = 1.0 * *pins.data * *pins.micro_batch * *pins.micro_batches;
+  if (batch != global_batch)
+    throw InputError(
+        "--global-batch",
+        fmt::format("is {}, but --dp {} x --micro-batch {} x --micro-batches {} is {}",
+                    global_batch, *pins.data, *pins.micro_batch, *pins.micro_batches, batch));
+}
+
 }  // namespace
 
 LoadedProblem load_problem(const PlanArguments& arguments) {
@@ -68,23 +106,11 @@ LoadedProblem load_problem(const PlanArguments& arguments) {
 
 std::string resolve_pins(PlanArguments& arguments, const Model& model) {
   Pins& pins = arguments.search.pins;
-  const int layers = layer_count(model);
-  if (arguments.layers_per_chunk) {
-    const std::string flag = "--num-layers-per-virtual-pipeline-stage";
-    if (pins.chunks) throw InputError(flag, "says the same as --chunks, which is also given");
-    if (!pins.pipeline) throw InputError(flag, "needs --pp as well");
-    const long long chunk = static_cast<long long>(*pins.pipeline) * *arguments.layers_per_chunk;
-    if (layers % chunk != 0)
-      throw InputError(flag, fmt::format("{} layers on {} stages are no multiple of {}", layers,
-                                         *pins.pipeline, *arguments.layers_per_chunk));
-    pins.chunks = static_cast<int>(layers / chunk);
-    if (*pins.chunks > 1 && !pins.schedule) pins.schedule = Schedule::interleaved;
-  }
+  if (arguments.layers_per_chunk) pins.chunks = chunks_of_megatron(arguments, layer_count(model));
+  if (pins.chunks && *pins.chunks > 1 && !pins.schedule) pins.schedule = Schedule::interleaved;
+  refuse_contradictions(pins, arguments.job.global_batch);
   if (pins.stages.empty()) return "";
-  const int stages = static_cast<int>(pins.stages.size());
-  if (pins.pipeline && *pins.pipeline != stages)
-    throw InputError("--stages",
-                     fmt::format("has {} stages, but --pp is {}", stages, *pins.pipeline));
+  const int layers = layer_count(model);
   const long long sum = std::accumulate(pins.stages.begin(), pins.stages.end(), 0LL);
   if (sum == model.unit_count()) return "";
   if (sum != layers)

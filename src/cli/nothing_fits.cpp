@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/plan_report.h"
+#include "cost/framework.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 #include "report/quantities.h"
@@ -15,15 +16,29 @@ namespace {
 
 const Planner& usual_planner() { return planners().front(); }
 
-// Whether the problem has a plan under these pins.
+// Whether the problem has a plan under these pins; the first that turns up is enough.
 bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins) {
   constexpr Seconds kPatience(2);
+  if (!contradiction_in(problem, pins).empty()) return false;
   options.pins = pins;
   options.keep = 1;
   options.time_limit = std::min(options.time_limit, kPatience);
-  const SearchContext context{
-      .problem = problem, .options = options, .stop = {}, .on_improvement = {}, .on_progress = {}};
+  std::stop_source found;
+  const SearchContext context{.problem = problem,
+                              .options = options,
+                              .stop = found.get_token(),
+                              .on_improvement = [&](const RankedPlan&) { found.request_stop(); },
+                              .on_progress = {}};
   return !run_search(usual_planner(), context).plans.empty();
+}
+
+// Whether all devices together could hold the weights, gradients and optimizer state.
+bool holds_state(const Problem& problem, const Cluster& cluster) {
+  const StateBytes each = state_bytes(problem.job);
+  Bytes memory;
+  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
+  return Bytes((each.weight + each.gradient + each.optimizer) * problem.model.parameters()) <=
+         memory;
 }
 
 struct PinNote {
@@ -103,6 +118,7 @@ std::vector<std::string> larger_machines(const Problem& problem, const SearchOpt
     if (problem.cluster.device_count() * times > kMostDevices) return {};
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
+    if (!holds_state(problem, larger.cluster)) continue;
     if (is_solvable(larger, options, {}))
       return {fmt::format("with {} times this cluster ({})", times,
                           counted(larger.cluster.device_count(), "device"))};
@@ -140,7 +156,7 @@ std::string why_nothing_fits(const Problem& problem, const PlanArguments& argume
     text += fmt::format("in the nearest plan ({}) {}", short_description(result.nearest->plan),
                         shortage(problem, *result.nearest));
   } else {
-    text += result.reason.empty() ? "no plan has this shape" : result.reason;
+    text += result.reason.empty() ? "every plan needs more memory than there is" : result.reason;
   }
   std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
   if (helps.empty()) {

@@ -74,6 +74,7 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
     std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
     if (end < word.size() && is_switch(command, word.substr(0, end)))
       throw InputError(word.substr(0, end), "takes no value");
+    if (end + 1 == word.size()) throw InputError(word.substr(0, end), "is empty");
   }
   CLI::App app;
   app.set_help_flag();

@@ -82,43 +82,34 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                {"bubble"},
                {"GiB used"},
                {"$/step"},
-               {"$/M tokens"},
                {"plan", Align::left}});
-  const bool text = problem.model.sequence_length > 1;
   int rank = 0;
   for (const auto& [plan, cost] : plans) {
     const Usd price = price_of_step(problem, plan, cost.step);
-    const double tokens = tokens_per_second(problem, cost.step);
-    const bool priced = price > Usd(0);
-    table.row({std::to_string(++rank), in_words(cost.step), grouped(tokens),
+    table.row({std::to_string(++rank), in_words(cost.step),
+               grouped(tokens_per_second(problem, cost.step)),
                percent(model_flops_utilisation(problem, plan, cost.step)),
                percent(cost.bubble / cost.step), memory_of(cost.stages[tightest_stage(cost)]),
-               priced ? in_words(price) : "",
-               priced && text ? in_words(price * (1e6 / (tokens * cost.step.value))) : "",
-               short_description(plan)});
+               price > Usd(0) ? in_words(price) : "", short_description(plan)});
   }
   return table.str(style);
 }
 
 std::string units_in_words(const Model& model, const Stage& stage) {
-  int layers = 0;
-  std::vector<std::string> others;
-  std::vector<std::string> ranges;
-  for (const Span& span : stage.spans) {
-    ranges.push_back(fmt::format("{}-{}", span.units.begin, span.units.end - 1));
-    for (int u = span.units.begin; u < span.units.end; ++u) {
-      const std::string& name = model.unit(u).name;
-      if (name.find('.') != name.npos || is_layer(model.unit(u)))
-        ++layers;
-      else
-        others.push_back(name);
-    }
-  }
   const bool in_ops = model.unit(stage.spans[0].units.begin).name.find('.') != std::string::npos;
-  if (in_ops) return fmt::format("{} ({})", counted(layers, "op"), fmt::join(ranges, ", "));
-  std::string out = layers > 0 ? counted(layers, "layer") : "";
-  for (const std::string& other : others) out += (out.empty() ? "" : " + ") + other;
-  return out;
+  std::vector<std::pair<std::string, int>> runs;  // a word, and how many of it follow each other
+  for (const Span& span : stage.spans)
+    for (int u = span.units.begin; u < span.units.end; ++u) {
+      const std::string word = in_ops                    ? "op"
+                               : is_layer(model.unit(u)) ? "layer"
+                                                         : model.unit(u).name;
+      if (runs.empty() || runs.back().first != word) runs.emplace_back(word, 0);
+      ++runs.back().second;
+    }
+  std::vector<std::string> parts;
+  for (const auto& [word, count] : runs)
+    parts.push_back(word == "op" || word == "layer" ? counted(count, word) : word);
+  return fmt::format("{}", fmt::join(parts, " + "));
 }
 
 std::string stage_table(const Problem& problem, const Plan& plan, const Estimate& cost,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -105,20 +106,36 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
   std::string out = problem_heading(problem, style) + "\n";
   out += plan_table(problem, outcome.result.plans, style) + "\n";
   out += paragraph(verdict(outcome), style) + "\n";
-  out += style.bold("The best plan, stage by stage") + " (times of one of " +
-         counted(best.plan.micro_batches, "micro-batch") +
-         (best.plan.micro_batches == 1 ? ")\n" : "es)\n");
+  out += style.bold("The best plan, stage by stage") +
+         (best.plan.micro_batches == 1 ? "\n"
+                                       : fmt::format(" (times of one of {} micro-batches)\n",
+                                                     grouped(best.plan.micro_batches)));
   return out + stage_table(problem, best.plan, best.cost, style);
+}
+
+// Before the search, so that its result is not lost for a slip of the pen.
+void check_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  if (fs::is_directory(path, fault)) throw InputError(path, "is a directory, a file is needed");
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, fault))
+    throw InputError(path, fmt::format("there is no directory {}", folder.string()));
 }
 
 int plan(PlanArguments arguments) {
   planner_named(arguments.planner);
+  check_output(arguments.output);
   LoadedProblem loaded = load_problem(arguments);
   const Problem& problem = loaded.problem;
   if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
     loaded.warnings.push_back(std::move(note));
   if (!arguments.json)
     for (const std::string& warning : loaded.warnings) warn(warning);
+  if (const std::string fault = contradiction_in(problem, arguments.search.pins); !fault.empty()) {
+    complain(fault);
+    return kWrongInput;
+  }
   const Outcome outcome = search(problem, arguments);
   if (outcome.result.plans.empty()) {
     const std::string reason = why_nothing_fits(problem, arguments, outcome.result);

@@ -90,7 +90,7 @@ double parse_seconds(const std::string& flag, const std::string& text) {
 void refuse_choice(const std::string& flag, const std::string& text,
                    const std::vector<std::string_view>& names) {
   throw InputError(flag, fmt::format("must be one of {}, is {}{}", fmt::join(names, ", "),
-                                     quoted(text), suggestion(text, names)));
+                                     quoted(text), text.size() > 1 ? suggestion(text, names) : ""));
 }
 
 std::vector<std::string> as_strings(const std::vector<std::string_view>& names) {

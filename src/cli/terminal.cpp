@@ -33,6 +33,33 @@ bool wants_colour(std::FILE* stream) {
   return is_terminal(stream);
 }
 
+// Length of the UTF-8 sequence at the start of the text; 0 when there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xC2 ? 0
+                             : first < 0xE0 ? 2
+                             : first < 0xF0 ? 3
+                             : first < 0xF5 ? 4
+                                            : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  return length;
+}
+
+// Messages quote files: whatever is in them, it must not reach the terminal as a command.
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const bool shown = length > 1 || (length == 1 && text[0] >= ' ' && text[0] != 0x7F);
+    out += shown ? text.substr(0, length) : "?";
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return out;
+}
+
 }  // namespace
 
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
@@ -48,12 +75,12 @@ void print(std::string_view text) {
 }
 
 void warn(const std::string& text) {
-  const std::string line = "plait: warning: " + text + "\n";
+  const std::string line = "plait: warning: " + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void complain(const std::string& text) {
-  const std::string line = style_of(stderr).bad("plait:") + " " + text + "\n";
+  const std::string line = style_of(stderr).bad("plait:") + " " + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -233,7 +233,8 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
     throw InputError(name, fmt::format("not valid JSON at {}: {}", position(text, e.byte),
                                        colon == what.npos ? what : what.substr(colon + 2)));
   } catch (const nlohmann::json::exception& e) {
-    throw InputError(name, fmt::format("not valid JSON: {}", e.what()));
+    const std::string_view what = e.what();
+    throw InputError(name, fmt::format("not valid JSON: {}", what.substr(what.find("] ") + 2)));
   }
   if (watch.too_deep)
     throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));

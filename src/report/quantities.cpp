@@ -26,8 +26,8 @@ std::string in_words(Bytes size) {
 
 std::string in_words(Usd amount) {
   const double size = std::abs(amount.value);
-  if (size >= 0.995) return fmt::format("${:.2f}", amount.value);
-  return fmt::format("${:.2g}", amount.value);
+  if (size >= 0.995 || size < 1e-9) return fmt::format("${:.2f}", amount.value);
+  return fmt::format("${:.{}f}", amount.value, static_cast<int>(1 - std::floor(std::log10(size))));
 }
 
 std::string in_gibibytes(Bytes size) { return fmt::format("{:.1f}", size.value / 0x1p30); }
@@ -36,6 +36,7 @@ std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction *
 
 std::string change(double fraction, const std::string& more, const std::string& less) {
   if (std::abs(fraction) < 0.0005) return "no difference";
+  if (fraction > 1) return fmt::format("{:.1f} times {}", fraction + 1, more);
   return percent(std::abs(fraction)) + " " + (fraction > 0 ? more : less);
 }
 

@@ -12,7 +12,8 @@ std::string in_words(Bytes size);      // "12.34 GiB", "1.5 TiB"
 std::string in_words(Usd amount);      // "$0.0123", "$12.30"
 std::string in_gibibytes(Bytes size);  // "12.3", for columns headed GiB
 std::string percent(double fraction);  // 0.412 -> "41.2 %"
-// 0.05 -> "5.0 % slower", -0.05 -> "5.0 % faster", where slower and faster are the words given.
+// 0.05 -> "5.0 % slower", -0.05 -> "5.0 % faster", 3 -> "4.0 times slower", where slower and faster
+// are the words given.
 std::string change(double fraction, const std::string& more, const std::string& less);
 
 std::string grouped(double count);      // 6738415616 -> "6,738,415,616"

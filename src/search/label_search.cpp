@@ -72,6 +72,27 @@ class LabelSearch {
     for (std::int64_t expanded = 0; !queue.empty(); ++expanded) {
       const auto [bound, label] = queue.top();
       if (Seconds(bound) >= incumbent_) break;
+      if (getenv("PLAIT_DEBUG") && expanded >= options_.expansions) {
+        fprintf(
+            stderr, "m %d bound %f inc %f queue %zu root %f will %f\n", m_, bound, incumbent_.value,
+            queue.size(),
+            m_ * menu_.bounds().slowest_stage(units_, 0, std::vector<int>(pools_, 0)).value,
+            m_ * menu_.bounds().slowest_stage_at_will(units_, std::vector<int>(pools_, 0)).value);
+        for (int at = label; at > 0; at = arena_[at].next) {
+          auto& l = arena_[at];
+          fprintf(stderr, "   units %d-%d t%d d%d used", l.units.begin, l.units.end,
+                  menu_.options()[l.option].tensor, menu_.options()[l.option].data);
+          for (int u : used(at)) fprintf(stderr, " %d", u);
+          fprintf(stderr, " total %f slack %f r%d\n", l.tail.total.value, l.tail.slack.value,
+                  (int)l.recompute);
+        }
+        fprintf(
+            stderr, "   open: int %f will %f\n",
+            menu_.bounds()
+                .slowest_stage(arena_[label].units.begin, arena_[label].tail.stages, used(label))
+                .value,
+            menu_.bounds().slowest_stage_at_will(arena_[label].units.begin, used(label)).value);
+      }
       if (expanded >= options_.expansions || (expanded % 64 == 0 && stop_())) return Seconds(bound);
       queue.pop();
       if (arena_[label].dropped) continue;
@@ -123,12 +144,13 @@ class LabelSearch {
       if (label.tail.stages >= space_.min_stages()) complete(label);
       return true;
     }
-    label.bound = menu_.bound(label.tail, units.begin, next_used_);
+    label.bound = menu_.bounds().pipeline(label.tail, units.begin, next_used_);
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);
-    const Seconds steady =
-        std::max(label.tail.slack, (m_ - 1.0) * menu_.least_stage(units.begin, next_used_));
+    const Seconds steady = std::max(
+        label.tail.slack,
+        (m_ - 1.0) * menu_.bounds().slowest_stage(units.begin, label.tail.stages, next_used_));
     label.promise = std::max(label.bound, label.tail.total * share + steady);
     offer(label);
     return true;

@@ -14,7 +14,8 @@
 
 // plait's own planner, in three passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. label search, narrow then wide: good pipelines for all device mixes, and a tighter bound;
+//   2. label search, as a beam and then best first: good pipelines for all device mixes, and a
+//      tighter bound;
 //   3. branch and bound, as far as its budget of nodes goes: the exact optimum of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
@@ -22,9 +23,9 @@ namespace plait {
 namespace {
 
 constexpr int kRound = 8;
-constexpr int kNarrow = 40;
-constexpr int kWide = 600;
-constexpr std::int64_t kNodes = 40'000;  // of branch and bound, per setting
+constexpr int kBeam = 24;
+constexpr std::int64_t kExpansions = 3'000;  // of the best-first search, per setting
+constexpr std::int64_t kNodes = 20'000;      // of branch and bound, per setting
 
 struct Candidate {
   PlanSettings settings;
@@ -47,8 +48,8 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kNarrow); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kWide); });
+    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
     sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     SearchResult result;
     result.plans = found_.plans();
@@ -113,6 +114,7 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
+    options.expansions = kExpansions;
     options.incumbent = found.worst_kept();
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines)

@@ -1,12 +1,14 @@
 #pragma once
 
-#include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost/engine.h"
 #include "cost/span_frame.h"
 #include "search/space.h"
+#include "search/tail.h"
 
 namespace plait {
 
@@ -21,17 +23,14 @@ class StageMenu {
   Schedule schedule() const { return schedule_; }
   const std::vector<StageOption>& options() const { return options_; }
 
-  // Where option o begins in its pools when used[p] devices of pool p are taken; nothing when a
-  // pool has too few left. Devices that are skipped to align are lost.
-  std::optional<std::vector<int>> place(int o, const std::vector<int>& used) const;
+  // Where option o begins in its pools when used[p] devices of pool p are taken; false when a pool
+  // has too few left. Devices that are skipped to align are lost.
+  bool place(int o, std::span<const int> used, std::vector<int>& begin) const;
 
   const SpanFrame& frame(int o, const std::vector<int>& begin);
 
-  struct Choice {
+  struct Choice : StageTime {
     Recompute recompute = Recompute::none;
-    Seconds forward;
-    Seconds backward;  // everything that is not forward
-    Seconds total() const { return forward + backward; }
   };
   // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
   // none fits.
@@ -39,14 +38,17 @@ class StageMenu {
   Choice cost(const SpanFrame& frame, const UnitRange& units, Recompute recompute) const;
   bool fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute, int after) const;
 
-  // Time of units [0, i) on the fastest option for each: no plan's first stages take less.
-  Seconds least_latency(int i) const { return least_latency_[i]; }
+  // No pipeline whose last stages are `tail` and whose other stages run units [0, left) on the
+  // devices that are not used is shorter than this (without sends). docs/planners.md#bounds derives
+  // it.
+  Seconds bound(const Tail& tail, int left, std::span<const int> used) const;
   // The slowest stage of any way to run units [0, i) on the devices that are left takes at least
   // this long, even if units and devices could be split at will.
-  Seconds least_stage(int i, const std::vector<int>& used) const;
+  Seconds least_stage(int i, std::span<const int> used) const;
 
  private:
   void find_bounds();
+  double fewest_rounds(int after, int left) const;
 
   const Space& space_;
   const CostEngine& engine_;
@@ -54,12 +56,16 @@ class StageMenu {
   Schedule schedule_;
   TableSource tables_;
   std::vector<StageOption> options_;
-  std::map<std::pair<int, std::vector<int>>, SpanFrame> frames_;  // (option, begin in its node)
-  std::vector<Seconds> least_latency_;
+  // By option, then by where in a node its takes begin.
+  std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
+  std::vector<Seconds> least_latency_;  // [i] = units [0, i), each on its fastest option
   // A price per device of each pool, and the least price * devices * seconds of units [0, i) over
-  // all options: the dual of splitting work over pools at will (docs/planners.md).
+  // all options: the dual of splitting work over pools at will.
   std::vector<double> device_price_;
   std::vector<double> least_spend_;
+  std::vector<int> tiny_units_;      // [i] = units of [0, i) that cost next to nothing
+  std::vector<double> large_units_;  // [i] = least_spend_[i] / the least spend of the others
+  mutable std::vector<std::vector<double>> rounds_;  // fewest_rounds, made when asked for; -1 = not
 };
 
 }  // namespace plait

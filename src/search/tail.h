@@ -1,16 +1,23 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
-#include "search/stage_menu.h"
+#include "base/units.h"
+#include "plan/plan.h"
 
 namespace plait {
+
+// One micro-batch on one stage.
+struct StageTime {
+  Seconds forward;
+  Seconds backward;  // everything that is not forward
+  Seconds total() const { return forward + backward; }
+};
 
 // The last stages of a plan, whose earlier stages are still open; planners build pipelines from the
 // end, where the number of micro-batches in flight is known. Times without sends.
 //
-// The closed form of simulator.h, for one stage after the other: with R the round trip through the
+// The closed form of simulator.h, one stage after the other: with R the round trip through the
 // stages after s and k = min(m, stages from s to the end),
 //   pipeline >= total + slack,  slack = max over s of (m - k) x_s + refill_s
 struct Tail {
@@ -20,7 +27,7 @@ struct Tail {
   Seconds most_forward;  // gpipe
   Seconds most_backward;
 
-  void prepend(const StageMenu::Choice& stage, int micro_batches) {
+  void prepend(const StageTime& stage, int micro_batches) {
     const double m = micro_batches;
     const int k = std::min(micro_batches, stages + 1);
     Seconds refill = (k - 1.0) * std::max(stage.forward, stage.backward);
@@ -33,10 +40,16 @@ struct Tail {
   }
 
   // Least length of the pipeline when the open units add at least `open` to the round trip.
-  Seconds bound(Schedule schedule, int micro_batches, Seconds open) const {
+  Seconds length(Schedule schedule, int micro_batches, Seconds open = Seconds(0)) const {
     if (schedule == Schedule::gpipe)
       return total + open + (micro_batches - 1.0) * (most_forward + most_backward);
     return total + open + slack;
+  }
+
+  // Whether this suffix is no better than the other in any respect.
+  bool no_better_than(const Tail& other) const {
+    return total >= other.total && slack >= other.slack && most_forward >= other.most_forward &&
+           most_backward >= other.most_backward;
   }
 };
 

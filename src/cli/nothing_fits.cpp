@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/plan_report.h"
+#include "cost/engine.h"
 #include "cost/framework.h"
 #include "plan/describe.h"
 #include "plan/names.h"
@@ -16,10 +18,10 @@ namespace {
 
 const Planner& usual_planner() { return planners().front(); }
 
-// Whether the problem has a plan under these pins; the first that turns up is enough.
-bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins) {
+// Some plan of the problem under these pins: the first that turns up is enough.
+std::optional<Plan> any_plan(const Problem& problem, SearchOptions options, const Pins& pins) {
   constexpr Seconds kPatience(2);
-  if (!contradiction_in(problem, pins).empty()) return false;
+  if (!contradiction_in(problem, pins).empty()) return std::nullopt;
   options.pins = pins;
   options.keep = 1;
   options.time_limit = std::min(options.time_limit, kPatience);
@@ -29,7 +31,43 @@ bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins
                               .stop = found.get_token(),
                               .on_improvement = [&](const RankedPlan&) { found.request_stop(); },
                               .on_progress = {}};
-  return !run_search(usual_planner(), context).plans.empty();
+  const SearchResult result = run_search(usual_planner(), context);
+  if (result.plans.empty()) return std::nullopt;
+  return result.plans.front().plan;
+}
+
+bool is_solvable(const Problem& problem, const SearchOptions& options, const Pins& pins) {
+  return any_plan(problem, options, pins).has_value();
+}
+
+// The plan that would fit if the devices had a little more memory: as little more as makes a
+// difference. Nothing when memory is not what is missing.
+std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options) {
+  constexpr double kMost = 4096;
+  constexpr double kCloseEnough = 1.1;
+  const auto with_memory = [&](double factor) {
+    Problem larger = problem;
+    for (DeviceType& type : larger.cluster.device_types) type.memory = type.memory * factor;
+    return any_plan(larger, options, options.pins);
+  };
+  double low = 1;
+  double high = 2;
+  std::optional<Plan> nearest = with_memory(high);
+  for (; !nearest && high < kMost; nearest = with_memory(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (!nearest) return std::nullopt;
+  while (high / low > kCloseEnough) {
+    const double middle = std::sqrt(low * high);
+    if (auto plan = with_memory(middle)) {
+      nearest = std::move(plan);
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
 }
 
 // Whether all devices together could hold the weights, gradients and optimizer state.
@@ -151,12 +189,14 @@ std::string why_nothing_fits(const Problem& problem, const PlanArguments& argume
                              const SearchResult& result) {
   if (result.cut_short && !result.nearest)
     return "nothing found before the search was cut short; give it more --time-limit";
+  std::optional<RankedPlan> nearest = result.nearest;
+  if (!nearest) nearest = nearest_plan(problem, arguments.search);
   std::string text = "nothing fits: ";
-  if (result.nearest) {
-    text += fmt::format("in the nearest plan ({}) {}", short_description(result.nearest->plan),
-                        shortage(problem, *result.nearest));
+  if (nearest) {
+    text += fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
+                        shortage(problem, *nearest));
   } else {
-    text += result.reason.empty() ? "every plan needs more memory than there is" : result.reason;
+    text += result.reason.empty() ? "no plan has the shape that the flags ask for" : result.reason;
   }
   std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
   if (helps.empty()) {

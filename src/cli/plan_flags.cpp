@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "base/error.h"
 #include "cli/plan_arguments.h"
 #include "io/catalogue.h"
@@ -240,6 +243,10 @@ FlagGroup borrowed_flags(PlanArguments& a) {
 }
 
 }  // namespace
+
+int usual_threads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+}
 
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   return {problem_flags(arguments),

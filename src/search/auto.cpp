@@ -24,8 +24,9 @@ namespace {
 
 constexpr int kRound = 8;
 constexpr int kBeam = 24;
-constexpr std::int64_t kExpansions = 3'000;  // of the best-first search, per setting
-constexpr std::int64_t kNodes = 20'000;      // of branch and bound, per setting
+constexpr std::int64_t kEvaluations = 300'000;  // of the best-first search, per setting
+constexpr std::int64_t kNodes = 20'000;         // of branch and bound, per setting
+constexpr int kExactDevices = 16;               // clusters up to this size are solved exactly
 
 struct Candidate {
   PlanSettings settings;
@@ -50,7 +51,8 @@ class AutoSearch {
     list_candidates();
     sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
     sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (context_.problem.cluster.device_count() <= kExactDevices)
+      sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (getenv("PLAIT_DEBUG"))
       for (const Candidate& c : candidates_)
         if (c.bound < found_.best())
@@ -121,7 +123,7 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
-    options.expansions = kExpansions;
+    options.evaluations = kEvaluations;
     options.incumbent = found.best();
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines)

@@ -207,6 +207,12 @@ double Bounds::fewest_rounds(int after, int left, double excess) {
   return known;
 }
 
+Seconds Bounds::open_units(const Tail& tail, int left, std::span<const int> used) {
+  if (left == 0 || schedule_ != Schedule::one_f_one_b) return tail.total;
+  return 2 * tail.total +
+         fewest_rounds(tail.stages + 1, left, 0) * slowest_stage_at_will(left, used);
+}
+
 Seconds Bounds::pipeline(const Tail& tail, int left, std::span<const int> used) {
   const double m = settings_.micro_batches;
   const Seconds at_will = slowest_stage_at_will(left, used);

@@ -37,6 +37,9 @@ class Bounds {
 
   // No pipeline with these last stages and units [0, left) still open is shorter (without sends).
   Seconds pipeline(const Tail& tail, int left, std::span<const int> used);
+  // A part of the bound that does not need the stage between `tail` and the open units [0, left):
+  // what is open when that stage has taken its devices. Cheap.
+  Seconds open_units(const Tail& tail, int left, std::span<const int> used);
   // The slowest stage of any way to run units [0, left) on the devices that are free, when `after`
   // stages follow.
   Seconds slowest_stage(int left, int after, std::span<const int> used);

@@ -69,31 +69,10 @@ class LabelSearch {
     using Entry = std::pair<double, int>;  // bound, label
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     queue.emplace(0, 0);
-    for (std::int64_t expanded = 0; !queue.empty(); ++expanded) {
+    while (!queue.empty()) {
       const auto [bound, label] = queue.top();
       if (Seconds(bound) >= incumbent_) break;
-      if (getenv("PLAIT_DEBUG") && expanded >= options_.expansions) {
-        fprintf(
-            stderr, "m %d bound %f inc %f queue %zu root %f will %f\n", m_, bound, incumbent_.value,
-            queue.size(),
-            m_ * menu_.bounds().slowest_stage(units_, 0, std::vector<int>(pools_, 0)).value,
-            m_ * menu_.bounds().slowest_stage_at_will(units_, std::vector<int>(pools_, 0)).value);
-        for (int at = label; at > 0; at = arena_[at].next) {
-          auto& l = arena_[at];
-          fprintf(stderr, "   units %d-%d t%d d%d used", l.units.begin, l.units.end,
-                  menu_.options()[l.option].tensor, menu_.options()[l.option].data);
-          for (int u : used(at)) fprintf(stderr, " %d", u);
-          fprintf(stderr, " total %f slack %f r%d\n", l.tail.total.value, l.tail.slack.value,
-                  (int)l.recompute);
-        }
-        fprintf(
-            stderr, "   open: int %f will %f\n",
-            menu_.bounds()
-                .slowest_stage(arena_[label].units.begin, arena_[label].tail.stages, used(label))
-                .value,
-            menu_.bounds().slowest_stage_at_will(arena_[label].units.begin, used(label)).value);
-      }
-      if (expanded >= options_.expansions || (expanded % 64 == 0 && stop_())) return Seconds(bound);
+      if (evaluations_ >= options_.evaluations || stop_()) return Seconds(bound);
       queue.pop();
       if (arena_[label].dropped) continue;
       made_.clear();
@@ -120,6 +99,9 @@ class LabelSearch {
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
+        if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
+          continue;
+        ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
         if (!choice) break;                          // more units need more memory
         if (!add(parent, o, units, *choice)) break;  // and more time
@@ -141,7 +123,8 @@ class LabelSearch {
     label.recompute = choice.recompute;
     label.next = parent;
     if (units.begin == 0) {
-      if (label.tail.stages >= space_.min_stages()) complete(label);
+      label.bound = label.tail.step(menu_.schedule(), m_);
+      if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
     label.bound = menu_.bounds().pipeline(label.tail, units.begin, next_used_);
@@ -200,6 +183,7 @@ class LabelSearch {
   LabelResult finish(Seconds left_open) const {
     LabelResult result;
     // What was cut off reaches the incumbent.
+    result.proven = left_open == Seconds(HUGE_VAL);
     result.lower_bound = std::min(left_open, incumbent_);
     for (const Label& label : complete_) {
       result.lower_bound = std::min(result.lower_bound, label.bound);
@@ -229,6 +213,7 @@ class LabelSearch {
   std::vector<int> made_;       // labels of the expansion under way
   std::unordered_map<std::uint64_t, std::vector<int>> rivals_;
   std::vector<Label> complete_;  // shortest first
+  std::int64_t evaluations_ = 0;
 };
 
 }  // namespace

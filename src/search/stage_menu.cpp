@@ -51,7 +51,9 @@ const SpanFrame& StageMenu::frame(int o, const std::vector<int>& begin) {
 StageMenu::Choice StageMenu::cost(const SpanFrame& frame, const UnitRange& units,
                                   Recompute recompute) const {
   const UnitCost time = frame.time(units, recompute);
-  return {{time.forward_total(), time.backward_total()}, recompute};
+  return {{time.forward_total(), time.backward_total(),
+           frame.gradient_sync(units) + frame.optimizer(units)},
+          recompute};
 }
 
 bool StageMenu::fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute,

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kRound = 8;
 constexpr int kBeam = 24;
-constexpr std::int64_t kEvaluations = 300'000;  // of the best-first search, per setting
+constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
 constexpr std::int64_t kNodes = 20'000;         // of branch and bound, per setting
 constexpr int kExactDevices = 16;               // clusters up to this size are solved exactly
 
@@ -82,10 +82,7 @@ class AutoSearch {
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
-      const std::vector<int> nothing_used(space_.pools().size(), 0);
-      const int units = context_.problem.model.unit_count();
-      c.bound =
-          c.settings.micro_batches * c.menu->bounds().slowest_stage_at_will(units, nothing_used);
+      c.bound = c.menu->bounds().any_step();
     });
     std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
     std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });

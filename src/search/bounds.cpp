@@ -21,64 +21,79 @@ constexpr std::array<double, 9> kExcess{0, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.
 Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedule,
                StageCosts& costs)
     : space_(space), settings_(settings), schedule_(schedule), costs_(costs) {
-  const int units = space.problem().model.unit_count();
-  const int options = costs.option_count();
+  const std::vector<int>& kind_of = space.problem().model.units;
+  const int units = static_cast<int>(kind_of.size());
   // Units of one kind cost the same.
   std::vector<int> first_of_kind(space.problem().model.kinds.size(), -1);
-  std::vector<std::vector<double>> time(options);  // [option][kind]
-  for (int u = 0; u < units; ++u) {
-    int& first = first_of_kind[space.problem().model.units[u]];
-    if (first < 0) first = u;
-  }
-  for (int o = 0; o < options; ++o)
-    for (const int u : first_of_kind) time[o].push_back(u < 0 ? 0 : costs.unit_time(o, u));
-
-  const std::vector<int>& kind_of = space.problem().model.units;
-  device_price_.assign(space.pools().size(), 0);
-  for (int o = 0; o < options; ++o) {
-    const std::vector<Take>& takes = costs.option_at(o).takes;
-    if (takes.size() > 1) continue;
-    double whole = 0;
-    for (const int kind : kind_of) whole += time[o][kind];
-    double& price = device_price_[takes.front().pool];
-    price = std::max(price, 1 / (whole * takes.front().devices));
-  }
-
-  const std::size_t kinds = first_of_kind.size();
-  std::vector<double> spend(kinds, HUGE_VAL);
-  std::vector<double> fastest(kinds, HUGE_VAL);
-  for (int o = 0; o < options; ++o) {
-    double price = 0;
-    for (const Take& take : costs.option_at(o).takes)
-      price += take.devices * device_price_[take.pool];
-    for (std::size_t k = 0; k < kinds; ++k) {
-      spend[k] = std::min(spend[k], price * time[o][k]);
-      fastest[k] = std::min(fastest[k], time[o][k]);
+  for (int u = units - 1; u >= 0; --u) first_of_kind[kind_of[u]] = u;
+  std::vector<std::vector<double>> in_pipeline(costs.option_count());  // [option][kind]
+  std::vector<std::vector<double>> in_step(costs.option_count());
+  std::vector<double> fastest(first_of_kind.size(), HUGE_VAL);
+  for (int o = 0; o < costs.option_count(); ++o) {
+    for (std::size_t k = 0; k < first_of_kind.size(); ++k) {
+      const int u = first_of_kind[k];
+      const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1}, -1);
+      in_pipeline[o].push_back(unit.total().value);
+      in_step[o].push_back(unit.total().value + unit.finish.value / settings.micro_batches);
+      fastest[k] = std::min(fastest[k], unit.total().value);
     }
   }
-  least_spend_.push_back(0);
+  pipeline_ = economy_of(in_pipeline);
+  step_ = economy_of(in_step);
+
+  const std::vector<double>& spend = pipeline_.least_spend;
+  const double average = spend.back() / units;
+  double least = average;  // spend of a unit that is not tiny
   least_latency_.emplace_back();
   tiny_units_.push_back(0);
   large_units_.push_back(1);
-  double average = 0;
-  for (const int kind : kind_of) average += spend[kind] / units;
-  double least = average;  // spend of a unit that is not tiny
   for (int u = 0; u < units; ++u) {
-    const double own = spend[kind_of[u]];
-    least_spend_.push_back(least_spend_.back() + own);
     least_latency_.push_back(least_latency_.back() + Seconds(fastest[kind_of[u]]));
+    const double own = spend[u + 1] - spend[u];
     const bool tiny = own < 0.3 * average;
     if (!tiny) least = std::min(least, own);
     tiny_units_.push_back(tiny_units_.back() + (tiny ? 1 : 0));
-    large_units_.push_back(std::max(1.0, least_spend_.back() / least));
+    large_units_.push_back(std::max(1.0, spend[u + 1] / least));
   }
 }
 
-Seconds Bounds::slowest_stage_at_will(int left, std::span<const int> used) const {
+Bounds::Economy Bounds::economy_of(const std::vector<std::vector<double>>& time) const {
+  const std::vector<int>& kind_of = space_.problem().model.units;
+  Economy economy;
+  economy.device_price.assign(space_.pools().size(), 0);
+  for (int o = 0; o < costs_.option_count(); ++o) {
+    const std::vector<Take>& takes = costs_.option_at(o).takes;
+    if (takes.size() > 1) continue;
+    double whole = 0;
+    for (const int kind : kind_of) whole += time[o][kind];
+    double& price = economy.device_price[takes.front().pool];
+    price = std::max(price, 1 / (whole * takes.front().devices));
+  }
+  std::vector<double> spend(space_.problem().model.kinds.size(), HUGE_VAL);
+  for (int o = 0; o < costs_.option_count(); ++o) {
+    double price = 0;
+    for (const Take& take : costs_.option_at(o).takes)
+      price += take.devices * economy.device_price[take.pool];
+    for (std::size_t k = 0; k < spend.size(); ++k)
+      spend[k] = std::min(spend[k], price * time[o][k]);
+  }
+  economy.least_spend.push_back(0);
+  for (const int kind : kind_of)
+    economy.least_spend.push_back(economy.least_spend.back() + spend[kind]);
+  return economy;
+}
+
+Seconds Bounds::at_will(const Economy& economy, int left, std::span<const int> used) const {
   double worth = 0;
   for (std::size_t p = 0; p < used.size(); ++p)
-    worth += (space_.pools()[p].size() - used[p]) * device_price_[p];
-  return worth > 0 ? Seconds(least_spend_[left] / worth) : Seconds(left == 0 ? 0 : HUGE_VAL);
+    worth += (space_.pools()[p].size() - used[p]) * economy.device_price[p];
+  return worth > 0 ? Seconds(economy.least_spend[left] / worth) : Seconds(left == 0 ? 0 : HUGE_VAL);
+}
+
+Seconds Bounds::any_step() const {
+  const std::vector<int> nothing_used(space_.pools().size(), 0);
+  const int units = space_.problem().model.unit_count();
+  return settings_.micro_batches * at_will(step_, units, nothing_used);
 }
 
 // Runs of units that a stage may hold, one for each kind of run that differs in cost.
@@ -120,16 +135,16 @@ std::vector<Bounds::Step> Bounds::make_steps(int after) {
   };
   std::vector<Hold> holds;
   for (const UnitRange& run : runs()) {
-    const double worth = least_spend_[run.end] - least_spend_[run.begin];
+    const double worth = pipeline_.least_spend[run.end] - pipeline_.least_spend[run.begin];
     for (int o = 0; o < costs_.option_count(); ++o) {
-      const double time = costs_.run_time(o, run, after);
+      const double time = costs_.run_time(o, run, after).total().value;
       if (time == HUGE_VAL) continue;
       // A mixed stage counts against its pools in proportion to their devices' worth.
       double price = 0;
       for (const Take& take : costs_.option_at(o).takes)
-        price += take.devices * device_price_[take.pool];
+        price += take.devices * pipeline_.device_price[take.pool];
       for (const Take& take : costs_.option_at(o).takes)
-        holds.push_back({time, take.pool, worth * device_price_[take.pool] / price});
+        holds.push_back({time, take.pool, worth * pipeline_.device_price[take.pool] / price});
     }
   }
   std::ranges::stable_sort(holds, {}, &Hold::time);
@@ -157,31 +172,31 @@ const std::vector<Bounds::Step>& Bounds::steps(int after) {
 }
 
 Seconds Bounds::slowest_stage(int left, int after, std::span<const int> used) {
-  const Seconds at_will = slowest_stage_at_will(left, used);
-  if (left == 0) return at_will;
+  const Seconds split = at_will(pipeline_, left, used);
+  if (left == 0) return split;
   const std::vector<Step>& all = steps(after);
-  if (all.empty()) return at_will;
+  if (all.empty()) return split;
   const auto holds = [&](const Step& step) {
     double worth = 0;
     for (std::size_t p = 0; p < used.size(); ++p)
       worth += (space_.pools()[p].size() - used[p]) * step.per_device[p];
-    return worth >= least_spend_[left] * (1 - 1e-9);
+    return worth >= pipeline_.least_spend[left] * (1 - 1e-9);
   };
   const auto at = std::ranges::partition_point(all, [&](const Step& s) { return !holds(s); });
   const Seconds whole = at == all.end() ? Seconds(HUGE_VAL) : Seconds(at->time);
-  return std::max(at_will, whole);
+  return std::max(split, whole);
 }
 
 // The least G such that a pipeline over `left` more units is at least 2 R + G Y long, where Y is
 // the time of the slowest stage with work split at will and (1 + excess) Y with whole units. If n
 // stages of e Y each stand between the known stages and the slowest open one, then
-//   G = min over n, e of max(2 n e + (M - n) (1 - r) / (1 - r / e), 2 n e + (M - n) (1 + excess))
+//   G = min over n, e of 2 n e + (M - n) max((1 - r) / (1 - r / e), 1 + excess)
 // with M = micro-batches - stages after, and r = n / units left (each short stage holds a unit).
 double Bounds::fewest_rounds(int after, int left, double excess) {
   std::size_t level = 0;
   while (level + 1 < kExcess.size() && kExcess[level + 1] <= excess) ++level;
   if (static_cast<int>(rounds_.size()) <= after) rounds_.resize(after + 1);
-  if (rounds_[after].empty()) rounds_[after].resize(least_spend_.size());
+  if (rounds_[after].empty()) rounds_[after].resize(pipeline_.least_spend.size());
   std::vector<double>& row = rounds_[after][left];
   if (row.empty()) row.assign(kExcess.size(), -1);
   double& known = row[level];
@@ -209,21 +224,21 @@ double Bounds::fewest_rounds(int after, int left, double excess) {
 
 Seconds Bounds::open_units(const Tail& tail, int left, std::span<const int> used) {
   if (left == 0 || schedule_ != Schedule::one_f_one_b) return tail.total;
-  return 2 * tail.total +
-         fewest_rounds(tail.stages + 1, left, 0) * slowest_stage_at_will(left, used);
+  return 2 * tail.total + fewest_rounds(tail.stages + 1, left, 0) * at_will(pipeline_, left, used);
 }
 
-Seconds Bounds::pipeline(const Tail& tail, int left, std::span<const int> used) {
+Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used) {
   const double m = settings_.micro_batches;
-  const Seconds at_will = slowest_stage_at_will(left, used);
+  const Seconds split = at_will(pipeline_, left, used);
   const Seconds slowest = slowest_stage(left, tail.stages, used);
   if (slowest == Seconds(HUGE_VAL)) return slowest;
   const Seconds open = std::max(least_latency_[left], slowest);
-  Seconds bound = tail.length(schedule_, settings_.micro_batches, open);
+  Seconds bound = std::max(tail.length(schedule_, settings_.micro_batches, open),
+                           m * at_will(step_, left, used));
   if (schedule_ != Schedule::one_f_one_b) return bound;
   bound = std::max(bound, tail.total + (1 + (m - 1) / 2) * slowest);
-  const double excess = slowest / at_will - 1;
-  return std::max(bound, 2 * tail.total + fewest_rounds(tail.stages, left, excess) * at_will);
+  const double excess = slowest / split - 1;
+  return std::max(bound, 2 * tail.total + fewest_rounds(tail.stages, left, excess) * split);
 }
 
 }  // namespace plait

@@ -67,7 +67,7 @@ class BranchAndBound {
       found_.offer(space_.plan_of(in_order, menu_.settings(), menu_.schedule()));
       return;
     }
-    if (!hopeless(menu_.bounds().pipeline(tail, left, used_))) extend(left, tail);
+    if (!hopeless(menu_.bounds().step(tail, left, used_))) extend(left, tail);
   }
 
   const Space& space_;

@@ -127,7 +127,7 @@ class LabelSearch {
       if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    label.bound = menu_.bounds().pipeline(label.tail, units.begin, next_used_);
+    label.bound = menu_.bounds().step(label.tail, units.begin, next_used_);
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);

@@ -17,6 +17,7 @@ StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSet
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
       options_(space.stage_options(settings)),
       frames_(options_.size()) {
+  drop_dominated_options();
   bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
 }
 
@@ -80,20 +81,70 @@ const SpanFrame* StageMenu::first_frame(int o) {
   return place(o, nothing_used, begin) ? &frame(o, begin) : nullptr;
 }
 
-double StageMenu::unit_time(int o, int unit) {
+StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
+  const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
   const SpanFrame* on = first_frame(o);
-  double time = HUGE_VAL;
-  if (on == nullptr) return time;
-  for (const Recompute recompute : space_.recomputes())
-    time = std::min(time, cost(*on, {unit, unit + 1}, recompute).total().value);
-  return time;
+  if (on == nullptr) return never;
+  if (after < 0) return cost(*on, units, space_.recomputes().front());
+  const auto choice = choose(*on, units, after);
+  return choice ? StageTime(*choice) : never;
 }
 
-double StageMenu::run_time(int o, const UnitRange& units, int after) {
-  const SpanFrame* on = first_frame(o);
-  if (on == nullptr) return HUGE_VAL;
-  const auto choice = choose(*on, units, after);
-  return choice ? choice->total().value : HUGE_VAL;
+// Options that take the same devices differ in how they cut them. One that is slower on every unit
+// and needs as much memory for each, in every part, is never better.
+void StageMenu::drop_dominated_options() {
+  const Model& model = engine_.problem().model;
+  std::vector<int> units;  // one of each kind
+  for (int k = 0; k < static_cast<int>(model.kinds.size()); ++k) {
+    const auto at = std::ranges::find(model.units, k);
+    if (at != model.units.end()) units.push_back(static_cast<int>(at - model.units.begin()));
+  }
+  std::vector<std::vector<double>> traits(options_.size());  // smaller is better
+  for (int o = 0; o < option_count(); ++o) {
+    const SpanFrame* on = first_frame(o);
+    if (on == nullptr) continue;
+    for (const int u : units) {
+      for (const Recompute recompute : space_.recomputes()) {
+        const Choice time = cost(*on, {u, u + 1}, recompute);
+        SpanFrame::Memory memory;
+        double fixed = 0;
+        double saved = 0;
+        for (int r = 0; r < on->replica_count(); ++r) {
+          memory = on->memory(r, {u, u + 1}, recompute, 0);
+          fixed = std::max(fixed, memory.peak(0).value);
+          saved = std::max(saved, memory.saved.value);
+        }
+        traits[o].insert(traits[o].end(), {time.forward.value, time.backward.value,
+                                           time.finish.value, fixed, saved});
+      }
+    }
+  }
+  const auto same_devices = [&](int a, int b) {
+    return std::ranges::equal(
+        options_[a].takes, options_[b].takes,
+        [](const Take& x, const Take& y) { return x.pool == y.pool && x.devices == y.devices; });
+  };
+  std::vector<char> keep(options_.size(), 1);
+  for (int a = 0; a < option_count(); ++a) {
+    if (traits[a].empty()) keep[a] = 0;
+    for (int b = 0; b < option_count() && keep[a]; ++b) {
+      if (a == b || !keep[b] || traits[b].empty() || !same_devices(a, b)) continue;
+      bool beaten = true;
+      for (std::size_t i = 0; i < traits[a].size() && beaten; ++i)
+        beaten = traits[b][i] <= traits[a][i];
+      const bool equal = traits[a] == traits[b];
+      if (beaten && (!equal || b < a)) keep[a] = 0;
+    }
+  }
+  std::vector<StageOption> kept;
+  std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames;
+  for (int o = 0; o < option_count(); ++o) {
+    if (keep[o] == 0) continue;
+    kept.push_back(options_[o]);
+    frames.push_back(std::move(frames_[o]));
+  }
+  options_ = std::move(kept);
+  frames_ = std::move(frames);
 }
 
 }  // namespace plait

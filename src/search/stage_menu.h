@@ -42,11 +42,11 @@ class StageMenu : public StageCosts {
 
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
-  double unit_time(int o, int unit) override;
-  double run_time(int o, const UnitRange& units, int after) override;
+  StageTime run_time(int o, const UnitRange& units, int after) override;
 
  private:
   const SpanFrame* first_frame(int o);
+  void drop_dominated_options();
 
   const Space& space_;
   const CostEngine& engine_;

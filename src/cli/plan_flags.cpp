@@ -14,7 +14,7 @@ namespace plait {
 namespace {
 
 constexpr int kMaxDegree = 1'000'000;
-constexpr int kMaxBatch = 1'000'000'000;
+constexpr int kMaxBatch = 1'000'000;
 constexpr int kMaxSequence = 1 << 24;
 constexpr int kMaxThreads = 256;
 constexpr int kMaxPlans = 1000;

@@ -164,7 +164,7 @@ FlagGroup pin_flags(PlanArguments& a) {
                 .hidden = std::move(hidden)};
   };
   return {
-      "What the plan must have; all of it is free by default",
+      "What the plan must have; all of it is free by default (Megatron-LM's names work, too)",
       {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
               {"--tensor-model-parallel-size"}),
        degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),

@@ -24,8 +24,9 @@ namespace {
 
 constexpr int kRound = 8;
 constexpr int kBeam = 24;
-constexpr std::int64_t kExpansions = 3'000;  // of the best-first search, per setting
-constexpr std::int64_t kNodes = 20'000;      // of branch and bound, per setting
+constexpr std::int64_t kEvaluations = 300'000;  // of the best-first search, per setting
+constexpr std::int64_t kNodes = 20'000;         // of branch and bound, per setting
+constexpr int kExactDevices = 16;               // clusters up to this size are solved exactly
 
 struct Candidate {
   PlanSettings settings;
@@ -50,7 +51,14 @@ class AutoSearch {
     list_candidates();
     sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
     sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (context_.problem.cluster.device_count() <= kExactDevices)
+      sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (getenv("PLAIT_DEBUG"))
+      for (const Candidate& c : candidates_)
+        if (c.bound < found_.best())
+          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
+                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
+                  found_.best().value, c.exact, c.menu->options().size());
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
@@ -76,7 +84,8 @@ class AutoSearch {
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
       const std::vector<int> nothing_used(space_.pools().size(), 0);
       const int units = context_.problem.model.unit_count();
-      c.bound = c.settings.micro_batches * c.menu->least_stage(units, nothing_used);
+      c.bound =
+          c.settings.micro_batches * c.menu->bounds().slowest_stage_at_will(units, nothing_used);
     });
     std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
     std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
@@ -89,7 +98,7 @@ class AutoSearch {
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < found_.worst_kept()) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < found_.best()) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -114,8 +123,8 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
-    options.expansions = kExpansions;
-    options.incumbent = found.worst_kept();
+    options.evaluations = kEvaluations;
+    options.incumbent = found.best();
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines)
       found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));

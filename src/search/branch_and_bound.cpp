@@ -62,12 +62,12 @@ class BranchAndBound {
       return;
     }
     if (left == 0) {
-      if (tail.stages < space_.min_stages()) return;
+      if (tail.stages < space_.min_stages() || hopeless(tail.step(menu_.schedule(), m_))) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
       found_.offer(space_.plan_of(in_order, menu_.settings(), menu_.schedule()));
       return;
     }
-    if (!hopeless(menu_.bound(tail, left, used_))) extend(left, tail);
+    if (!hopeless(menu_.bounds().pipeline(tail, left, used_))) extend(left, tail);
   }
 
   const Space& space_;

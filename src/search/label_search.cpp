@@ -69,10 +69,10 @@ class LabelSearch {
     using Entry = std::pair<double, int>;  // bound, label
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     queue.emplace(0, 0);
-    for (std::int64_t expanded = 0; !queue.empty(); ++expanded) {
+    while (!queue.empty()) {
       const auto [bound, label] = queue.top();
       if (Seconds(bound) >= incumbent_) break;
-      if (expanded >= options_.expansions || (expanded % 64 == 0 && stop_())) return Seconds(bound);
+      if (evaluations_ >= options_.evaluations || stop_()) return Seconds(bound);
       queue.pop();
       if (arena_[label].dropped) continue;
       made_.clear();
@@ -99,6 +99,9 @@ class LabelSearch {
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
+        if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
+          continue;
+        ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
         if (!choice) break;                          // more units need more memory
         if (!add(parent, o, units, *choice)) break;  // and more time
@@ -120,15 +123,17 @@ class LabelSearch {
     label.recompute = choice.recompute;
     label.next = parent;
     if (units.begin == 0) {
-      if (label.tail.stages >= space_.min_stages()) complete(label);
+      label.bound = label.tail.step(menu_.schedule(), m_);
+      if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    label.bound = menu_.bound(label.tail, units.begin, next_used_);
+    label.bound = menu_.bounds().pipeline(label.tail, units.begin, next_used_);
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);
-    const Seconds steady =
-        std::max(label.tail.slack, (m_ - 1.0) * menu_.least_stage(units.begin, next_used_));
+    const Seconds steady = std::max(
+        label.tail.slack,
+        (m_ - 1.0) * menu_.bounds().slowest_stage(units.begin, label.tail.stages, next_used_));
     label.promise = std::max(label.bound, label.tail.total * share + steady);
     offer(label);
     return true;
@@ -178,6 +183,7 @@ class LabelSearch {
   LabelResult finish(Seconds left_open) const {
     LabelResult result;
     // What was cut off reaches the incumbent.
+    result.proven = left_open == Seconds(HUGE_VAL);
     result.lower_bound = std::min(left_open, incumbent_);
     for (const Label& label : complete_) {
       result.lower_bound = std::min(result.lower_bound, label.bound);
@@ -207,6 +213,7 @@ class LabelSearch {
   std::vector<int> made_;       // labels of the expansion under way
   std::unordered_map<std::uint64_t, std::vector<int>> rivals_;
   std::vector<Label> complete_;  // shortest first
+  std::int64_t evaluations_ = 0;
 };
 
 }  // namespace

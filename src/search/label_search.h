@@ -9,20 +9,21 @@
 
 namespace plait {
 
-// A pipeline, first stage first, and its closed-form length without sends.
+// A pipeline, first stage first, and its closed-form step time without sends.
 struct Pipelined {
   std::vector<PlacedStage> stages;
   Seconds length;
 };
 
 struct LabelOptions {
-  int keep = 6;                    // pipelines returned
-  Seconds incumbent;               // pipelines that are not shorter are not followed
-  int width = 0;                   // > 0: a beam of this width; 0: best first
-  std::int64_t expansions = 2000;  // most suffixes that are extended, best first
+  int keep = 6;                        // pipelines returned
+  Seconds incumbent;                   // pipelines that are not shorter are not followed
+  int width = 0;                       // > 0: a beam of this width; 0: best first
+  std::int64_t evaluations = 200'000;  // most stages that are costed, best first
 };
 
 struct LabelResult {
+  bool proven = false;               // nothing was left open
   std::vector<Pipelined> pipelines;  // shortest first
   // No pipeline of the menu is shorter than this: exact when the search ran to its end, else the
   // least bound of what was left open.

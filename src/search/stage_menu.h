@@ -7,14 +7,14 @@
 
 #include "cost/engine.h"
 #include "cost/span_frame.h"
+#include "search/bounds.h"
 #include "search/space.h"
-#include "search/tail.h"
 
 namespace plait {
 
 // All stages that plans with the same settings may have, with their costs: the ground that the
 // planners build on. Not thread-safe: frames are made when first asked for.
-class StageMenu {
+class StageMenu : public StageCosts {
  public:
   StageMenu(const Space& space, const CostEngine& engine, const PlanSettings& settings,
             Schedule schedule);
@@ -38,17 +38,15 @@ class StageMenu {
   Choice cost(const SpanFrame& frame, const UnitRange& units, Recompute recompute) const;
   bool fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute, int after) const;
 
-  // No pipeline whose last stages are `tail` and whose other stages run units [0, left) on the
-  // devices that are not used is shorter than this (without sends). docs/planners.md#bounds derives
-  // it.
-  Seconds bound(const Tail& tail, int left, std::span<const int> used) const;
-  // The slowest stage of any way to run units [0, i) on the devices that are left takes at least
-  // this long, even if units and devices could be split at will.
-  Seconds least_stage(int i, std::span<const int> used) const;
+  Bounds& bounds() { return *bounds_; }
+
+  int option_count() const override { return static_cast<int>(options_.size()); }
+  const StageOption& option_at(int o) const override { return options_[o]; }
+  double unit_time(int o, int unit) override;
+  double run_time(int o, const UnitRange& units, int after) override;
 
  private:
-  void find_bounds();
-  double fewest_rounds(int after, int left) const;
+  const SpanFrame* first_frame(int o);
 
   const Space& space_;
   const CostEngine& engine_;
@@ -58,14 +56,7 @@ class StageMenu {
   std::vector<StageOption> options_;
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
-  std::vector<Seconds> least_latency_;  // [i] = units [0, i), each on its fastest option
-  // A price per device of each pool, and the least price * devices * seconds of units [0, i) over
-  // all options: the dual of splitting work over pools at will.
-  std::vector<double> device_price_;
-  std::vector<double> least_spend_;
-  std::vector<int> tiny_units_;      // [i] = units of [0, i) that cost next to nothing
-  std::vector<double> large_units_;  // [i] = least_spend_[i] / the least spend of the others
-  mutable std::vector<std::vector<double>> rounds_;  // fewest_rounds, made when asked for; -1 = not
+  std::unique_ptr<Bounds> bounds_;
 };
 
 }  // namespace plait

@@ -11,6 +11,7 @@ namespace plait {
 struct StageTime {
   Seconds forward;
   Seconds backward;  // everything that is not forward
+  Seconds finish;    // once a step, after the last backward: gradient sync and optimizer
   Seconds total() const { return forward + backward; }
 };
 
@@ -26,6 +27,8 @@ struct Tail {
   Seconds slack;         // 1f1b
   Seconds most_forward;  // gpipe
   Seconds most_backward;
+  Seconds
+      finish;  // by how much the step outlasts the pipeline, if the first stage is there already
 
   void prepend(const StageTime& stage, int micro_batches) {
     const double m = micro_batches;
@@ -36,7 +39,14 @@ struct Tail {
     most_forward = std::max(most_forward, stage.forward);
     most_backward = std::max(most_backward, stage.backward);
     total += stage.total();
+    // The stages after this one are through earlier, by its backward pass.
+    finish = std::max(stage.finish, finish - stage.backward);
     ++stages;
+  }
+
+  // Least length of the step when no stage is missing.
+  Seconds step(Schedule schedule, int micro_batches) const {
+    return length(schedule, micro_batches) + std::max(Seconds(0), finish);
   }
 
   // Least length of the pipeline when the open units add at least `open` to the round trip.
@@ -49,7 +59,7 @@ struct Tail {
   // Whether this suffix is no better than the other in any respect.
   bool no_better_than(const Tail& other) const {
     return total >= other.total && slack >= other.slack && most_forward >= other.most_forward &&
-           most_backward >= other.most_backward;
+           most_backward >= other.most_backward && finish >= other.finish;
   }
 };
 

@@ -18,10 +18,23 @@ namespace {
 
 const Planner& usual_planner() { return planners().front(); }
 
+// Bytes that all devices together must hold, and can.
+Bytes state_of(const Problem& problem, bool optimizer) {
+  const StateBytes each = state_bytes(problem.job);
+  return Bytes((each.weight + each.gradient + (optimizer ? each.optimizer : 0)) *
+               problem.model.parameters());
+}
+
+Bytes memory_of(const Cluster& cluster) {
+  Bytes memory;
+  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
+  return memory;
+}
+
 // Some plan of the problem under these pins: the first that turns up is enough.
 std::optional<Plan> any_plan(const Problem& problem, SearchOptions options, const Pins& pins) {
   constexpr Seconds kPatience(2);
-  if (!contradiction_in(problem, pins).empty()) return std::nullopt;
+  if (is_hopeless(problem) || !contradiction_in(problem, pins).empty()) return std::nullopt;
   options.pins = pins;
   options.keep = 1;
   options.time_limit = std::min(options.time_limit, kPatience);
@@ -44,7 +57,7 @@ bool is_solvable(const Problem& problem, const SearchOptions& options, const Pin
 // difference. Nothing when memory is not what is missing.
 std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options) {
   constexpr double kMost = 4096;
-  constexpr double kCloseEnough = 1.1;
+  const double close_enough = problem.cluster.device_count() <= 16 ? 1.1 : 1.5;
   const auto with_memory = [&](double factor) {
     Problem larger = problem;
     for (DeviceType& type : larger.cluster.device_types) type.memory = type.memory * factor;
@@ -58,7 +71,7 @@ std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptio
     high *= 2;
   }
   if (!nearest) return std::nullopt;
-  while (high / low > kCloseEnough) {
+  while (high / low > close_enough) {
     const double middle = std::sqrt(low * high);
     if (auto plan = with_memory(middle)) {
       nearest = std::move(plan);
@@ -68,15 +81,6 @@ std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptio
     }
   }
   return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
-}
-
-// Whether all devices together could hold the weights, gradients and optimizer state.
-bool holds_state(const Problem& problem, const Cluster& cluster) {
-  const StateBytes each = state_bytes(problem.job);
-  Bytes memory;
-  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
-  return Bytes((each.weight + each.gradient + each.optimizer) * problem.model.parameters()) <=
-         memory;
 }
 
 struct PinNote {
@@ -156,7 +160,7 @@ std::vector<std::string> larger_machines(const Problem& problem, const SearchOpt
     if (problem.cluster.device_count() * times > kMostDevices) return {};
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
-    if (!holds_state(problem, larger.cluster)) continue;
+    if (memory_of(larger.cluster) < state_of(problem, true)) continue;
     if (is_solvable(larger, options, {}))
       return {fmt::format("with {} times this cluster ({})", times,
                           counted(larger.cluster.device_count(), "device"))};
@@ -174,6 +178,20 @@ std::vector<std::string> smaller_jobs(const Problem& problem, const SearchOption
   return helps;
 }
 
+std::string why(const Problem& problem, const SearchOptions& options, const SearchResult& result) {
+  if (memory_of(problem.cluster) < state_of(problem, true))
+    return fmt::format(
+        "the weights, gradients and optimizer state of {} need {}, all devices together have {}",
+        problem.model.name, in_words(state_of(problem, true)),
+        in_words(memory_of(problem.cluster)));
+  std::optional<RankedPlan> nearest = result.nearest;
+  if (!nearest) nearest = nearest_plan(problem, options);
+  if (nearest)
+    return fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
+                       shortage(problem, *nearest));
+  return result.reason.empty() ? "no plan has the shape that the flags ask for" : result.reason;
+}
+
 }  // namespace
 
 std::string shortage(const Problem& problem, const RankedPlan& plan) {
@@ -185,19 +203,15 @@ std::string shortage(const Problem& problem, const RankedPlan& plan) {
                      in_words(stage.capacity - stage.reserve), in_words(Bytes(0) - stage.spare()));
 }
 
+bool is_hopeless(const Problem& problem) {
+  return memory_of(problem.cluster) < state_of(problem, false);
+}
+
 std::string why_nothing_fits(const Problem& problem, const PlanArguments& arguments,
                              const SearchResult& result) {
   if (result.cut_short && !result.nearest)
     return "nothing found before the search was cut short; give it more --time-limit";
-  std::optional<RankedPlan> nearest = result.nearest;
-  if (!nearest) nearest = nearest_plan(problem, arguments.search);
-  std::string text = "nothing fits: ";
-  if (nearest) {
-    text += fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
-                        shortage(problem, *nearest));
-  } else {
-    text += result.reason.empty() ? "no plan has the shape that the flags ask for" : result.reason;
-  }
+  std::string text = "nothing fits: " + why(problem, arguments.search, result);
   std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
   if (helps.empty()) {
     helps = smaller_jobs(problem, arguments.search);

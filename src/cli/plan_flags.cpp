@@ -14,7 +14,7 @@ namespace plait {
 namespace {
 
 constexpr int kMaxDegree = 1'000'000;
-constexpr int kMaxBatch = 1'000'000'000;
+constexpr int kMaxBatch = 1'000'000;
 constexpr int kMaxSequence = 1 << 24;
 constexpr int kMaxThreads = 256;
 constexpr int kMaxPlans = 1000;
@@ -164,7 +164,7 @@ FlagGroup pin_flags(PlanArguments& a) {
                 .hidden = std::move(hidden)};
   };
   return {
-      "What the plan must have; all of it is free by default",
+      "What the plan must have; all of it is free by default (Megatron-LM's names work, too)",
       {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
               {"--tensor-model-parallel-size"}),
        degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),

@@ -135,7 +135,7 @@ int plan(PlanArguments arguments) {
     complain(fault);
     return kWrongInput;
   }
-  const Outcome outcome = search(problem, arguments);
+  const Outcome outcome = is_hopeless(problem) ? Outcome() : search(problem, arguments);
   if (outcome.result.plans.empty()) {
     const std::string reason = why_nothing_fits(problem, arguments, outcome.result);
     if (arguments.json) print(as_json(problem, outcome, loaded.warnings, reason));

@@ -23,6 +23,7 @@ TEST(InWords, BytesArePowersOfTwo) {
 
 TEST(InWords, SmallAmountsKeepTwoDigits) {
   EXPECT_EQ(in_words(Usd(12.3)), "$12.30");
+  EXPECT_EQ(in_words(Usd(600000)), "$600,000");
   EXPECT_EQ(in_words(Usd(0.08)), "$0.080");
   EXPECT_EQ(in_words(Usd(0.000123)), "$0.00012");
   EXPECT_EQ(in_words(Usd(0)), "$0.00");

@@ -25,8 +25,7 @@ namespace {
 constexpr int kRound = 8;
 constexpr int kBeam = 24;
 constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
-constexpr std::int64_t kNodes = 20'000;         // of branch and bound, per setting
-constexpr int kExactDevices = 16;               // clusters up to this size are solved exactly
+constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
 struct Candidate {
   PlanSettings settings;

@@ -17,7 +17,7 @@ StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSet
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
       options_(space.stage_options(settings)),
       frames_(options_.size()) {
-  drop_dominated_options();
+  if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options();
   bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
 }
 
@@ -91,7 +91,8 @@ StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
 }
 
 // Options that take the same devices differ in how they cut them. One that is slower on every unit
-// and needs as much memory for each, in every part, is never better.
+// and needs as much memory for each, in every part, is no better but for what its neighbours have
+// to send to it.
 void StageMenu::drop_dominated_options() {
   const Model& model = engine_.problem().model;
   std::vector<int> units;  // one of each kind

@@ -35,6 +35,16 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      static_cast<int>(job.attention), static_cast<int>(job.framework));
 }
 
+// Flops of forward and backward of one sample, causal attention counted half.
+Flops model_flops(const Model& model) {
+  Flops flops = 3 * model.forward();
+  if (!model.causal) return flops;
+  for (const int unit : model.units)
+    for (const Op& op : model.kinds[unit].ops)
+      if (op.kind == OpKind::attention) flops -= 1.5 * op.forward;
+  return flops;
+}
+
 // Seconds of a step: as measured, else from the rate that the table prints.
 std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   const double samples = problem.job.global_batch;
@@ -45,6 +55,9 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   if (row.tokens_per_s_per_gpu) return Seconds(tokens / (*row.tokens_per_s_per_gpu * devices));
   if (row.tokens_per_s) return Seconds(tokens / *row.tokens_per_s);
   if (row.samples_per_s) return Seconds(samples / *row.samples_per_s);
+  if (row.tflops_per_gpu && row.flops_convention.starts_with("model"))
+    return Seconds(samples * model_flops(problem.model).value /
+                   (*row.tflops_per_gpu * 1e12 * devices));
   return std::nullopt;
 }
 
@@ -66,10 +79,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   problem.job = {.precision = precision_of(row, problem.cluster, assumptions),
                  .attention = program.attention,
                  .framework = program.framework};
-  const double batch =
-      static_cast<double>(degrees.micro_batches) * degrees.micro_batch * degrees.data;
-  if (batch > 1e9) throw RowRefused("the global batch is above 10^9");
-  problem.job.global_batch = static_cast<int>(batch);
+  problem.job.global_batch = degrees.micro_batches * degrees.micro_batch;
   const std::string key = problem_key(config, row, problem.job);
   std::shared_ptr<const Problem>& shared = problems[key];
   if (!shared) {

@@ -10,16 +10,15 @@
 namespace plait {
 namespace {
 
-constexpr int kMostDevices = 200'000;  // of a published run
 constexpr double kMemoryTolerance = 0.15;
 
 std::string without_remarks(const std::string& text) {
-  static const std::regex remark(R"(\s*\([^)]*\))");
+  static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b)");
   return std::regex_replace(text, remark, "");
 }
 
 // Tables name a device in many ways: as the catalogue does, with a remark ("T4 (g4dn.12xlarge)"),
-// by its class and its memory ("A100", 40).
+// by its class and its memory ("A100", 40), with its power ("H100 700W").
 const DeviceEntry& device_of(const RunRow& row, const Catalogue& catalogue) {
   std::vector<std::string> names{row.gpu, without_remarks(row.gpu)};
   if (row.gpu_memory_gb)
@@ -84,8 +83,6 @@ int even_nodes(int devices, int per_node) {
 
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   if (row.heterogeneous) throw RowRefused("runs on several device types whose order is not stated");
-  if (!row.gpus) throw RowRefused("num_gpus is not stated");
-  if (*row.gpus > kMostDevices) throw RowRefused(fmt::format("num_gpus is {}", *row.gpus));
   DeviceEntry entry = device_of(row, catalogue);
   if (row.gpu_memory_gb) {
     const Bytes stated(*row.gpu_memory_gb * 0x1p30);

@@ -29,24 +29,39 @@ TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
 
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
 
+Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions);
+
+// How one stage is cut over its devices.
+struct StageDegrees {
+  int tensor = 1;
+  int data = 1;
+};
+
 // Degrees and batch of a run, complete and multiplying out.
 struct RunDegrees {
-  int tensor = 1;
-  int pipeline = 1;
-  int chunks = 1;
-  int data = 1;
+  std::vector<StageDegrees> stages;
+  int chunks = 1;  // of a stage
   int context = 1;
   int expert = 1;
-  int micro_batch = 1;
+  int micro_batch = 1;  // samples of one micro-batch, all replicas of a stage together
   int micro_batches = 1;
+  int pipeline() const { return static_cast<int>(stages.size()); }
+  int tensor() const { return stages.front().tensor; }
 };
 RunDegrees degrees_of(const RunRow& row, const RunProgram& program, Assumptions& assumptions);
 
-// The plan of the row for this model and cluster, devices in Megatron's order: tensor fastest,
-// then context, data, and pipeline slowest.
+// Units of each chunk in execution order, embedding and head counted. Without a stated split the
+// layers are dealt out evenly; Megatron's option to count embedding and loss as layers is taken
+// where only that comes out even.
+std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Schedule schedule,
+                             int units, Assumptions& assumptions);
+
+// The plan of the row, devices in Megatron's order: tensor fastest, then context, data, and
+// pipeline slowest.
 Plan plan_of(const RunRow& row, const RunProgram& program, const RunDegrees& degrees,
              const Model& model, Assumptions& assumptions);
 
-Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions);
+// "7|8|9|8" in the text, after `label` where one is given; empty when there is none.
+std::vector<int> numbers_with_bars(const std::string& text, const std::string& label = "");
 
 }  // namespace plait

@@ -50,12 +50,13 @@ class Cells {
     return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
   }
 
-  // Positive; an infinite time is one that was never measured.
+  // Positive; zero and an infinite time are no statements.
   std::optional<double> quantity(std::string_view column) {
     const std::string_view cell = table_.cell(row_, column);
     if (is_absent(cell) || cell == "inf") return std::nullopt;
     const auto value = leading_number(cell);
-    if (!value || *value <= 0 || *value > kMost) {
+    if (value && *value == 0) return std::nullopt;
+    if (!value || *value < 0 || *value > kMost) {
       complain(column, fmt::format("a number above 0 and up to {:.0e}", kMost));
       return std::nullopt;
     }
@@ -97,10 +98,13 @@ void read_machine_cells(Cells& cells, RunRow& row) {
 }
 
 void read_plan_cells(Cells& cells, RunRow& row) {
-  row.tensor = cells.count("tp");
+  row.mixed_degrees = cells.text("tp") == "mixed" || cells.text("dp") == "mixed";
+  if (!row.mixed_degrees) {
+    row.tensor = cells.count("tp");
+    row.data = cells.count("dp");
+  }
   row.pipeline = cells.count("pp");
   row.chunks = cells.count("vpp");
-  row.data = cells.count("dp");
   row.context = cells.count("cp");
   row.expert = cells.count("ep");
   row.sequence_parallel = cells.text("seq_parallel");

@@ -51,6 +51,7 @@ struct RunRow {
   std::optional<int> data;      // dp
   std::optional<int> context;   // cp
   std::optional<int> expert;    // ep
+  bool mixed_degrees = false;   // tp or dp is "mixed": plan_detail lists the stages
   std::string sequence_parallel;
   std::string data_sharding;        // dp_sharding
   std::optional<int> micro_batch;   // mbs

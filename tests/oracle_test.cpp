@@ -20,10 +20,10 @@ TEST(Oracle, AutoEqualsExhaustiveOnRandomProblems) {
   int solved = 0;
   int infeasible = 0;
   for (int i = 0; i < 520; ++i) {
-    const Problem problem = random_problem(random, 4 + i % 3, 5 + i % 4);
+    const Problem problem = random_problem(random, 2 + i % 5, 3 + i % 6);
     SearchContext context{problem, {.keep = 1}, {}, {}, {}};
     const SearchResult best = run_search(planner("auto"), context);
-    context.options.max_evaluations = 20'000;
+    context.options.max_evaluations = 3'000;
     const SearchResult truth = run_search(planner("exhaustive"), context);
     ASSERT_EQ(best.plans.empty(), truth.plans.empty()) << i;
     if (truth.plans.empty()) {

@@ -77,7 +77,7 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                        const Style& style) {
   Table table({{"#"},
                {"step"},
-               {"tokens/s"},
+               {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s"},
                {"MFU"},
                {"bubble"},
                {"GiB used"},

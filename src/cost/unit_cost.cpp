@@ -10,105 +10,220 @@
 namespace plait {
 namespace {
 
-// Joins the time that the device needs with the time that the host needs to feed it: the longer of
-// the two, with a soft corner where they are close (exponent fitted, docs/cost-model.md#host).
-constexpr double kHostCorner = 6;
-
-double joined(double device, double host) {
-  if (host <= 0) return device;
-  if (device <= 0) return host;
-  const double longer = std::max(device, host);
-  const double shorter = std::min(device, host);
-  return longer * std::pow(1 + std::pow(shorter / longer, kHostCorner), 1 / kHostCorner);
+// Two things that run side by side take as long as the longer, with a soft corner where they are
+// close.
+double beside(double a, double b, double corner) {
+  const double longer = std::max(a, b);
+  const double shorter = std::min(a, b);
+  if (shorter <= 0) return longer;
+  return longer * std::pow(1 + std::pow(shorter / longer, corner), 1 / corner);
 }
+
+// Compute and the gathering of weights ahead of it (docs/cost-model.md#zero).
+constexpr double kGatherCorner = 4;
+// Sequence parallelism gathers the input once more for the weight gradient: a quarter of the
+// traffic that backward has without it.
+constexpr double kSequenceParallelBackward = 1.25;
 
 Seconds tensor_reduction(const Group& group, bool sequence_parallel, Bytes size) {
   return sequence_parallel ? reduce_scatter(group, size) + all_gather(group, size)
                            : all_reduce(group, size);
 }
 
+// Communication of one op for one micro-batch, as far as compute does not hide it.
+struct OpComm {
+  Seconds forward;
+  Seconds backward;
+};
+
+class CommCost {
+ public:
+  CommCost(const Problem& problem, const ReplicaShape& shape, const FrameworkTraits& traits)
+      : model_(problem.model),
+        shape_(shape),
+        traits_(traits),
+        element_(activation_bytes(problem.job.precision)),
+        per_device_(shape.sharding.samples / shape.sharding.context) {}
+
+  OpComm of(const Op& op) const {
+    OpComm comm;
+    if (shape_.sharding.tensor > 1) add_tensor(op, comm);
+    if (shape_.sharding.expert > 1 && op.expert_exchange > 0) add_expert(op, comm);
+    if (shape_.sharding.context > 1 && op.kind == OpKind::attention) add_context(op, comm);
+    return comm;
+  }
+
+ private:
+  void add_tensor(const Op& op, OpComm& comm) const {
+    const Sharding& s = shape_.sharding;
+    if (op.kind == OpKind::loss) {
+      // Maximum, sum of exponentials and target logit of every position, one after the other.
+      if (op.forward_reduce > 0)
+        comm.forward += 3 * all_reduce(shape_.tensor_group, Bytes(4 * op.rows * per_device_));
+      return;
+    }
+    const auto reduced = [&](double elements) {
+      if (elements <= 0) return Seconds(0);
+      return tensor_reduction(shape_.tensor_group, s.sequence_parallel,
+                              Bytes(element_ * elements * per_device_));
+    };
+    const bool vocabulary = op.split == Split::vocabulary;
+    const double backward = vocabulary ? 1
+                                       : traits_.tensor_backward *
+                                             (s.sequence_parallel ? kSequenceParallelBackward : 1);
+    const double forward = op.kind == OpKind::embedding ? 1 : traits_.tensor_exposed;
+    comm.forward += forward * reduced(op.forward_reduce);
+    comm.backward += traits_.tensor_exposed * backward * reduced(op.backward_reduce);
+    // A block has two ops that reduce forward; each also waits for the slowest device.
+    if (op.forward_reduce > 0 && !vocabulary)
+      comm.backward +=
+          traits_.tensor_skew / 2 * std::pow(std::log2(s.tensor), traits_.tensor_skew_power);
+  }
+
+  void add_expert(const Op& op, OpComm& comm) const {
+    const double visits = op.rows * op.count / std::max(1, model_.sequence_length);
+    const Bytes sent(element_ * op.expert_exchange * per_device_ / shape_.sharding.tensor);
+    const Seconds time = traits_.expert_exposed * all_to_all(shape_.expert_group, sent, visits);
+    comm.forward += time;
+    comm.backward += time;
+  }
+
+  void add_context(const Op& op, OpComm& comm) const {
+    // Keys and values go round the ring once forward, and with their gradients once backward.
+    const Sharding& s = shape_.sharding;
+    const double heads = std::max(op.kv_count / s.tensor, 1.0);
+    const Bytes ring(element_ * 2 * op.columns * op.inner * heads * s.samples);
+    const Seconds time = traits_.context_exposed * all_gather(shape_.context_group, ring);
+    comm.forward += time;
+    comm.backward += 2 * time;
+  }
+
+  const Model& model_;
+  const ReplicaShape& shape_;
+  const FrameworkTraits& traits_;
+  const double element_;
+  const double per_device_;
+};
+
 struct KindCost {
   std::array<UnitCost, 3> by_recompute;
-  Bytes all_saved;
-  Bytes loss_workspace;
+  std::array<Bytes, 3> repeated;  // by recompute
+  UnitTable::Extent extent;
 };
+
+// Sums over the ops of a layer, before host time and recompute.
+struct KindSums {
+  UnitCost unit;
+  Seconds host;
+  bool is_table = false;  // an input or output layer: its host time is in `unit`
+  Seconds attention;      // forward of the ops that selective recompute repeats
+  Bytes selective;        // saved when they are repeated
+  Bytes loss;
+  Bytes kept_loss;
+};
+
+KindSums sums_of(const Problem& problem, const ReplicaShape& shape, const FrameworkTraits& traits,
+                 const LayerKind& kind) {
+  const Job& job = problem.job;
+  const DeviceType& device = problem.cluster.device_types[shape.device_type];
+  const Sharding& s = shape.sharding;
+  const CommCost comm_cost(problem, shape, traits);
+  KindSums sums;
+  for (const Op& op : kind.ops) {
+    const OpTime time = op_time(job, problem.model, device, op, s);
+    sums.unit.forward += time.forward;
+    sums.unit.backward += time.backward;
+    sums.unit.weight_gradient += time.weight_gradient;
+    sums.host += time.host;
+    if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
+      sums.attention += time.forward;
+    if (op.kind == OpKind::loss || (op.kind == OpKind::embedding && op.split == Split::vocabulary))
+      sums.is_table = true;
+    const OpComm comm = comm_cost.of(op);
+    sums.unit.forward_comm += comm.forward;
+    sums.unit.backward_comm += comm.backward;
+    const SavedBytes saved = saved_bytes(job, problem.model, op, s);
+    sums.unit.saved += saved.all;
+    sums.selective += saved.selective;
+    (op.split == Split::experts ? sums.unit.expert_parameters : sums.unit.parameters) +=
+        parameters_per_device(op, s);
+    if (op.kind == OpKind::loss) {
+      const double share = s.samples / s.context / (op.split == Split::vocabulary ? s.tensor : 1);
+      sums.loss += Bytes(traits.logit_bytes * op.rows * op.columns * share);
+      sums.kept_loss += op.saved_mask * share;
+    }
+  }
+  return sums;
+}
+
+// The work that each way of recompute adds and the activations that it leaves.
+std::array<UnitCost, 3> recompute_choices(const KindSums& sums, const FrameworkTraits& traits,
+                                          Bytes input) {
+  std::array<UnitCost, 3> choices;
+  choices.fill(sums.unit);
+  UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
+  if (traits.selective_is_alternate) {
+    selective.recompute = 0.5 * sums.unit.forward;
+    selective.backward_comm += 0.5 * sums.unit.forward_comm;
+    selective.saved = std::min(sums.unit.saved, input + 0.5 * sums.unit.saved);
+  } else {
+    selective.recompute = sums.attention;
+    selective.saved = sums.selective;
+  }
+  UnitCost& full = choices[static_cast<int>(Recompute::full)];
+  full.recompute = sums.unit.forward;
+  full.backward_comm += sums.unit.forward_comm;
+  full.saved = std::min(sums.unit.saved, input);
+  return choices;
+}
+
+void slow_down(UnitCost& unit, double factor) {
+  for (Seconds* part : {&unit.forward, &unit.backward, &unit.weight_gradient, &unit.recompute,
+                        &unit.forward_comm, &unit.backward_comm})
+    *part = *part * factor;
+}
+
+// Weights cut over the replicas are gathered before each pass, and their gradients scattered after
+// the backward pass, beside the compute of the neighbouring layers.
+void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost& unit) {
+  const auto both = [&](auto&& collective, double bytes) {
+    return collective(shape.weight_group, Bytes(bytes * unit.parameters)) +
+           collective(shape.expert_weight_group, Bytes(bytes * unit.expert_parameters));
+  };
+  const Seconds gather = both(all_gather, state.gathered);
+  const Seconds scatter = both(reduce_scatter, state.sent_gradient);
+  const double forward = unit.forward_total().value;
+  const double backward = unit.backward_total().value;
+  const Seconds again = shape.gathers_backward ? gather : Seconds(0);
+  unit.forward_comm += Seconds(beside(forward, gather.value, kGatherCorner) - forward);
+  unit.backward_comm +=
+      Seconds(beside(backward, (again + scatter).value, kGatherCorner) - backward);
+}
 
 KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
                    double input) {
-  const Job& job = problem.job;
-  const FrameworkTraits& traits = traits_of(job.framework);
-  const DeviceType& device = problem.cluster.device_types[shape.device_type];
+  const FrameworkTraits traits = traits_of(problem.job);
   const Sharding& s = shape.sharding;
-  const double element = activation_bytes(job.precision);
-  const double per_device = s.samples / s.context;
-
-  UnitCost plain;
-  Seconds attention;  // forward of the ops that selective recompute repeats
-  Seconds attention_comm;
-  Bytes selective;
-  for (const Op& op : kind.ops) {
-    const OpTime time = op_time(job, problem.model, device, op, s);
-    plain.forward += time.forward;
-    plain.backward += time.backward;
-    plain.weight_gradient += time.weight_gradient;
-    if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
-      attention += time.forward;
-
-    const Bytes forward_reduce(element * op.forward_reduce * per_device);
-    const Bytes backward_reduce(element * op.backward_reduce * per_device);
-    if (s.tensor > 1 && forward_reduce > Bytes(0))
-      plain.forward_comm +=
-          traits.tensor_exposed *
-          tensor_reduction(shape.tensor_group, s.sequence_parallel, forward_reduce);
-    if (s.tensor > 1 && backward_reduce > Bytes(0))
-      plain.backward_comm +=
-          traits.tensor_exposed *
-          tensor_reduction(shape.tensor_group, s.sequence_parallel, backward_reduce);
-    if (s.expert > 1 && op.expert_exchange > 0) {
-      const Seconds exchange =
-          2 * all_to_all(shape.expert_group, Bytes(element * op.expert_exchange * per_device / 2));
-      plain.forward_comm += exchange;
-      plain.backward_comm += exchange;
-    }
-    if (s.context > 1 && op.kind == OpKind::attention) {
-      // Keys and values go round the ring once forward, and with their gradients once backward.
-      const Bytes ring(element * 2 * op.columns * op.inner * op.count * s.samples / s.tensor);
-      plain.forward_comm += traits.tensor_exposed * all_gather(shape.context_group, ring);
-      plain.backward_comm += 2 * traits.tensor_exposed * all_gather(shape.context_group, ring);
-    }
-    const SavedBytes saved = saved_bytes(job, problem.model, op, s);
-    plain.saved += saved.all;
-    selective += saved.selective;
-    (op.split == Split::experts ? plain.expert_parameters : plain.parameters) +=
-        parameters_per_device(op, s);
-  }
-
+  const KindSums sums = sums_of(problem, shape, traits, kind);
+  const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
   KindCost cost;
-  cost.all_saved = plain.saved;
-  for (const Op& op : kind.ops)
-    if (op.kind == OpKind::loss)
-      cost.loss_workspace += Bytes(4 * op.rows * op.columns * per_device / s.tensor);
-  cost.by_recompute.fill(plain);
-  UnitCost& with_selective = cost.by_recompute[static_cast<int>(Recompute::selective)];
-  with_selective.recompute = attention;
-  with_selective.saved = selective;
-  UnitCost& with_full = cost.by_recompute[static_cast<int>(Recompute::full)];
-  with_full.recompute = plain.forward;
-  with_full.backward_comm += plain.forward_comm;
-  const double input_share = s.sequence_parallel ? per_device / s.tensor : per_device;
-  with_full.saved = std::min(plain.saved, Bytes(element * input * input_share));
-
-  const double host = traits.host_per_op.value * static_cast<double>(kind.ops.size()) *
-                      (s.tensor > 1 ? 1 + traits.host_tensor : 1);
+  cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
+  cost.repeated[static_cast<int>(Recompute::selective)] =
+      traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+  cost.extent = {sums.loss, sums.kept_loss, 0, sums.is_table ? 1 : 0};
+  if (sums.is_table) cost.extent.table_parameters = sums.unit.parameters;
+  cost.by_recompute = recompute_choices(
+      sums, traits, Bytes(activation_bytes(problem.job.precision) * input * input_share));
+  const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
-    const double host_time = host * (r == static_cast<int>(Recompute::full) ? 4 : 3);
-    const double device_time = unit.total().value;
-    if (device_time <= 0) continue;
-    const double slow = joined(device_time, host_time) / device_time;
-    for (Seconds* part : {&unit.forward, &unit.backward, &unit.weight_gradient, &unit.recompute,
-                          &unit.forward_comm, &unit.backward_comm})
-      *part = *part * slow;
+    const bool full = r == static_cast<int>(Recompute::full);
+    const double host = sums.host.value * (full ? 1 + traits.host_recompute : 1);
+    const double device = unit.total().value;
+    if (!sums.is_table && device > 0)
+      slow_down(unit, beside(device, host, traits.host_corner) / device);
+    // The tables of the input and output layers are gathered once a step, with the first layer.
+    if (cut && !sums.is_table) add_gathering(state_bytes(problem.job, true), shape, unit);
   }
   return cost;
 }
@@ -160,25 +275,37 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
       prefix_[r].push_back(sum);
     }
   }
-  loss_prefix_.emplace_back();
-  working_set_.emplace_back();
+  extent_.emplace_back();
   for (const int kind : model.units) {
-    loss_prefix_.push_back(loss_prefix_.back() + kinds[kind].loss_workspace);
-    working_set_.front().push_back(kinds[kind].all_saved);
+    const Extent& own = kinds[kind].extent;
+    Extent sum = extent_.back();
+    sum.loss += own.loss;
+    sum.kept_loss += own.kept_loss;
+    sum.table_parameters += own.table_parameters;
+    sum.tables += own.tables;
+    extent_.push_back(sum);
   }
-  for (std::size_t width = 2; width <= model.units.size(); width *= 2) {
-    const std::vector<Bytes>& half = working_set_.back();
-    std::vector<Bytes> level;
-    for (std::size_t u = 0; u + width <= model.units.size(); ++u)
-      level.push_back(std::max(half[u], half[u + width / 2]));
-    working_set_.push_back(std::move(level));
+  for (const Recompute r : {Recompute::selective, Recompute::full}) {
+    std::vector<std::vector<Bytes>>& levels = working_set_[static_cast<int>(r)];
+    levels.emplace_back();
+    for (const int kind : model.units)
+      levels.front().push_back(kinds[kind].repeated[static_cast<int>(r)]);
+    for (std::size_t width = 2; width <= model.units.size(); width *= 2) {
+      const std::vector<Bytes>& half = levels.back();
+      std::vector<Bytes> level;
+      for (std::size_t u = 0; u + width <= model.units.size(); ++u)
+        level.push_back(std::max(half[u], half[u + width / 2]));
+      levels.push_back(std::move(level));
+    }
   }
 }
 
-Bytes UnitTable::largest_working_set(const UnitRange& range) const {
+Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const {
   PLAIT_CHECK(range.begin < range.end);
+  if (recompute == Recompute::none) return {};
   const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
-  return std::max(working_set_[level][range.begin], working_set_[level][range.end - (1 << level)]);
+  const std::vector<Bytes>& most = working_set_[static_cast<int>(recompute)][level];
+  return std::max(most[range.begin], most[range.end - (1 << level)]);
 }
 
 }  // namespace plait

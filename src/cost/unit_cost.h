@@ -38,6 +38,10 @@ struct ReplicaShape {
   Group tensor_group;   // of sharding.tensor members
   Group context_group;  // of sharding.context members
   Group expert_group;   // of sharding.expert members
+  // Over which weights are cut (ZeRO-3; ZeRO-2 of FSDP); of one member where they are not.
+  Group weight_group;
+  Group expert_weight_group;
+  bool gathers_backward = true;  // weights are gathered again for backward
   friend auto operator<=>(const ReplicaShape&, const ReplicaShape&) = default;
 };
 
@@ -50,19 +54,30 @@ class UnitTable {
     const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
     return sums[range.end] - sums[range.begin];
   }
-  // The most that any unit of the range keeps while its own backward runs; with full recompute this
-  // comes on top of the saved inputs.
-  Bytes largest_working_set(const UnitRange& range) const;
-  // Logits in fp32 that the losses of the range need beside what is saved.
-  Bytes loss_workspace(const UnitRange& range) const {
-    return loss_prefix_[range.end] - loss_prefix_[range.begin];
+  // What the backward pass of a recomputed unit needs beside what is saved: the most that any unit
+  // of the range repeats.
+  Bytes working_set(const UnitRange& range, Recompute recompute) const;
+
+  // Additive facts about a run of units that no time depends on.
+  struct Extent {
+    Bytes loss;                   // logits and their gradients at the peak of the losses
+    Bytes kept_loss;              // of that, kept between forward and backward
+    double table_parameters = 0;  // of the input and output layers, on this device
+    int tables = 0;               // units that are input or output layers
+  };
+  Extent extent(const UnitRange& range) const {
+    const Extent& a = extent_[range.end];
+    const Extent& b = extent_[range.begin];
+    return {a.loss - b.loss, a.kept_loss - b.kept_loss, a.table_parameters - b.table_parameters,
+            a.tables - b.tables};
   }
   Source source() const { return source_; }
 
  private:
   std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
-  std::vector<std::vector<Bytes>> working_set_;  // [l][u] = largest of units [u, u + 2^l)
-  std::vector<Bytes> loss_prefix_;               // [i] = units [0, i)
+  // By Recompute: [l][u] = most of units [u, u + 2^l).
+  std::array<std::vector<std::vector<Bytes>>, 3> working_set_;
+  std::vector<Extent> extent_;  // [i] = units [0, i)
   Source source_ = Source::analytic;
 };
 

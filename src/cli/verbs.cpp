@@ -27,6 +27,11 @@ std::span<const Verb> verbs() {
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"validate", "compare predictions with measured runs that others published",
+           "  plait validate\n"
+           "  plait validate --runs published_runs.csv --by gpu\n"
+           "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
+           validate_command},
       Verb{"models", "list the models that are known by name",
            "  plait models\n"
            "  plait models --json\n",

@@ -52,18 +52,13 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    if (context_.problem.cluster.device_count() > kExactDevices)
-      sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
-    sweep(0.1, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    if (context_.problem.cluster.device_count() <= kExactDevices)
-      sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (getenv("PLAIT_DEBUG"))
-      for (const Candidate& c : candidates_)
-        if (c.bound < found_.best())
-          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
-                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
-                  found_.best().value, c.exact, c.menu->options().size());
+    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    if (small)
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    else
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (small) sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();

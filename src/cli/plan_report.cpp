@@ -36,7 +36,7 @@ std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, con
           device_ranges(stage.devices),
           by_span(stage, [](const Span& span) { return std::to_string(span.tensor); }),
           by_span(stage, [](const Span& span) { return std::to_string(span.data); }),
-          stage.shares.empty() ? "" : fmt::format("{}", fmt::join(stage.shares, ":")),
+          stage.shares.empty() ? "" : share_runs(stage.shares),
           by_span(stage, [](const Span& span) { return std::string(name_of(span.recompute)); }),
           in_words(time.forward_total()),
           in_words(time.backward_total()),

@@ -59,7 +59,6 @@ TEST(Simulator, ZeroBubble2pHasNoIdleTimeOnTheBusiestStage) {
 TEST(Simulator, ZeroBubbleVNeedsNoMoreThan1F1BsFirstStage) {
   // Half-size chunks, m = 16, p = 4: each stage is busy 16 * 2 * 1.5 = 48.
   const Trace trace = simulate(uniform(Schedule::zb_v, 4, 16, .5, .5, 0, 2, .5));
-  printf("zbv %f\n", trace.longest_stage.value);
   EXPECT_LE(trace.longest_stage.value, 48 * 1.06);
 }
 
@@ -84,6 +83,12 @@ TEST(Simulator, MemoryLimitsAreKept) {
       }
     }
   }
+}
+
+TEST(Simulator, LongPipelinesRepeatThemselves) {
+  // 200,000 micro-batches on 4 equal stages: (m + p - 1)(f + b).
+  EXPECT_NEAR(simulate(uniform(Schedule::one_f_one_b, 4, 200'000, 1, 2)).makespan.value / 600'009,
+              1, 1e-9);
 }
 
 TEST(ClosedForm, IsExactForGPipe) {
@@ -113,9 +118,8 @@ TEST(ClosedForm, NeverExceedsTheSimulation) {
     worst = std::min(worst, ratio);
     equal += ratio > 1 - 1e-9;
   }
-  RecordProperty("equal", equal);
   EXPECT_GT(worst, 0.8);
-  printf("equal %d worst %f\n", equal, worst);
+  EXPECT_GT(equal, 1000);
 }
 
 }  // namespace

@@ -6,27 +6,30 @@
 
 #include "base/parallel.h"
 #include "search/branch_and_bound.h"
+#include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
 #include "search/shortlist.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
-// plait's own planner, in three passes over the settings (micro-batches, ZeRO, context, expert):
+// plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. label search, as a beam and then best first: good pipelines for all device mixes, and a
+//   2. families (on large clusters): pools cut into equal stages, units balanced over them;
+//   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
-//   3. branch and bound, as far as its budget of nodes goes: the exact optimum of the space.
+//   4. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
+//   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
 namespace plait {
 namespace {
 
 constexpr int kRound = 8;
+constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 24;
 constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
-constexpr std::int64_t kNodes = 20'000;         // of branch and bound, per setting
-constexpr int kExactDevices = 16;               // clusters up to this size are solved exactly
+constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
 struct Candidate {
   PlanSettings settings;
@@ -49,16 +52,13 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    if (context_.problem.cluster.device_count() <= kExactDevices)
-      sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (getenv("PLAIT_DEBUG"))
-      for (const Candidate& c : candidates_)
-        if (c.bound < found_.best())
-          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
-                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
-                  found_.best().value, c.exact, c.menu->options().size());
+    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    if (small)
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    else
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (small) sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
@@ -115,6 +115,15 @@ class AutoSearch {
     Shortlist copy(engine_, context_.options.keep);
     copy.start_from(found_);
     return copy;
+  }
+
+  void family_pass(Candidate& c, Shortlist& found) {
+    std::vector<Pipelined> pipelines =
+        families(space_, *c.menu, found.best(), [this] { return stop(); });
+    std::ranges::stable_sort(pipelines, {}, &Pipelined::length);
+    if (pipelines.size() > kFamilies) pipelines.resize(kFamilies);
+    for (const Pipelined& pipeline : pipelines)
+      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
   }
 
   void label_pass(Candidate& c, Shortlist& found, int width) {

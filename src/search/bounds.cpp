@@ -30,11 +30,19 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
   std::vector<std::vector<double>> in_step(costs.option_count());
   std::vector<double> fastest(first_of_kind.size(), HUGE_VAL);
   for (int o = 0; o < costs.option_count(); ++o) {
+    // What a run of units saves against its units one by one is latency; count it for none.
+    Seconds latency;
+    for (int u = 0; u + 1 < units; ++u)
+      if (u == 0 || kind_of[u] != kind_of[u - 1] || kind_of[u + 1] != kind_of[u])
+        latency = std::max(latency, costs.run_time(o, {u, u + 1}, -1).finish +
+                                        costs.run_time(o, {u + 1, u + 2}, -1).finish -
+                                        costs.run_time(o, {u, u + 2}, -1).finish);
     for (std::size_t k = 0; k < first_of_kind.size(); ++k) {
       const int u = first_of_kind[k];
       const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1}, -1);
+      const Seconds finish = std::max(Seconds(0), unit.finish - latency);
       in_pipeline[o].push_back(unit.total().value);
-      in_step[o].push_back(unit.total().value + unit.finish.value / settings.micro_batches);
+      in_step[o].push_back(unit.total().value + finish.value / settings.micro_batches);
       fastest[k] = std::min(fastest[k], unit.total().value);
     }
   }
@@ -187,58 +195,64 @@ Seconds Bounds::slowest_stage(int left, int after, std::span<const int> used) {
   return std::max(split, whole);
 }
 
-// The least G such that a pipeline over `left` more units is at least 2 R + G Y long, where Y is
-// the time of the slowest stage with work split at will and (1 + excess) Y with whole units. If n
-// stages of e Y each stand between the known stages and the slowest open one, then
-//   G = min over n, e of 2 n e + (M - n) max((1 - r) / (1 - r / e), 1 + excess)
-// with M = micro-batches - stages after, and r = n / units left (each short stage holds a unit).
-double Bounds::fewest_rounds(int after, int left, double excess) {
+// How long a pipeline over `left` more units takes at least, in multiples of Y: the time of its
+// slowest open stage with work split at will, (1 + excess) Y with whole units. Suppose n stages of
+// e Y each stand between the known stages and the slowest open one. Each holds a unit, which takes
+// devices from the slowest one: it takes at least z Y, z = max((1 - r) / (1 - r / e), 1 + excess),
+// r = n / units left. It is k-th from the end, k = after + n + 1, and by the closed form of 1F1B
+//   k < m:   length >= 2 (R + n e Y) + (m - k + 1) z Y
+//   k >= m:  length >= R + n e Y + (1 + (m - 1) / 2) z Y, since max(f, b) >= x / 2.
+// The least over n and e of each; units that cost next to nothing may be stages for free.
+Bounds::Rounds Bounds::rounds(int after, int left, double excess) {
   std::size_t level = 0;
   while (level + 1 < kExcess.size() && kExcess[level + 1] <= excess) ++level;
   if (static_cast<int>(rounds_.size()) <= after) rounds_.resize(after + 1);
   if (rounds_[after].empty()) rounds_[after].resize(pipeline_.least_spend.size());
-  std::vector<double>& row = rounds_[after][left];
-  if (row.empty()) row.assign(kExcess.size(), -1);
-  double& known = row[level];
-  if (known >= 0) return known;
+  std::vector<Rounds>& row = rounds_[after][left];
+  if (row.empty()) row.resize(kExcess.size());
+  Rounds& known = row[level];
+  if (known.made) return known;
 
-  const double rounds = settings_.micro_batches - after - tiny_units_[left];
+  known.made = true;
+  const double m = settings_.micro_batches;
+  const int free = tiny_units_[left];
   const double whole = 1 + kExcess[level];
-  known = std::max(0.0, rounds * whole);
   constexpr int kSteps = 24;
-  for (int n = 1; n < left && n < rounds; ++n) {
+  for (int n = 0; n < left; ++n) {
     const double r = n / large_units_[left];
     if (r >= 1) break;
-    double best = HUGE_VAL;
+    const double k = after + n + 1;
     for (int step = 1; step <= kSteps; ++step) {
       const double e = r + (1 - r) * step / kSteps;
-      const double at_will = (1 - r) / (1 - r / e);
-      // One step less of e on the left, so that the grid does not miss the least value.
-      const double before = r + (1 - r) * (step - 1) / kSteps;
-      best = std::min(best, 2 * n * before + (rounds - n) * std::max(at_will, whole));
+      // One step less of e in the sum, so that the grid does not miss the least value.
+      const double sum = n * (r + (1 - r) * (step - 1) / kSteps);
+      const double z = std::max((1 - r) / (1 - r / e), whole);
+      if (k < m) known.twice = std::min(known.twice, 2 * sum + std::max(0.0, m - k + 1 - free) * z);
+      if (k + free >= m) known.once = std::min(known.once, sum + (1 + (m - 1) / 2) * z);
     }
-    known = std::min(known, best);
   }
   return known;
 }
 
+Seconds Bounds::open_length(Seconds known, int after, int left, double excess, Seconds split) {
+  const Rounds least = rounds(after, left, excess);
+  return std::min(2 * known + least.twice * split, known + least.once * split);
+}
+
 Seconds Bounds::open_units(const Tail& tail, int left, std::span<const int> used) {
   if (left == 0 || schedule_ != Schedule::one_f_one_b) return tail.total;
-  return 2 * tail.total + fewest_rounds(tail.stages + 1, left, 0) * at_will(pipeline_, left, used);
+  return open_length(tail.total, tail.stages + 1, left, 0, at_will(pipeline_, left, used));
 }
 
 Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used) {
-  const double m = settings_.micro_batches;
   const Seconds split = at_will(pipeline_, left, used);
   const Seconds slowest = slowest_stage(left, tail.stages, used);
   if (slowest == Seconds(HUGE_VAL)) return slowest;
   const Seconds open = std::max(least_latency_[left], slowest);
-  Seconds bound = std::max(tail.length(schedule_, settings_.micro_batches, open),
-                           m * at_will(step_, left, used));
+  const Seconds bound = std::max(tail.length(schedule_, settings_.micro_batches, open),
+                                 settings_.micro_batches * at_will(step_, left, used));
   if (schedule_ != Schedule::one_f_one_b) return bound;
-  bound = std::max(bound, tail.total + (1 + (m - 1) / 2) * slowest);
-  const double excess = slowest / split - 1;
-  return std::max(bound, 2 * tail.total + fewest_rounds(tail.stages, left, excess) * split);
+  return std::max(bound, open_length(tail.total, tail.stages, left, slowest / split - 1, split));
 }
 
 }  // namespace plait

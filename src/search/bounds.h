@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -16,8 +17,9 @@ class StageCosts {
   virtual ~StageCosts() = default;
   virtual int option_count() const = 0;
   virtual const StageOption& option_at(int o) const = 0;
-  // A run of units on option o, with the fastest recompute, or, if `after` >= 0, with the fastest
-  // that fits when so many stages follow; infinite when there is none.
+  // A run of units on option o: if `after` >= 0, with the fastest recompute that fits when so many
+  // stages follow, infinite when there is none; else a time that adds up over units and that no
+  // stage undercuts.
   virtual StageTime run_time(int o, const UnitRange& units, int after) = 0;
 };
 
@@ -66,7 +68,15 @@ class Bounds {
   const std::vector<Step>& steps(int after);  // ascending in time
   std::vector<Step> make_steps(int after);
   std::vector<UnitRange> runs() const;
-  double fewest_rounds(int after, int left, double excess);
+  // Least length of the open part, in multiples of Y: 2 R + twice Y or R + once Y, whichever is
+  // less.
+  struct Rounds {
+    bool made = false;
+    double twice = HUGE_VAL;
+    double once = HUGE_VAL;
+  };
+  Rounds rounds(int after, int left, double excess);
+  Seconds open_length(Seconds known, int after, int left, double excess, Seconds split);
 
   const Space& space_;
   PlanSettings settings_;
@@ -78,7 +88,7 @@ class Bounds {
   std::vector<int> tiny_units_;           // [i] = units of [0, i) that cost next to nothing
   std::vector<double> large_units_;       // [i] = spend of [0, i) / the least spend of the others
   std::vector<std::vector<Step>> steps_;  // by power of two of the micro-batches in flight
-  std::vector<std::vector<std::vector<double>>> rounds_;  // by stages after, units left, excess
+  std::vector<std::vector<std::vector<Rounds>>> rounds_;  // by stages after, units left, excess
 };
 
 }  // namespace plait

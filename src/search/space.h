@@ -116,6 +116,10 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle = nullptr
 
 std::vector<int> divisors_of(int n);  // ascending
 
+// Clusters up to this size are searched to the end; on larger ones options that are slower in
+// themselves are left out.
+inline constexpr int kExactDevices = 16;
+
 // Tensor groups extend over at most this many nodes.
 inline constexpr int kMaxTensorNodes = 4;
 

@@ -103,6 +103,8 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
       if (correction.source == row.source) correction.apply(row);
   MeasuredRun run{.id = row.id, .source = row.source, .grade = row.grade, .device = row.gpu};
   run.job = job_name(row);
+  if (row.others_step_s) run.others_step = Seconds(*row.others_step_s);
+  run.other = row.other;
   run.failed = !row.status.empty() && !row.status.starts_with("ok");
   if (row.memory_gib && !run.failed) run.memory = Bytes(*row.memory_gib * 0x1p30);
   const bool whole_device =

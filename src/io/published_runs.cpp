@@ -86,6 +86,10 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
     problem.model = build_transformer(config);
     shared = std::make_shared<const Problem>(std::move(problem));
   }
+  if (run.memory && mentions(row.recompute, "op-level")) {
+    run.memory = std::nullopt;
+    assumptions.push_back("memory is not compared: which ops are recomputed is not stated");
+  }
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);

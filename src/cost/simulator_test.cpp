@@ -91,6 +91,18 @@ TEST(Simulator, LongPipelinesRepeatThemselves) {
               1, 1e-9);
 }
 
+TEST(Simulator, ScalingAllTimesScalesTheMakespan) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    Pipeline p = random_pipeline(random, Schedule(i % 2), true);  // gpipe, 1f1b
+    const double before = simulate(p).makespan.value;
+    for (ChunkTime& t : p.time) t = {4 * t.forward, 4 * t.backward, Seconds(0)};
+    for (Seconds& s : p.send) s = 4 * s;
+    EXPECT_DOUBLE_EQ(simulate(p).makespan.value, 4 * before);
+    EXPECT_LE(closed_form(p).value, 4 * before * (1 + 1e-9));
+  }
+}
+
 TEST(ClosedForm, IsExactForGPipe) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 500; ++i) {

@@ -149,7 +149,25 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
   const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
   const double updated =
       settings_.zero == ZeroStage::off ? cost.parameters + cost.expert_parameters : cut(cost);
-  return Bytes(updated * traits_of(problem_.job.framework).optimizer_bytes) / optimizer_rate_;
+  const double all = cost.parameters + cost.expert_parameters;
+  if (all <= 0) return {};
+  const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
+  return cost.optimizer * (updated / all) +
+         Bytes(unmeasured * traits_of(problem_.job.framework).optimizer_bytes) / optimizer_rate_;
+}
+
+Source SpanFrame::time_source(const UnitRange& units) const {
+  Source weakest = Source::measured;
+  for (const Replica& replica : replicas_)
+    weakest = std::max(weakest, replica.table->time_source(units));
+  return weakest;
+}
+
+Source SpanFrame::memory_source(const UnitRange& units) const {
+  Source weakest = Source::measured;
+  for (const Replica& replica : replicas_)
+    weakest = std::max(weakest, replica.table->memory_source(units));
+  return weakest;
 }
 
 SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompute recompute,
@@ -172,7 +190,7 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   if (recompute == Recompute::full) memory.working_set = on.table->largest_working_set(units);
   // Two units' gathered weights are alive at once: the running one and the prefetched one.
   if (cut_weights) memory.workspace = Bytes(2 * state.weight * all / std::max(1, units.size()));
-  memory.workspace += on.table->loss_workspace(units);
+  memory.workspace += on.table->loss_workspace(units) + cost.held;
   memory.capacity = on.device->memory;
   memory.reserve = on.device->memory * problem_.job.reserve;
   return memory;

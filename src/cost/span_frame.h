@@ -60,7 +60,8 @@ class SpanFrame {
 
   int tensor() const { return tensor_; }
   int data() const { return data_; }
-  Source source() const { return replicas_.front().table->source(); }
+  Source time_source(const UnitRange& units) const;
+  Source memory_source(const UnitRange& units) const;
 
  private:
   struct Replica {

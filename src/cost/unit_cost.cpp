@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "cost/measured.h"
 
 namespace plait {
 namespace {
@@ -31,6 +32,7 @@ struct KindCost {
   std::array<UnitCost, 3> by_recompute;
   Bytes all_saved;
   Bytes loss_workspace;
+  Origin origin;
 };
 
 KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
@@ -113,6 +115,42 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
   return cost;
 }
 
+// The same replica with another sharding. Tensor groups of another size are thought inside a node,
+// which is where profiles are made.
+ReplicaShape resharded(const Problem& problem, const ReplicaShape& shape,
+                       const Sharding& sharding) {
+  ReplicaShape other = shape;
+  other.sharding = sharding;
+  if (sharding.tensor == shape.sharding.tensor) return other;
+  const DeviceType& device = problem.cluster.device_types[shape.device_type];
+  Link intra = shape.tensor_group.intra;
+  if (shape.tensor_group.per_node < 2)
+    intra = {device.intra.bandwidth * device.efficiency.intra, device.intra.latency};
+  other.tensor_group = {.members = sharding.tensor,
+                        .nodes = 1,
+                        .per_node = sharding.tensor,
+                        .intra = intra,
+                        .inter = {}};
+  return other;
+}
+
+// Puts what was measured in the place of what the analytic model says.
+void take_measured(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
+                   double input, KindCost& cost) {
+  if (problem.profile.compute.empty()) return;
+  const StateBytes state = state_bytes(problem.job);
+  const AnalyticCost analytic = [&](const LayerKind& of, const Sharding& sharding) {
+    return kind_cost(problem, resharded(problem, shape, sharding), of, input).by_recompute;
+  };
+  const auto measured = measured_cost(
+      problem.profile, problem.model, problem.cluster.device_types[shape.device_type].name, kind,
+      shape.sharding, state.weight + state.gradient + state.optimizer, analytic);
+  if (!measured) return;
+  cost.by_recompute = measured->costs;
+  cost.all_saved = measured->costs[static_cast<int>(Recompute::none)].saved;
+  cost.origin = measured->origin;
+}
+
 }  // namespace
 
 UnitCost& UnitCost::operator+=(const UnitCost& o) {
@@ -125,6 +163,9 @@ UnitCost& UnitCost::operator+=(const UnitCost& o) {
   saved += o.saved;
   parameters += o.parameters;
   expert_parameters += o.expert_parameters;
+  held += o.held;
+  optimizer += o.optimizer;
+  optimizer_parameters += o.optimizer_parameters;
   return *this;
 }
 
@@ -138,6 +179,9 @@ UnitCost operator-(UnitCost a, const UnitCost& b) {
   a.saved -= b.saved;
   a.parameters -= b.parameters;
   a.expert_parameters -= b.expert_parameters;
+  a.held -= b.held;
+  a.optimizer -= b.optimizer;
+  a.optimizer_parameters -= b.optimizer_parameters;
   return a;
 }
 
@@ -149,8 +193,20 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   for (int u = 1; u < model.unit_count(); ++u)
     input[model.units[u]] = std::max(input[model.units[u]], model.unit(u - 1).output);
   std::vector<KindCost> kinds;
-  for (std::size_t k = 0; k < model.kinds.size(); ++k)
+  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
     kinds.push_back(kind_cost(problem, shape, model.kinds[k], input[k]));
+    take_measured(problem, shape, model.kinds[k], input[k], kinds.back());
+  }
+  time_counts_.emplace_back();
+  memory_counts_.emplace_back();
+  for (const int kind : model.units) {
+    time_counts_.push_back(time_counts_.back());
+    memory_counts_.push_back(memory_counts_.back());
+    const Origin& origin = kinds[kind].origin;
+    if (origin.time != Source::measured) ++time_counts_.back()[static_cast<int>(origin.time) - 1];
+    if (origin.memory != Source::measured)
+      ++memory_counts_.back()[static_cast<int>(origin.memory) - 1];
+  }
   for (int r = 0; r < 3; ++r) {
     prefix_[r].reserve(model.units.size() + 1);
     prefix_[r].emplace_back();
@@ -173,6 +229,13 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
       level.push_back(std::max(half[u], half[u + width / 2]));
     working_set_.push_back(std::move(level));
   }
+}
+
+Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
+  const std::array<int, 2>& begin = counts[range.begin];
+  const std::array<int, 2>& end = counts[range.end];
+  if (end[1] > begin[1]) return Source::analytic;
+  return end[0] > begin[0] ? Source::interpolated : Source::measured;
 }
 
 Bytes UnitTable::largest_working_set(const UnitRange& range) const {

@@ -23,6 +23,10 @@ struct UnitCost {
   Bytes saved;            // kept for backward
   double parameters = 0;  // on this device, experts not included
   double expert_parameters = 0;
+  // From measurements (cost/measured.h); 0 where there are none.
+  Bytes held;                       // beyond states and what is saved, whatever is in flight
+  Seconds optimizer;                // of the parameters that it was measured for
+  double optimizer_parameters = 0;  // of those
 
   UnitCost& operator+=(const UnitCost& other);
   friend UnitCost operator-(UnitCost a, const UnitCost& b);
@@ -57,13 +61,19 @@ class UnitTable {
   Bytes loss_workspace(const UnitRange& range) const {
     return loss_prefix_[range.end] - loss_prefix_[range.begin];
   }
-  Source source() const { return source_; }
+  // The weakest of the units' sources.
+  Source time_source(const UnitRange& range) const { return weakest(time_counts_, range); }
+  Source memory_source(const UnitRange& range) const { return weakest(memory_counts_, range); }
 
  private:
   std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
   std::vector<std::vector<Bytes>> working_set_;  // [l][u] = largest of units [u, u + 2^l)
   std::vector<Bytes> loss_prefix_;               // [i] = units [0, i)
-  Source source_ = Source::analytic;
+  // [i] = interpolated and analytic ones among units [0, i)
+  using SourceCounts = std::vector<std::array<int, 2>>;
+  static Source weakest(const SourceCounts& counts, const UnitRange& range);
+  SourceCounts time_counts_;
+  SourceCounts memory_counts_;
 };
 
 }  // namespace plait

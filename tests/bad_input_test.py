@@ -12,6 +12,8 @@ A case is a title, files, and commands with their exit status and what they prin
     exit 2
     plait: hosts.txt:1: ...
 
+`...` stands for any part of a line: numbers of the cost model are no matter of this table.
+
 Every case has a folder of its own. Files that cannot be written in a text file are made below.
 With PLAIT_UPDATE_GOLDEN=1 the table is rewritten with what the program says now.
 """
@@ -73,6 +75,11 @@ def run(program, command, folder):
     return done.returncode, done.stderr.decode("utf-8", "replace").splitlines(), done.stdout
 
 
+def matches(expected, lines):
+    patterns = [".*?".join(map(re.escape, line.split("..."))) for line in expected]
+    return len(patterns) == len(lines) and all(map(re.fullmatch, patterns, lines))
+
+
 def shown(case):
     title, files, commands = case
     out = f"== {title}\n"
@@ -105,10 +112,11 @@ def main():
                     continue
                 if status not in (2, 3):
                     failures.append(f"{title}\n  {case[0]}\n  exit status {status}")
-                elif stdout and "--json" not in case[0]:
+                if stdout:
                     failures.append(f"{title}\n  {case[0]}\n  prints a result: {stdout[:200]}")
-                elif (status, lines) != (case[1], case[2]):
-                    failures.append(f"{title}\n  {case[0]}\n  exit {status}\n  " + "\n  ".join(lines))
+                if status == case[1] and matches(case[2], lines):
+                    continue
+                failures.append(f"{title}\n  {case[0]}\n  exit {status}\n  " + "\n  ".join(lines))
                 case[1:] = [status, lines]
     if os.environ.get("PLAIT_UPDATE_GOLDEN") == "1":
         head = text[:text.index("== ")]

@@ -78,8 +78,8 @@ Problem random_problem(std::mt19937_64& random, int max_units, int max_devices) 
     left -= count;
   }
 
-  problem.job.global_batch = 1 << pick(random, 1, 4);
-  if (random() % 3 == 0) problem.job.global_batch *= 3;
+  constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12};
+  problem.job.global_batch = kBatches[pick(random, 0, 6)];
   return problem;
 }
 

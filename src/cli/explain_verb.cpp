@@ -6,7 +6,9 @@
 #include "cli/interrupt.h"
 #include "cli/neighbours.h"
 #include "cli/nothing_fits.h"
+#include "cli/plan_arguments.h"
 #include "cli/plan_report.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cost/engine.h"
@@ -21,7 +23,7 @@ namespace {
 
 struct ExplainArguments {
   std::string path;
-  Seconds time_limit = Seconds(10);
+  Seconds time_limit = Seconds(3);
   bool json = false;
 };
 
@@ -58,11 +60,14 @@ SearchResult best_plans(const Problem& problem, const Pins& pins, Seconds time_l
   options.keep = keep;
   options.time_limit = time_limit;
   options.pins = pins;
-  return run_search(planners().front(), {.problem = problem,
-                                         .options = options,
-                                         .stop = stop,
-                                         .on_improvement = {},
-                                         .on_progress = {}});
+  options.threads = usual_threads();
+  Progress progress;
+  return run_search(planners().front(),
+                    {.problem = problem,
+                     .options = options,
+                     .stop = stop,
+                     .on_improvement = {},
+                     .on_progress = [&](double fraction) { progress.advanced(fraction); }});
 }
 
 std::vector<Alternative> alternatives_of(const Problem& problem, const Plan& plan,
@@ -246,7 +251,7 @@ Command explain_command() {
                     {"Flags",
                      {{.name = "--time-limit",
                        .value = "T",
-                       .help = "for each search among other plans (10s)",
+                       .help = "for each search among other plans (3s)",
                        .set =
                            [a = arguments.get()](const std::string& flag, const std::string& text) {
                              a->time_limit = Seconds(parse_seconds(flag, text));

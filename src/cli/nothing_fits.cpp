@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/plan_report.h"
+#include "cost/engine.h"
 #include "cost/framework.h"
 #include "plan/describe.h"
 #include "plan/names.h"
@@ -16,10 +18,23 @@ namespace {
 
 const Planner& usual_planner() { return planners().front(); }
 
-// Whether the problem has a plan under these pins; the first that turns up is enough.
-bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins) {
+// Bytes that all devices together must hold, and can.
+Bytes state_of(const Problem& problem, bool optimizer) {
+  const StateBytes each = state_bytes(problem.job);
+  return Bytes((each.weight + each.gradient + (optimizer ? each.optimizer : 0)) *
+               problem.model.parameters());
+}
+
+Bytes memory_of(const Cluster& cluster) {
+  Bytes memory;
+  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
+  return memory;
+}
+
+// Some plan of the problem under these pins: the first that turns up is enough.
+std::optional<Plan> any_plan(const Problem& problem, SearchOptions options, const Pins& pins) {
   constexpr Seconds kPatience(2);
-  if (!contradiction_in(problem, pins).empty()) return false;
+  if (is_hopeless(problem) || !contradiction_in(problem, pins).empty()) return std::nullopt;
   options.pins = pins;
   options.keep = 1;
   options.time_limit = std::min(options.time_limit, kPatience);
@@ -29,16 +44,43 @@ bool is_solvable(const Problem& problem, SearchOptions options, const Pins& pins
                               .stop = found.get_token(),
                               .on_improvement = [&](const RankedPlan&) { found.request_stop(); },
                               .on_progress = {}};
-  return !run_search(usual_planner(), context).plans.empty();
+  const SearchResult result = run_search(usual_planner(), context);
+  if (result.plans.empty()) return std::nullopt;
+  return result.plans.front().plan;
 }
 
-// Whether all devices together could hold the weights, gradients and optimizer state.
-bool holds_state(const Problem& problem, const Cluster& cluster) {
-  const StateBytes each = state_bytes(problem.job);
-  Bytes memory;
-  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
-  return Bytes((each.weight + each.gradient + each.optimizer) * problem.model.parameters()) <=
-         memory;
+bool is_solvable(const Problem& problem, const SearchOptions& options, const Pins& pins) {
+  return any_plan(problem, options, pins).has_value();
+}
+
+// The plan that would fit if the devices had a little more memory: as little more as makes a
+// difference. Nothing when memory is not what is missing.
+std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options) {
+  constexpr double kMost = 4096;
+  const double close_enough = problem.cluster.device_count() <= 16 ? 1.1 : 1.5;
+  const auto with_memory = [&](double factor) {
+    Problem larger = problem;
+    for (DeviceType& type : larger.cluster.device_types) type.memory = type.memory * factor;
+    return any_plan(larger, options, options.pins);
+  };
+  double low = 1;
+  double high = 2;
+  std::optional<Plan> nearest = with_memory(high);
+  for (; !nearest && high < kMost; nearest = with_memory(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (!nearest) return std::nullopt;
+  while (high / low > close_enough) {
+    const double middle = std::sqrt(low * high);
+    if (auto plan = with_memory(middle)) {
+      nearest = std::move(plan);
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
 }
 
 struct PinNote {
@@ -118,7 +160,7 @@ std::vector<std::string> larger_machines(const Problem& problem, const SearchOpt
     if (problem.cluster.device_count() * times > kMostDevices) return {};
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
-    if (!holds_state(problem, larger.cluster)) continue;
+    if (memory_of(larger.cluster) < state_of(problem, true)) continue;
     if (is_solvable(larger, options, {}))
       return {fmt::format("with {} times this cluster ({})", times,
                           counted(larger.cluster.device_count(), "device"))};
@@ -136,6 +178,20 @@ std::vector<std::string> smaller_jobs(const Problem& problem, const SearchOption
   return helps;
 }
 
+std::string why(const Problem& problem, const SearchOptions& options, const SearchResult& result) {
+  if (memory_of(problem.cluster) < state_of(problem, true))
+    return fmt::format(
+        "the weights, gradients and optimizer state of {} need {}, all devices together have {}",
+        problem.model.name, in_words(state_of(problem, true)),
+        in_words(memory_of(problem.cluster)));
+  std::optional<RankedPlan> nearest = result.nearest;
+  if (!nearest) nearest = nearest_plan(problem, options);
+  if (nearest)
+    return fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
+                       shortage(problem, *nearest));
+  return result.reason.empty() ? "no plan has the shape that the flags ask for" : result.reason;
+}
+
 }  // namespace
 
 std::string shortage(const Problem& problem, const RankedPlan& plan) {
@@ -147,17 +203,15 @@ std::string shortage(const Problem& problem, const RankedPlan& plan) {
                      in_words(stage.capacity - stage.reserve), in_words(Bytes(0) - stage.spare()));
 }
 
+bool is_hopeless(const Problem& problem) {
+  return memory_of(problem.cluster) < state_of(problem, false);
+}
+
 std::string why_nothing_fits(const Problem& problem, const PlanArguments& arguments,
                              const SearchResult& result) {
   if (result.cut_short && !result.nearest)
     return "nothing found before the search was cut short; give it more --time-limit";
-  std::string text = "nothing fits: ";
-  if (result.nearest) {
-    text += fmt::format("in the nearest plan ({}) {}", short_description(result.nearest->plan),
-                        shortage(problem, *result.nearest));
-  } else {
-    text += result.reason.empty() ? "every plan needs more memory than there is" : result.reason;
-  }
+  std::string text = "nothing fits: " + why(problem, arguments.search, result);
   std::vector<std::string> helps = pins_to_drop(problem, arguments.search);
   if (helps.empty()) {
     helps = smaller_jobs(problem, arguments.search);

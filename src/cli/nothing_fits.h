@@ -8,6 +8,9 @@
 
 namespace plait {
 
+// True when the weights and gradients alone exceed the memory of all devices: no need to search.
+bool is_hopeless(const Problem& problem);
+
 // Why a search came back without a plan: by how much the nearest one misses, at which stage, and
 // what would help. Every remedy that it names was searched for and found to work.
 std::string why_nothing_fits(const Problem& problem, const PlanArguments& arguments,

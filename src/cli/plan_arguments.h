@@ -29,6 +29,9 @@ struct PlanArguments {
   std::string output;
 };
 
+// Threads of a search when nothing is said: one for each core.
+int usual_threads();
+
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments);
 
 struct LoadedProblem {

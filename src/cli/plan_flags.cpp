@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "base/error.h"
 #include "cli/plan_arguments.h"
 #include "io/catalogue.h"
@@ -11,7 +14,7 @@ namespace plait {
 namespace {
 
 constexpr int kMaxDegree = 1'000'000;
-constexpr int kMaxBatch = 1'000'000'000;
+constexpr int kMaxBatch = 1'000'000;
 constexpr int kMaxSequence = 1 << 24;
 constexpr int kMaxThreads = 256;
 constexpr int kMaxPlans = 1000;
@@ -166,7 +169,7 @@ FlagGroup pin_flags(PlanArguments& a) {
                 .hidden = std::move(hidden)};
   };
   return {
-      "What the plan must have; all of it is free by default",
+      "What the plan must have; all of it is free by default (Megatron-LM's names work, too)",
       {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
               {"--tensor-model-parallel-size"}),
        degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),
@@ -245,6 +248,10 @@ FlagGroup borrowed_flags(PlanArguments& a) {
 }
 
 }  // namespace
+
+int usual_threads() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+}
 
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   return {problem_flags(arguments),

@@ -36,7 +36,7 @@ std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, con
           device_ranges(stage.devices),
           by_span(stage, [](const Span& span) { return std::to_string(span.tensor); }),
           by_span(stage, [](const Span& span) { return std::to_string(span.data); }),
-          stage.shares.empty() ? "" : fmt::format("{}", fmt::join(stage.shares, ":")),
+          stage.shares.empty() ? "" : share_runs(stage.shares),
           by_span(stage, [](const Span& span) { return std::string(name_of(span.recompute)); }),
           in_words(time.forward_total()),
           in_words(time.backward_total()),
@@ -77,7 +77,7 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                        const Style& style) {
   Table table({{"#"},
                {"step"},
-               {"tokens/s"},
+               {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s"},
                {"MFU"},
                {"bubble"},
                {"GiB used"},

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -136,7 +135,7 @@ int plan(PlanArguments arguments) {
     complain(fault);
     return kWrongInput;
   }
-  const Outcome outcome = search(problem, arguments);
+  const Outcome outcome = is_hopeless(problem) ? Outcome() : search(problem, arguments);
   if (outcome.result.plans.empty()) {
     const std::string reason = why_nothing_fits(problem, arguments, outcome.result);
     if (arguments.json) print(as_json(problem, outcome, loaded.warnings, reason));
@@ -156,7 +155,7 @@ int plan(PlanArguments arguments) {
 
 Command plan_command() {
   const auto arguments = std::make_shared<PlanArguments>();
-  arguments->search.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  arguments->search.threads = usual_threads();
   Command command;
   command.groups = plan_flags(*arguments);
   command.run = [arguments] { return plan(*arguments); };

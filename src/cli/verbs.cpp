@@ -33,6 +33,11 @@ std::span<const Verb> verbs() {
            "  plait plan --model gpt2-medium --cluster 4xT4:4 --global-batch 32 \\\n"
            "    --profile profile.json\n",
            import_command},
+      Verb{"validate", "compare predictions with measured runs that others published",
+           "  plait validate\n"
+           "  plait validate --runs published_runs.csv --by gpu\n"
+           "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
+           validate_command},
       Verb{"models", "list the models that are known by name",
            "  plait models\n"
            "  plait models --json\n",

@@ -10,6 +10,7 @@ Command estimate_command();
 Command explain_command();
 Command check_command();
 Command import_command();
+Command validate_command();
 Command models_command();
 Command model_command();
 Command devices_command();

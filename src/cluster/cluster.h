@@ -24,22 +24,25 @@ struct Link {
 // What is left when data must pass both.
 Link slower(const Link& a, const Link& b);
 
-// How much of its datasheet a device type reaches; the calibrated constants of the analytic model.
-// docs/cost-model.md derives each; `scripts/calibrate` fits them. Defaults suit an unknown GPU.
+// How much of its datasheet a device type reaches: the calibrated constants of the analytic model.
+// docs/cost-model.md derives each and says where its values come from. Defaults are the A100's.
 struct Efficiency {
-  double matmul = 0.75;              // fraction of peak that a large matrix product reaches
-  double matmul_inner = 150;         // inner dimension at which half of that is reached
-  double matmul_tail = 0.5;          // waves of 128 x 128 tiles lost at the end of a product
-  double misaligned = 2.7;           // slow-down of a product with an odd dimension (not 8-aligned)
-  double fp8 = 0.85;                 // of `matmul`, for fp8 products
-  double batched = 0.60;             // fraction of peak in the products of plain attention
-  double attention = 0.55;           // fraction of peak in flash attention, forward
-  double attention_backward = 0.85;  // of that, backward
-  double memory = 0.80;              // fraction of memory bandwidth in memory-bound kernels
-  double optimizer = 0.90;           // fraction of memory bandwidth in the optimizer step
-  Seconds kernel = Seconds(4e-6);    // time that a kernel takes however small it is
-  double intra = 0.80;               // fraction of the node's link that a collective reaches
-  double inter = 0.80;               // fraction of the network that a collective reaches
+  double matmul = 0.736;       // fraction of peak that a large matrix product reaches
+  double matmul_inner = 39;    // inner dimension at which half of that is reached
+  double matmul_tail = 0.777;  // waves of 128 x 128 tiles lost at the end of a product
+  double misaligned = 2.27;    // slow-down of a product with a dimension that 8 does not divide
+  double fp8 = 1;              // of `matmul`, for fp8 products
+  double fp4 = 2;              // rate of fp4 products relative to fp8
+  double batched = 0.454;      // fraction of peak in the products of plain attention
+  double batched_misaligned = 0.0235;  // the same when 8 does not divide the head size
+  double attention = 0.424;            // fraction of peak in flash attention, forward
+  double attention_backward = 0.676;   // of that, backward
+  double portable_attention = 1;       // flash kernels not written for this architecture, relative
+  double memory = 0.714;               // fraction of memory bandwidth in memory-bound kernels
+  double optimizer = 0.90;             // fraction of memory bandwidth in the optimizer step
+  Seconds kernel = Seconds(4.05e-6);   // time that a kernel takes however small it is
+  double intra = 0.80;                 // fraction of the node's link that a collective reaches
+  double inter = 0.80;                 // fraction of the network that a collective reaches
   friend auto operator<=>(const Efficiency&, const Efficiency&) = default;
 };
 

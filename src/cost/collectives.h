@@ -24,14 +24,16 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
 
 // Times of one collective over `size` bytes, where size is the whole tensor: what every member has
 // before an all-reduce or reduce-scatter, and after an all-gather. A group of one takes no time.
-//   ring:        every link carries (k-1)/k of the tensor for a reduce-scatter or an all-gather
-//   all-reduce:  twice that, with the latency of a tree where the tree is faster (NCCL picks)
+//   every link carries (k-1)/k of the tensor for a reduce-scatter or an all-gather, twice that for
+//   an all-reduce; the latency is that of a ring of k - 1 hops inside a node and of a tree of
+//   log2 k hops across nodes (NCCL picks by size)
 // Formulas and sources: docs/cost-model.md#collectives.
 Seconds all_reduce(const Group& group, Bytes size);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);
-// Every member sends size / members to each other member.
-Seconds all_to_all(const Group& group, Bytes size);
+// Tokens go to experts: every member sends `size` bytes, in `copies` copies of each token that go
+// to different members; a node is sent one copy, which its devices pass on among themselves.
+Seconds all_to_all(const Group& group, Bytes size, double copies);
 
 Seconds send(const Link& link, Bytes size);
 

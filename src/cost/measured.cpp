@@ -90,34 +90,21 @@ std::optional<double> field(const ComputeSample& sample) {
 // All that was measured of one kind on one device type, read for one sharding.
 class Reader {
  public:
-  Reader(const Profile& profile, const Model& model, const std::string& device_type,
-         const LayerKind& kind, const Sharding& sharding, const AnalyticCost& analytic)
-      : model_(model), kind_(kind), sharding_(sharding), analytic_(analytic) {
-    const ComputeKey first{.unit = kind.name,
-                           .device_type = device_type,
-                           .tensor = 0,
-                           .micro_batch = 0,
-                           .sequence = 0,
-                           .split = 0};
+  Reader(const MeasuredPlace& place, const AnalyticCost& analytic)
+      : model_(place.model), kind_(place.kind), sharding_(place.sharding), analytic_(analytic) {
+    std::vector<const Entry*> entries = entries_of(place, place.split);
+    if (entries.empty() && place.split != 0) entries = entries_of(place, 0);
+    if (entries.empty()) return;
     std::vector<int> tensors;
+    for (const Entry* entry : entries) tensors.push_back(entry->first.tensor);
+    tensor_ = nearest(tensors, sharding_.tensor);
+    std::erase_if(entries, [&](const Entry* entry) { return entry->first.tensor != tensor_; });
     std::vector<int> sequences;
-    const auto begin = profile.compute.lower_bound(first);
-    const auto same_unit = [&](const ComputeKey& key) {
-      return key.unit == kind.name && key.device_type == device_type;
-    };
-    for (auto it = begin; it != profile.compute.end() && same_unit(it->first); ++it) {
-      if (it->first.split != 0) continue;
-      tensors.push_back(it->first.tensor);
-    }
-    if (tensors.empty()) return;
-    tensor_ = nearest(tensors, sharding.tensor);
-    for (auto it = begin; it != profile.compute.end() && same_unit(it->first); ++it)
-      if (it->first.split == 0 && it->first.tensor == tensor_)
-        sequences.push_back(tokens(it->first));
-    sequence_ = nearest(sequences, std::max(1, model.sequence_length));
-    for (auto it = begin; it != profile.compute.end() && same_unit(it->first); ++it)
-      if (it->first.split == 0 && it->first.tensor == tensor_ && tokens(it->first) == sequence_)
-        samples_.emplace_back(it->first.micro_batch, it->second);
+    for (const Entry* entry : entries) sequences.push_back(tokens(entry->first));
+    sequence_ = nearest(sequences, std::max(1, model_.sequence_length));
+    for (const Entry* entry : entries)
+      if (tokens(entry->first) == sequence_)
+        samples_.emplace_back(entry->first.micro_batch, entry->second);
     inside_ = samples_.front().second.communication_inside;
   }
 
@@ -157,6 +144,24 @@ class Reader {
   }
 
  private:
+  using Entry = std::pair<const ComputeKey, ComputeSample>;
+
+  static std::vector<const Entry*> entries_of(const MeasuredPlace& place, int split) {
+    const ComputeKey first{.unit = place.kind.name,
+                           .device_type = place.device_type,
+                           .tensor = 0,
+                           .micro_batch = 0,
+                           .sequence = 0,
+                           .split = 0};
+    std::vector<const Entry*> entries;
+    const auto& all = place.profile.compute;
+    for (auto it = all.lower_bound(first); it != all.end() && it->first.unit == first.unit &&
+                                           it->first.device_type == first.device_type;
+         ++it)
+      if (it->first.split == split) entries.push_back(&*it);
+    return entries;
+  }
+
   int tokens(const ComputeKey& key) const {
     return std::max(1, key.sequence == 0 ? model_.sequence_length : key.sequence);
   }
@@ -274,6 +279,11 @@ void take_memory(const Reader& reader, double b, double state_bytes, MeasuredCos
   if (!saved.empty()) {
     set_saved(out.costs, Bytes(reader.value(saved, saved_of)));
     out.origin.memory = source_of(reader, saved, b);
+    out.saved_all = true;
+    if (const Series input = reader.series(field<&ComputeSample::input>); !input.empty())
+      out.input = Bytes(reader.value(input, saved_of));
+    if (const Series most = reader.series(field<&ComputeSample::workspace>); !most.empty())
+      out.workspace = Bytes(reader.value(most, saved_of));
     return;
   }
   if (memory.empty()) return;
@@ -322,16 +332,14 @@ LayerKind at_sequence_ratio(LayerKind kind, double ratio) {
   return kind;
 }
 
-std::optional<MeasuredCost> measured_cost(const Profile& profile, const Model& model,
-                                          const std::string& device_type, const LayerKind& kind,
-                                          const Sharding& sharding, double state_bytes,
+std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
                                           const AnalyticCost& analytic) {
-  const Reader reader(profile, model, device_type, kind, sharding, analytic);
+  const Reader reader(place, analytic);
   if (reader.empty()) return std::nullopt;
-  MeasuredCost out{.costs = analytic(kind, sharding), .origin = {}};
-  const double b = sharding.samples;
+  MeasuredCost out{.costs = analytic(place.kind, place.sharding), .origin = {}};
+  const double b = place.sharding.samples;
   take_times(reader, b, out);
-  take_memory(reader, b, state_bytes, out);
+  take_memory(reader, b, place.state_bytes, out);
   const auto optimizer_of = [](const UnitCosts& c) {
     return c[kNone].parameters + c[kNone].expert_parameters;
   };

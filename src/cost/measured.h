@@ -32,9 +32,23 @@ std::string in_words(const Origin& origin);
 using UnitCosts = std::array<UnitCost, 3>;
 using AnalyticCost = std::function<UnitCosts(const LayerKind&, const Sharding&)>;
 
+// A kind on a replica.
+struct MeasuredPlace {
+  const Profile& profile;
+  const Model& model;
+  std::string device_type;
+  const LayerKind& kind;
+  const Sharding& sharding;
+  int split = 0;
+  double state_bytes = 0;  // that training keeps for each parameter
+};
+
 struct MeasuredCost {
   UnitCosts costs;
   Origin origin;
+  bool saved_all = false;      // costs[].saved were measured and have logits and loss in them
+  std::optional<Bytes> input;  // that repeating the kind needs
+  Bytes workspace;             // while its backward runs
 };
 
 // The costs of a kind on a replica as the profile has them, or nothing when the kind was not
@@ -51,10 +65,8 @@ struct MeasuredCost {
 //                else analytic. What the total has beyond states and activations is UnitCost::held.
 // Where the times have the communication of the tensor group inside, none is added, and the ratios
 // are of compute and communication together.
-std::optional<MeasuredCost> measured_cost(const Profile& profile, const Model& model,
-                                          const std::string& device_type, const LayerKind& kind,
-                                          const Sharding& sharding, double state_bytes,
-                                          const AnalyticCost& analytic);
+// A split choice that was not measured is as costly as the usual one.
+std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place, const AnalyticCost& analytic);
 
 // The kind when samples are `ratio` times as long: work and sizes per token stay, attention is
 // quadratic.

@@ -9,41 +9,46 @@ namespace plait {
 namespace {
 
 constexpr double kTile = 128;
-constexpr double kBackwardTraffic = 1.4;  // backward of a memory-bound op, relative to forward
+constexpr double kAlignment = 8;  // elements
+// A GPT block has this many ops that are products or attention; they share its host time.
+constexpr double kProductsOfBlock = 5;
+constexpr double kPaddedVocabulary = 128;
+constexpr double kFusedSoftmaxColumns = 2048;  // and a number of heads that 4 divides
+constexpr double kFusedSoftmaxHeads = 4;
+constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
+constexpr double kAdapterWork = 0.05;   // of the weight gradients, when only adapters are trained
 
-struct MatmulShape {
-  double m = 0;
-  double n = 0;
-  double k = 0;
-  double count = 1;
-};
+bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
 
 // The product that one device computes.
-MatmulShape sharded(const Op& op, const Sharding& s) {
-  MatmulShape shape{op.rows * s.samples / s.context, op.columns, op.inner, op.count};
+Product sharded(const Job& job, const Op& op, const Sharding& s) {
+  Product g{op.rows * s.samples / s.context, op.columns, op.inner, op.count};
   switch (op.split) {
     case Split::column:
+      g.n /= s.tensor;
+      break;
     case Split::vocabulary:
-      shape.n /= s.tensor;
+      g.n = vocabulary_columns(job, op, s.tensor);
       break;
     case Split::row:
-      shape.k /= s.tensor;
+      g.k /= s.tensor;
       break;
     case Split::heads:
     case Split::shard:
-      shape.count /= s.tensor;
+      g.count /= s.tensor;
       break;
     case Split::experts:
       // Each device keeps 1/expert of the experts and receives the rows of all of them.
-      shape.count /= s.expert;
-      shape.m *= s.expert;
-      shape.n /= s.tensor;
+      g.count /= s.expert;
+      g.m *= s.expert;
+      g.n /= s.tensor;
       break;
     case Split::replicated:
-      if (s.sequence_parallel) shape.m /= s.tensor;
+      if (s.sequence_parallel) g.m /= s.tensor;
       break;
   }
-  return shape;
+  g.aligned = divides(kAlignment, g.n) && divides(kAlignment, g.k);
+  return g;
 }
 
 // The fraction of an op's activations that one device holds or moves.
@@ -53,68 +58,196 @@ double activation_share(Split split, const Sharding& s) {
   return whole / s.tensor;
 }
 
-Seconds attention_product(const DeviceType& d, DType dtype, Flops work, Bytes scores) {
-  return std::max(work / (d.peak_of(dtype) * d.efficiency.batched),
-                  scores / (d.memory_bandwidth * d.efficiency.memory)) +
-         d.efficiency.kernel;
+Seconds host_of_product(const FrameworkTraits& traits, const Sharding& s) {
+  return traits.host_block / kProductsOfBlock * (s.tensor > 1 ? 1 + traits.host_tensor : 1);
+}
+
+Seconds moving(const DeviceType& d, double bytes) {
+  return Bytes(bytes) / (d.memory_bandwidth * d.efficiency.memory);
+}
+
+// One of the products of plain attention: it reads or writes all scores.
+Seconds score_product(const DeviceType& d, const Job& job, const Op& op, Flops work, Bytes scores) {
+  const Efficiency& e = d.efficiency;
+  const double fraction = divides(kAlignment, op.inner) ? e.batched : e.batched_misaligned;
+  return std::max(work / (d.peak_of(attention_dtype(job.precision)) * fraction),
+                  moving(d, scores.value)) +
+         e.kernel;
+}
+
+// Scores, softmax and weighted sum in separate kernels. The fused softmax reads the scores in fp16
+// and writes probabilities, and with dropout a mask; without it they are converted to fp32 and back
+// around a mask and a softmax of their own.
+OpTime plain_attention_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  const FrameworkTraits traits = traits_of(job);
+  const double heads = op.count * s.samples / s.tensor;
+  const Bytes scores(activation_bytes(job.precision) * heads * op.rows / s.context * op.columns);
+  const Flops work = op.forward * (s.samples / s.context / s.tensor / 2);  // of one product
+  const Seconds one = score_product(d, job, op, work, scores);
+  OpTime time{
+      2 * one + memory_time(d, 4.5 * scores, 2), 4 * one + memory_time(d, 5.5 * scores, 2), {}, {}};
+  const bool half = activation_bytes(job.precision) == 2;
+  const bool fused = traits.fused_softmax && half && op.columns <= kFusedSoftmaxColumns &&
+                     divides(kFusedSoftmaxHeads, heads);
+  if (fused) return time;
+  time.forward += memory_time(d, 8 * scores, 4);
+  time.backward += memory_time(d, 4 * scores, 3);
+  if (half) time.host = traits.host_unfused;
+  return time;
+}
+
+OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
+                            const Sharding& s) {
+  const Efficiency& e = d.efficiency;
+  const bool half = model.causal && op.rows == op.columns;
+  const Flops work = op.forward * (s.samples / s.context / s.tensor * (half ? 0.5 : 1));
+  const double native = traits_of(job).native_attention ? 1 : e.portable_attention;
+  const FlopsPerSecond rate = d.peak_of(attention_dtype(job.precision)) * (e.attention * native);
+  return {
+      work / rate + e.kernel, 2.5 * work / (rate * e.attention_backward) + 2 * e.kernel, {}, {}};
 }
 
 OpTime attention_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
                       const Sharding& s) {
-  const DType dtype = job.precision == Precision::fp8 ? DType::bf16 : compute_dtype(job.precision);
-  const double share = s.samples / s.context / s.tensor;
-  const Efficiency& e = d.efficiency;
-  if (job.attention == AttentionKernel::flash) {
-    const bool half = model.causal && op.rows == op.columns;
-    const Flops work = op.forward * share * (half ? 0.5 : 1.0);
-    const FlopsPerSecond rate = d.peak_of(dtype) * e.attention;
-    return {work / rate + e.kernel, 2.5 * work / (rate * e.attention_backward) + 2 * e.kernel, {}};
-  }
-  const Bytes scores(activation_bytes(job.precision) * op.count * op.rows * op.columns * share);
-  const Flops product = op.forward * share / 2;  // of the two products
-  const Seconds one = attention_product(d, dtype, product, scores);
-  return {2 * one + memory_time(d, 4.5 * scores, 2), 4 * one + memory_time(d, 5.5 * scores, 2), {}};
+  const FrameworkTraits traits = traits_of(job);
+  OpTime time = job.attention == AttentionKernel::flash ? flash_attention_time(job, model, d, op, s)
+                                                        : plain_attention_time(job, d, op, s);
+  // Queries, keys and values are cut into heads and laid out, backward likewise.
+  const Seconds layout = memory_time(d,
+                                     Bytes(traits.traffic * activation_bytes(job.precision) *
+                                           op.moved * activation_share(op.split, s)),
+                                     3);
+  time.forward += layout;
+  time.backward += layout;
+  time.host += host_of_product(traits, s);
+  return time;
 }
 
-OpTime matmul_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
-  const DType dtype = compute_dtype(job.precision);
-  const MatmulShape g = sharded(op, s);
-  return {matmul_time(d, dtype, g.m, g.n, g.k, g.count),
-          matmul_time(d, dtype, g.m, g.k, g.n, g.count),
-          op.parameters > 0 ? matmul_time(d, dtype, g.n, g.k, g.m, g.count) : Seconds(0)};
+// Rows sent to experts are sorted, padded and combined, by both ops that exchange them.
+Seconds dispatch_time(const Job& job, const FrameworkTraits& traits, const DeviceType& d,
+                      const Op& op, const Sharding& s) {
+  const double rows = op.expert_exchange * s.samples / s.context / s.tensor;
+  return moving(
+      d, traits.traffic * traits.expert_traffic / 2 * activation_bytes(job.precision) * rows);
+}
+
+OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  const FrameworkTraits traits = traits_of(job);
+  const bool output_layer = op.split == Split::vocabulary;
+  const ProductFormat format =
+      output_layer ? ProductFormat{attention_dtype(job.precision), 1} : product_format(job, d);
+  const Product g = sharded(job, op, s);
+  const Product input_gradient{g.m, g.k, g.n, g.count, g.aligned};
+  const Product weight_gradient{g.n, g.k, g.m, g.count, g.aligned};
+  OpTime time{matmul_time(d, format, g), matmul_time(d, format, input_gradient),
+              matmul_time(d, format, weight_gradient), host_of_product(traits, s)};
+  if (job.adapters) time.weight_gradient = kAdapterWork * time.weight_gradient;
+  if (format.dtype == DType::fp8) {
+    // Operands are read in 16 bits, scaled and written in 8, with a transposed copy for backward.
+    time.forward += moving(d, 2 * g.count * (g.m * g.k + g.n * g.k));
+    time.backward += moving(d, 2 * g.count * g.m * g.n);
+  }
+  if (output_layer) return time;
+  const Seconds cast = moving(d, traits.cast_bytes * parameters_per_device(op, s));
+  time.forward += cast;
+  time.backward += cast;
+  if (op.expert_exchange > 0) {
+    const Seconds dispatch = dispatch_time(job, traits, d, op, s);
+    time.forward += dispatch;
+    time.backward += dispatch;
+    time.host += traits.host_experts / 2;
+  }
+  if (op.split != Split::experts)
+    for (const Product& product : {g, input_gradient, weight_gradient})
+      if (product.tiles() < d.multiprocessors) time.host += traits.host_split;
+  return time;
+}
+
+// A convolution is the product that it is equivalent to, but reads its input once, not once for
+// every place of the kernel.
+OpTime convolution_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  DeviceType unbound = d;
+  unbound.memory_bandwidth = BytesPerSecond(HUGE_VAL);
+  OpTime time = product_op_time(job, unbound, op, s);
+  const double bytes = activation_bytes(job.precision) *
+                       (op.moved * activation_share(op.split, s) + parameters_per_device(op, s));
+  const Seconds floor = memory_time(d, Bytes(bytes));
+  for (Seconds* pass : {&time.forward, &time.backward, &time.weight_gradient})
+    *pass = std::max(*pass, floor);
+  return time;
 }
 
 OpTime loss_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
-  const double logits = op.rows * op.columns * activation_share(op.split, s);
-  const Seconds both = memory_time(d, Bytes(traits_of(job.framework).loss_bytes * logits), 8);
-  return {both / 2, both / 2, {}};
+  const FrameworkTraits traits = traits_of(job);
+  const double columns =
+      op.split == Split::vocabulary ? vocabulary_columns(job, op, s.tensor) : op.columns;
+  const double logits = op.rows * s.samples / s.context * columns;
+  const Seconds both = memory_time(d, Bytes(traits.loss_bytes * logits), 8) + traits.host_head;
+  return {both / 2, both / 2, {}, {}};
+}
+
+// Backward reads the output's gradient and what was saved, and writes the input's gradient. A
+// norm's is added to the gradient that comes along the residual stream.
+OpTime memory_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  const FrameworkTraits traits = traits_of(job);
+  const double bytes =
+      traits.traffic * activation_bytes(job.precision) * activation_share(op.split, s);
+  const double again = op.moved > 0 ? (op.kind == OpKind::norm ? 2 : 1) * op.saved : 0;
+  OpTime time{memory_time(d, Bytes(bytes * op.moved)),
+              memory_time(d, Bytes(bytes * (op.moved + again))),
+              {},
+              {}};
+  if (op.kind == OpKind::embedding && op.split == Split::vocabulary) {
+    time.forward += traits.host_embedding / 2;
+    time.backward += traits.host_embedding / 2;
+  }
+  return time;
 }
 
 }  // namespace
 
-Seconds matmul_time(const DeviceType& d, DType dtype, double m, double n, double k, double count) {
-  if (m <= 0 || n <= 0 || k <= 0 || count <= 0) return {};
+double Product::tiles() const { return std::ceil(m / kTile) * std::ceil(n / kTile) * count; }
+
+ProductFormat product_format(const Job& job, const DeviceType& device) {
+  const Efficiency& e = device.efficiency;
+  const DType dtype = compute_dtype(job.precision);
+  if (dtype != DType::fp8) return {dtype, 1};
+  if (job.precision == Precision::fp8_row) return {dtype, e.fp8 * kRowScaledFp8};
+  return {dtype, e.fp8 * (job.precision == Precision::fp4 ? e.fp4 : 1)};
+}
+
+Seconds matmul_time(const DeviceType& d, const ProductFormat& format, const Product& g) {
+  if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.count <= 0) return {};
   const Efficiency& e = d.efficiency;
-  const double waves = std::ceil(m / kTile) * std::ceil(n / kTile) * count / d.multiprocessors;
-  const bool aligned = std::fmod(n, 8) == 0 && std::fmod(k, 8) == 0;
+  const double waves = g.tiles() / d.multiprocessors;
   const double slow =
-      (1 + e.matmul_inner / k) * (1 + e.matmul_tail / waves) * (aligned ? 1 : e.misaligned);
-  const double fraction = dtype == DType::fp8 ? e.matmul * e.fp8 : e.matmul;
-  const Seconds compute = Flops(2 * m * n * k * count) / (d.peak_of(dtype) * fraction) * slow;
-  const Bytes moved(size_in_bytes(dtype) * count * (m * k + k * n + m * n));
-  return std::max(compute, moved / (d.memory_bandwidth * e.memory)) + e.kernel;
+      (1 + e.matmul_inner / g.k) * (1 + e.matmul_tail / waves) * (g.aligned ? 1 : e.misaligned);
+  const Seconds compute = Flops(2 * g.m * g.n * g.k * g.count) /
+                          (d.peak_of(format.dtype) * (e.matmul * format.relative)) * slow;
+  const double operand = size_in_bytes(format.dtype);
+  const double result = std::max(2.0, operand);
+  const double bytes = g.count * (operand * (g.m * g.k + g.k * g.n) + result * g.m * g.n);
+  return std::max(compute, moving(d, bytes)) + e.kernel;
 }
 
 Seconds memory_time(const DeviceType& d, Bytes size, double kernels) {
-  return size / (d.memory_bandwidth * d.efficiency.memory) + kernels * d.efficiency.kernel;
+  return moving(d, size.value) + kernels * d.efficiency.kernel;
+}
+
+double vocabulary_columns(const Job& job, const Op& op, int tensor) {
+  double multiple = job.vocabulary_multiple;
+  if (multiple == 0 && traits_of(job).pads_vocabulary) multiple = kPaddedVocabulary;
+  if (multiple <= 1) return op.columns / tensor;
+  return std::ceil(op.columns / (multiple * tensor)) * multiple;
 }
 
 OpTime op_time(const Job& job, const Model& model, const DeviceType& device, const Op& op,
                const Sharding& sharding) {
   switch (op.kind) {
     case OpKind::matmul:
+      return product_op_time(job, device, op, sharding);
     case OpKind::convolution:
-      return matmul_op_time(job, device, op, sharding);
+      return convolution_time(job, device, op, sharding);
     case OpKind::attention:
       return attention_time(job, model, device, op, sharding);
     case OpKind::loss:
@@ -124,13 +257,11 @@ OpTime op_time(const Job& job, const Model& model, const DeviceType& device, con
     case OpKind::embedding:
       break;
   }
-  const Bytes moved(activation_bytes(job.precision) * op.moved * traits_of(job.framework).traffic *
-                    activation_share(op.split, sharding));
-  const Seconds forward = memory_time(device, moved);
-  return {forward, kBackwardTraffic * forward, {}};
+  return memory_op_time(job, device, op, sharding);
 }
 
 SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const Sharding& s) {
+  if (op.kind == OpKind::loss) return {};
   double share = s.samples / s.context;
   if (op.saved_is_sharded || s.sequence_parallel) share /= s.tensor;
   Bytes bytes = share * (Bytes(activation_bytes(job.precision) * op.saved) + op.saved_mask);

@@ -24,14 +24,31 @@ struct OpTime {
   Seconds forward;
   Seconds backward;         // input gradient
   Seconds weight_gradient;  // 0 for ops without weights
+  Seconds host;             // to launch all of it; hidden as far as the device is busy
 };
 
-// Time of an [m x k] times [k x n] product, `count` of them in one launch:
-//   2 m n k count / (peak * matmul) * (1 + inner / k) * (1 + tail / waves), at least the time to
-//   move its operands, plus one kernel
-// where waves = ceil(m / 128) ceil(n / 128) count / multiprocessors.
-Seconds matmul_time(const DeviceType& device, DType dtype, double m, double n, double k,
-                    double count = 1);
+// An [m x k] times [k x n] product, `count` of them in one launch.
+struct Product {
+  double m = 0;
+  double n = 0;
+  double k = 0;
+  double count = 1;
+  bool aligned = true;   // 8 divides its dimensions in memory
+  double tiles() const;  // of 128 x 128 results
+};
+
+// Number format of a product and its speed relative to the format's usual one.
+struct ProductFormat {
+  DType dtype = DType::bf16;
+  double relative = 1;
+};
+ProductFormat product_format(const Job& job, const DeviceType& device);
+
+// Time of a product:
+//   2 m n k count / (peak * matmul) * (1 + inner / k) * (1 + tail / waves) * (misaligned or 1),
+//   at least the time to move its operands, plus one kernel
+// where waves = tiles / multiprocessors. docs/cost-model.md#matmul
+Seconds matmul_time(const DeviceType& device, const ProductFormat& format, const Product& product);
 
 // Time of a memory-bound kernel that moves `size` bytes.
 Seconds memory_time(const DeviceType& device, Bytes size, double kernels = 1);
@@ -39,8 +56,12 @@ Seconds memory_time(const DeviceType& device, Bytes size, double kernels = 1);
 OpTime op_time(const Job& job, const Model& model, const DeviceType& device, const Op& op,
                const Sharding& sharding);
 
+// Columns of a vocabulary-sized op on one device of the group, padded as the framework does.
+double vocabulary_columns(const Job& job, const Op& op, int tensor);
+
 // Activation bytes that one device keeps for backward of one micro-batch: everything, and what is
-// left of it when attention is recomputed (selective).
+// left of it when attention is recomputed (selective). The loss keeps nothing here: its logits are
+// counted at their peak, by UnitTable::loss_workspace().
 struct SavedBytes {
   Bytes all;
   Bytes selective;

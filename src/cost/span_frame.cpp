@@ -10,14 +10,8 @@
 namespace plait {
 namespace {
 
-// Compute and prefetched communication run side by side; fitted corner, docs/cost-model.md#zero.
-constexpr double kOverlapCorner = 4;
-Seconds overlapped(Seconds compute, Seconds comm) {
-  const double longer = std::max(compute, comm).value;
-  const double shorter = std::min(compute, comm).value;
-  if (longer <= 0) return {};
-  return Seconds(longer *
-                 std::pow(1 + std::pow(shorter / longer, kOverlapCorner), 1 / kOverlapCorner));
+bool is_fsdp(Framework framework) {
+  return framework == Framework::fsdp || framework == Framework::fsdp_compile;
 }
 
 // Groups of `count` devices at distance `stride`; all such groups of the span work at once, so a
@@ -69,12 +63,22 @@ double tied_copies(const Model& model, std::span<const UnitRange> units) {
 
 SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
                      std::span<const DeviceId> devices, int tensor, int data,
-                     std::span<const int> shares, const TableSource& tables)
-    : problem_(problem), settings_(settings), tensor_(tensor), data_(data) {
+                     std::span<const int> shares, const TableSource& tables, int split)
+    : problem_(problem),
+      settings_(settings),
+      traits_(traits_of(problem.job)),
+      state_(state_bytes(problem.job, settings.zero == ZeroStage::parameters)),
+      tensor_(tensor),
+      data_(data) {
   PLAIT_CHECK(static_cast<int>(devices.size()) == tensor * data * settings.context);
   const Cluster& cluster = problem.cluster;
   const GroupMaker groups(cluster, devices);
   const double even = static_cast<double>(problem.job.global_batch) / settings.micro_batches / data;
+  data_group_ = groups.make(0, tensor, copies());
+  expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
+  // FSDP gathers weights for every micro-batch under ZeRO-2 too, once (SHARD_GRAD_OP).
+  weights_are_cut_ = settings.zero == ZeroStage::parameters ||
+                     (settings.zero == ZeroStage::gradients && is_fsdp(problem.job.framework));
   std::vector<ReplicaShape> shapes;
   for (int d = 0; d < data; ++d) {
     const int first = d * tensor * settings.context;
@@ -90,6 +94,12 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
     // Experts are spread over neighbouring data and context ranks of one tensor rank.
     const int block = d * settings.context / settings.expert * settings.expert;
     shape.expert_group = groups.make(block * tensor, tensor, settings.expert);
+    if (weights_are_cut_) {
+      shape.weight_group = data_group_;
+      shape.expert_weight_group = expert_data_group_;
+      shape.gathers_backward = settings.zero == ZeroStage::parameters;
+    }
+    shape.split = split;
     shapes.push_back(shape);
   }
   std::ranges::sort(shapes);
@@ -97,8 +107,6 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   for (const ReplicaShape& shape : shapes)
     replicas_.push_back(
         {&tables(shape), &cluster.device_types[shape.device_type], shape.sharding.samples});
-  data_group_ = groups.make(0, tensor, copies());
-  expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
   optimizer_rate_ = BytesPerSecond(HUGE_VAL);
   for (const Replica& replica : replicas_)
     optimizer_rate_ = std::min(
@@ -111,34 +119,36 @@ UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
     const UnitCost cost = replicas_[r].table->cost(units, recompute);
     if (cost.total() > worst.total()) worst = cost;
   }
-  if (settings_.zero == ZeroStage::parameters) {
-    // Every micro-batch gathers the weights in forward and again in backward, and scatters the
-    // gradients, side by side with compute.
-    const StateBytes state = state_bytes(problem_.job);
-    const double parameters = worst.parameters + worst.expert_parameters;
-    const Seconds gather = all_gather(data_group_, Bytes(parameters * state.weight));
-    const Seconds scatter = reduce_scatter(data_group_, Bytes(parameters * state.gradient));
-    const Seconds forward = worst.forward_total();
-    const Seconds backward = worst.backward_total();
-    worst.forward_comm += overlapped(forward, gather) - forward;
-    worst.backward_comm += overlapped(backward, gather + scatter) - backward;
-  }
   return worst;
 }
 
+Seconds SpanFrame::reduce(double parameters, const Group& group) const {
+  if (parameters <= 0 || group.members == 1) return {};
+  const Bytes gradients(parameters * state_.sent_gradient);
+  if (settings_.zero == ZeroStage::off) return all_reduce(group, gradients);
+  return reduce_scatter(group, gradients) + all_gather(group, Bytes(parameters * state_.gathered));
+}
+
+double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& units) const {
+  const UnitTable::Extent extent = table.extent(units);
+  const int blocks = units.size() - extent.tables;
+  if (blocks == 0) return 0;
+  const UnitCost cost = table.cost(units, Recompute::none);
+  return (cost.parameters + cost.expert_parameters - extent.table_parameters) / blocks;
+}
+
 Seconds SpanFrame::gradient_sync(const UnitRange& units) const {
-  if (settings_.zero == ZeroStage::parameters) return {};
-  const StateBytes state = state_bytes(problem_.job);
-  const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
-  const auto reduce = [&](double parameters, const Group& group) {
-    if (parameters <= 0 || group.members == 1) return Seconds(0);
-    const Bytes gradients(parameters * state.gradient);
-    if (settings_.zero == ZeroStage::off) return all_reduce(group, gradients);
-    return reduce_scatter(group, gradients) + all_gather(group, Bytes(parameters * state.weight));
-  };
-  return traits_of(problem_.job.framework).data_exposed *
-         (reduce(cost.parameters, data_group_) +
-          reduce(cost.expert_parameters, expert_data_group_));
+  if (problem_.job.adapters) return {};
+  const UnitTable& table = *replicas_.front().table;
+  if (weights_are_cut_) {
+    // What nothing runs beside: the first gathering and the last scattering.
+    const double block = block_parameters(table, units);
+    return all_gather(data_group_, Bytes(block * state_.gathered)) +
+           reduce_scatter(data_group_, Bytes(block * state_.sent_gradient));
+  }
+  const UnitCost cost = table.cost(units, Recompute::none);
+  return traits_.data_exposed * (reduce(cost.parameters, data_group_) +
+                                 reduce(cost.expert_parameters, expert_data_group_));
 }
 
 double SpanFrame::cut(const UnitCost& cost) const {
@@ -146,6 +156,7 @@ double SpanFrame::cut(const UnitCost& cost) const {
 }
 
 Seconds SpanFrame::optimizer(const UnitRange& units) const {
+  if (problem_.job.adapters) return {};
   const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
   const double updated =
       settings_.zero == ZeroStage::off ? cost.parameters + cost.expert_parameters : cut(cost);
@@ -153,7 +164,7 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
   if (all <= 0) return {};
   const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
   return cost.optimizer * (updated / all) +
-         Bytes(unmeasured * traits_of(problem_.job.framework).optimizer_bytes) / optimizer_rate_;
+         Bytes(unmeasured * optimizer_traffic(problem_.job)) / optimizer_rate_;
 }
 
 Source SpanFrame::time_source(const UnitRange& units) const {
@@ -173,7 +184,7 @@ Source SpanFrame::memory_source(const UnitRange& units) const {
 SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompute recompute,
                                     double tied) const {
   const Replica& on = replicas_[replica];
-  const StateBytes state = state_bytes(problem_.job);
+  const UnitTable::Extent extent = on.table->extent(units);
   UnitCost cost = on.table->cost(units, recompute);
   cost.parameters += tied / tensor_;
   const double all = cost.parameters + cost.expert_parameters;
@@ -181,16 +192,28 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   const bool cut_weights = settings_.zero == ZeroStage::parameters;
   const bool cut_gradients = cut_weights || settings_.zero == ZeroStage::gradients;
   const bool cut_optimizer = settings_.zero != ZeroStage::off;
+  const double optimizer_bytes = state_.optimizer + (cut_optimizer ? state_.sharded_gradient : 0.0);
   Memory memory;
-  memory.weights = Bytes(state.weight * (cut_weights ? shard : all));
-  memory.gradients = Bytes(state.gradient * (cut_gradients ? shard : all));
+  memory.weights = Bytes(state_.weight * (cut_weights ? shard : all));
+  memory.gradients = Bytes(state_.gradient * (cut_gradients ? shard : all));
   memory.optimizer_state =
-      Bytes(state.optimizer * (cut_optimizer ? shard : all) * (1 - settings_.offload));
+      Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
   memory.saved = cost.saved;
-  if (recompute == Recompute::full) memory.working_set = on.table->largest_working_set(units);
-  // Two units' gathered weights are alive at once: the running one and the prefetched one.
-  if (cut_weights) memory.workspace = Bytes(2 * state.weight * all / std::max(1, units.size()));
-  memory.workspace += on.table->loss_workspace(units) + cost.held;
+  memory.working_set = on.table->working_set(units, recompute);
+  memory.workspace = extent.loss + cost.held;
+  memory.kept_loss = extent.kept_loss;
+  const double tables = extent.table_parameters + tied / tensor_;
+  // Weights of two units are gathered at once, the running one's and the next one's; tables stay.
+  if (cut_weights)
+    memory.workspace +=
+        Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));
+  // Weights that autocast has converted are kept until the backward pass; recompute drops all but
+  // the output layer's.
+  if (traits_.cast_bytes > 0)
+    memory.workspace += Bytes(2 * (recompute == Recompute::full ? tables : all));
+  memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
+  memory.late = Bytes(4 * tables);  // the dense gradient of the embedding, before it is added
+  memory.fixed = traits_.workspace;
   memory.capacity = on.device->memory;
   memory.reserve = on.device->memory * problem_.job.reserve;
   return memory;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/estimate.h"
+#include "cost/framework.h"
 #include "cost/unit_cost.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
@@ -31,7 +32,8 @@ class SpanFrame {
  public:
   // `devices` ordered as in Stage, tensor * data * context of them; `shares` as in Stage.
   SpanFrame(const Problem& problem, const PlanSettings& settings, std::span<const DeviceId> devices,
-            int tensor, int data, std::span<const int> shares, const TableSource& tables);
+            int tensor, int data, std::span<const int> shares, const TableSource& tables,
+            int split = 0);
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
@@ -39,20 +41,37 @@ class SpanFrame {
   Seconds gradient_sync(const UnitRange& units) const;
   Seconds optimizer(const UnitRange& units) const;
 
+  // Bytes on one device. Two moments can be the fullest: the last micro-batch in the loss, and the
+  // end of the backward pass, when only frameworks that free gradients between steps have more of
+  // them than before.
   struct Memory {
     Bytes weights;
     Bytes gradients;
     Bytes optimizer_state;
     Bytes saved;        // of one micro-batch
     Bytes working_set;  // while a recomputed unit runs backward; the largest, not a sum
-    Bytes workspace;
+    Bytes workspace;    // logits and loss, gathered or cast weights
+    Bytes fixed;        // the framework's own, once on a device however many spans it runs
+    Bytes kept_loss;    // of a loss whose backward pass has to wait for other micro-batches
+    Bytes late;         // of the end of the backward pass, beside the gradients
+    bool keeps_gradients = true;
     Bytes capacity;
     Bytes reserve;
-    // With `live` micro-batches in flight.
-    Bytes peak(double live) const {
-      return weights + gradients + optimizer_state + live * saved + working_set + workspace;
+    // With `live` micro-batches in flight, of which `waiting` are past their loss (GPipe).
+    Bytes forward_peak(double live, double waiting = 0) const {
+      return live * saved + working_set + workspace + waiting * kept_loss;
     }
-    Bytes spare(double live) const { return capacity - reserve - peak(live); }
+    bool is_late(double live, double waiting = 0) const {
+      return !keeps_gradients && gradients + late > forward_peak(live, waiting);
+    }
+    Bytes peak(double live, double waiting = 0) const {
+      const Bytes always = weights + optimizer_state + fixed;
+      if (is_late(live, waiting)) return always + gradients + late;
+      return always + (keeps_gradients ? gradients : Bytes(0)) + forward_peak(live, waiting);
+    }
+    Bytes spare(double live, double waiting = 0) const {
+      return capacity - reserve - peak(live, waiting);
+    }
   };
   // On one of the distinct replicas. `tied` parameters are kept in a second copy.
   int replica_count() const { return static_cast<int>(replicas_.size()); }
@@ -74,8 +93,15 @@ class SpanFrame {
   // Parameters that one device updates or keeps when they are cut over the copies.
   double cut(const UnitCost& cost) const;
 
+  Seconds reduce(double parameters, const Group& group) const;
+  // Parameters of an average unit that is no input or output layer.
+  double block_parameters(const UnitTable& table, const UnitRange& units) const;
+
   const Problem& problem_;
   PlanSettings settings_;
+  FrameworkTraits traits_;
+  StateBytes state_;
+  bool weights_are_cut_ = false;  // gathered for every micro-batch
   int tensor_ = 1;
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones

@@ -27,18 +27,25 @@ SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame
     sum.saved += part.saved;
     sum.working_set = std::max(sum.working_set, part.working_set);
     sum.workspace += part.workspace;
+    sum.kept_loss += part.kept_loss;
+    sum.late += part.late;
+    sum.fixed = part.fixed;
+    sum.keeps_gradients = part.keeps_gradients;
     sum.capacity = part.capacity;
     sum.reserve = part.reserve;
   }
   return sum;
 }
 
-void set_memory(const SpanFrame::Memory& memory, double live, StageCost& cost) {
+// What is there at the fullest moment.
+void set_memory(const SpanFrame::Memory& memory, double live, double waiting, StageCost& cost) {
+  const bool late = memory.is_late(live, waiting);
   cost.weights = memory.weights;
-  cost.gradients = memory.gradients;
+  cost.gradients = memory.keeps_gradients || late ? memory.gradients : Bytes(0);
   cost.optimizer_state = memory.optimizer_state;
-  cost.activations = live * memory.saved + memory.working_set;
-  cost.workspace = memory.workspace;
+  cost.activations = late ? Bytes(0) : live * memory.saved + memory.working_set;
+  cost.workspace =
+      memory.fixed + (late ? memory.late : memory.workspace + waiting * memory.kept_loss);
   cost.capacity = memory.capacity;
   cost.reserve = memory.reserve;
 }
@@ -57,7 +64,7 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   std::vector<UnitRange> units;
   for (const Span& span : stage.spans) {
     frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
-                        stage.shares, tables);
+                        stage.shares, tables, span.split);
     units.push_back(span.units);
     if (static_cast<int>(result.chunk_forward.size()) <= span.chunk) {
       result.chunk_forward.emplace_back();
@@ -84,13 +91,14 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   const double live = static_cast<double>(chunks_in_flight(plan.schedule, plan.stage_count(), index,
                                                            plan.micro_batches, chunks)) /
                       chunks;
+  const double waiting = plan.schedule == Schedule::gpipe ? live - 1 : 0;
   const double tied = tied_copies(problem.model, units);
   int replicas = 0;
   for (const SpanFrame& frame : frames) replicas = std::max(replicas, frame.replica_count());
   StageCost tightest;
   for (int r = 0; r < replicas; ++r) {
     StageCost candidate = cost;
-    set_memory(replica_memory(stage, frames, r, tied), live, candidate);
+    set_memory(replica_memory(stage, frames, r, tied), live, waiting, candidate);
     if (r == 0 || candidate.spare() < tightest.spare()) tightest = candidate;
   }
   cost = tightest;
@@ -113,7 +121,7 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   std::map<int, int> receivers;
   for (const DeviceId id : from.devices) ++senders[cluster.device(id).node];
   for (const DeviceId id : to.devices) ++receivers[cluster.device(id).node];
-  const BytesPerSecond limit = traits_of(problem.job.framework).send_limit;
+  const BytesPerSecond limit = traits_of(problem.job).send_limit;
   Seconds slowest;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
@@ -129,10 +137,10 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
                                      : std::min(reached_a.inter, reached_b.inter);
     const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
     const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
-    BytesPerSecond rate = link.bandwidth * reached;
-    if (limit > BytesPerSecond(0)) rate = std::min(rate, limit);
-    const Seconds time =
-        std::max(per_device(last) * sharing_a, per_device(first) * sharing_b) / rate;
+    const BytesPerSecond rate = link.bandwidth * reached;
+    Seconds time = std::max(per_device(last) * sharing_a, per_device(first) * sharing_b) / rate;
+    if (limit > BytesPerSecond(0))
+      time = std::max(time, std::max(per_device(last), per_device(first)) / limit);
     slowest = std::max(slowest, link.latency + time);
   }
   return slowest;

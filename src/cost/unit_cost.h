@@ -42,6 +42,11 @@ struct ReplicaShape {
   Group tensor_group;   // of sharding.tensor members
   Group context_group;  // of sharding.context members
   Group expert_group;   // of sharding.expert members
+  // Over which weights are cut (ZeRO-3; ZeRO-2 of FSDP); of one member where they are not.
+  Group weight_group;
+  Group expert_weight_group;
+  bool gathers_backward = true;  // weights are gathered again for backward
+  int split = 0;                 // Span::split
   friend auto operator<=>(const ReplicaShape&, const ReplicaShape&) = default;
 };
 
@@ -52,28 +57,50 @@ class UnitTable {
 
   UnitCost cost(const UnitRange& range, Recompute recompute) const {
     const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
-    return sums[range.end] - sums[range.begin];
+    UnitCost cost = sums[range.end] - sums[range.begin];
+    // Recompute that begins inside a layer keeps what enters there.
+    if (in_ops_ && recompute == Recompute::full && range.begin < range.end)
+      cost.saved += inside_input_[range.begin];
+    return cost;
   }
-  // The most that any unit of the range keeps while its own backward runs; with full recompute this
-  // comes on top of the saved inputs.
-  Bytes largest_working_set(const UnitRange& range) const;
-  // Logits in fp32 that the losses of the range need beside what is saved.
-  Bytes loss_workspace(const UnitRange& range) const {
-    return loss_prefix_[range.end] - loss_prefix_[range.begin];
+  // What the backward pass needs beside what is saved: the most that any unit of the range repeats,
+  // and its measured workspace. Ops repeat together, up to the next layer.
+  Bytes working_set(const UnitRange& range, Recompute recompute) const;
+
+  // Additive facts about a run of units that no time depends on.
+  struct Extent {
+    Bytes loss;                   // logits and their gradients at the peak of the losses
+    Bytes kept_loss;              // of that, kept between forward and backward
+    double table_parameters = 0;  // of the input and output layers, on this device
+    int tables = 0;               // units that are input or output layers
+  };
+  Extent extent(const UnitRange& range) const {
+    const Extent& a = extent_[range.end];
+    const Extent& b = extent_[range.begin];
+    return {a.loss - b.loss, a.kept_loss - b.kept_loss, a.table_parameters - b.table_parameters,
+            a.tables - b.tables};
   }
   // The weakest of the units' sources.
   Source time_source(const UnitRange& range) const { return weakest(time_counts_, range); }
   Source memory_source(const UnitRange& range) const { return weakest(memory_counts_, range); }
 
  private:
-  std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
-  std::vector<std::vector<Bytes>> working_set_;  // [l][u] = largest of units [u, u + 2^l)
-  std::vector<Bytes> loss_prefix_;               // [i] = units [0, i)
+  std::array<std::vector<UnitCost>, 3> prefix_;    // by Recompute; [i] = units [0, i)
+  using Levels = std::vector<std::vector<Bytes>>;  // [l][u] = most of units [u, u + 2^l)
+  static Levels levels_of(std::vector<Bytes> units);
+  static Bytes most(const Levels& levels, const UnitRange& range);
   // [i] = interpolated and analytic ones among units [0, i)
   using SourceCounts = std::vector<std::array<int, 2>>;
   static Source weakest(const SourceCounts& counts, const UnitRange& range);
+
+  std::array<Levels, 3> working_set_;  // by Recompute
+  Levels workspace_;                   // measured; empty when nothing was
+  std::vector<Extent> extent_;         // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;
+  bool in_ops_ = false;              // some units do not start a layer; then also, for each unit:
+  std::vector<Bytes> inside_input_;  // what recompute keeps to begin there; 0 at the start of one
+  std::vector<int> next_layer_;      // the first unit after it that starts one
 };
 
 }  // namespace plait

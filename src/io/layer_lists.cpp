@@ -200,8 +200,8 @@ void add(ComputeSample& sum, const ComputeSample& sample, double share) {
   add(sum.both, sample.both, share);
   sum.communication_inside |= sample.communication_inside;
   add(sum.saved_activations, sample.saved_activations, share);
-  add(sum.forward_workspace, sample.forward_workspace, share);
-  add(sum.backward_workspace, sample.backward_workspace, share);
+  add(sum.input, sample.input, share);
+  add(sum.workspace, sample.workspace, share);
   add(sum.memory, sample.memory, share);
   add(sum.optimizer, sample.optimizer, share);
 }

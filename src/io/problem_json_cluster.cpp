@@ -37,9 +37,12 @@ constexpr EfficiencyNumber kEfficiencyNumbers[] = {
     {"matmul_tail", false, [](Efficiency& e) -> double& { return e.matmul_tail; }},
     {"misaligned", false, [](Efficiency& e) -> double& { return e.misaligned; }},
     {"fp8", false, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"fp4", false, [](Efficiency& e) -> double& { return e.fp4; }},
     {"batched", true, [](Efficiency& e) -> double& { return e.batched; }},
+    {"batched_misaligned", true, [](Efficiency& e) -> double& { return e.batched_misaligned; }},
     {"attention", true, [](Efficiency& e) -> double& { return e.attention; }},
     {"attention_backward", false, [](Efficiency& e) -> double& { return e.attention_backward; }},
+    {"portable_attention", true, [](Efficiency& e) -> double& { return e.portable_attention; }},
     {"memory", true, [](Efficiency& e) -> double& { return e.memory; }},
     {"optimizer", true, [](Efficiency& e) -> double& { return e.optimizer; }},
     {"kernel_s", false, [](Efficiency& e) -> double& { return e.kernel.value; }},
@@ -49,9 +52,10 @@ constexpr EfficiencyNumber kEfficiencyNumbers[] = {
 
 std::string dump_efficiency(Efficiency efficiency) {
   // Breaks the build when Efficiency gains a field: it belongs into kEfficiencyNumbers.
-  [[maybe_unused]] const auto& [matmul, matmul_inner, matmul_tail, misaligned, fp8, batched,
-                                attention, attention_backward, memory, optimizer, kernel, intra,
-                                inter] = efficiency;
+  [[maybe_unused]] const auto& [matmul, matmul_inner, matmul_tail, misaligned, fp8, fp4, batched,
+                                batched_misaligned, attention, attention_backward,
+                                portable_attention, memory, optimizer, kernel, intra, inter] =
+      efficiency;
   JsonObject json;
   for (const EfficiencyNumber& number : kEfficiencyNumbers)
     json.number(number.key, number.of(efficiency));

@@ -33,7 +33,7 @@ Profile sample_profile() {
       .forward = Seconds(0.1),
       .backward = Seconds(1.0 / 3),
       .saved_activations = Bytes(1e9),
-      .forward_workspace = Bytes(0)};
+      .workspace = Bytes(0)};
   profile.compute[{.unit = "decoder", .device_type = "Fast", .sequence = 512}] = {
       .forward = Seconds(1e-7),
       .backward = Seconds(2e-7),

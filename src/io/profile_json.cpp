@@ -22,8 +22,8 @@ void get(const JsonValue& json, std::string_view key, std::optional<Quantity>& i
 
 std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   const auto& [unit, device_type, tensor, micro_batch, sequence, split] = key;
-  const auto& [forward, backward, both, communication_inside, saved_activations, forward_workspace,
-               backward_workspace, memory, optimizer] = sample;
+  const auto& [forward, backward, both, communication_inside, saved_activations, input, workspace,
+               memory, optimizer] = sample;
   JsonObject object;
   object.text("unit", unit).text("device_type", device_type);
   object.number("tensor", tensor).number("micro_batch", micro_batch);
@@ -34,8 +34,8 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   put(object, "both_s", both);
   if (communication_inside) object.boolean("communication_inside", true);
   put(object, "saved_activations_B", saved_activations);
-  put(object, "forward_workspace_B", forward_workspace);
-  put(object, "backward_workspace_B", backward_workspace);
+  put(object, "input_B", input);
+  put(object, "workspace_B", workspace);
   put(object, "memory_B", memory);
   put(object, "optimizer_s", optimizer);
   return object.str();
@@ -43,8 +43,8 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
 
 void restore_compute(const JsonValue& json, Profile& profile) {
   json.allow_only({"unit", "device_type", "tensor", "micro_batch", "sequence", "split", "forward_s",
-                   "backward_s", "both_s", "communication_inside", "saved_activations_B",
-                   "forward_workspace_B", "backward_workspace_B", "memory_B", "optimizer_s"});
+                   "backward_s", "both_s", "communication_inside", "saved_activations_B", "input_B",
+                   "workspace_B", "memory_B", "optimizer_s"});
   ComputeKey key;
   key.unit = json.at("unit").text();
   key.device_type = json.at("device_type").text();
@@ -58,8 +58,8 @@ void restore_compute(const JsonValue& json, Profile& profile) {
   get(json, "both_s", sample.both);
   sample.communication_inside = json.boolean_or("communication_inside", false);
   get(json, "saved_activations_B", sample.saved_activations);
-  get(json, "forward_workspace_B", sample.forward_workspace);
-  get(json, "backward_workspace_B", sample.backward_workspace);
+  get(json, "input_B", sample.input);
+  get(json, "workspace_B", sample.workspace);
   get(json, "memory_B", sample.memory);
   get(json, "optimizer_s", sample.optimizer);
   if (sample.both && (sample.forward || sample.backward))

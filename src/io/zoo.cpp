@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "io/embedded.h"
+#include "io/huggingface.h"
 #include "io/json_reader.h"
 #include "io/model_json.h"
 
@@ -36,6 +37,20 @@ bool goes_by(const JsonValue& entry, const std::string& name) {
   return std::ranges::find(aliases, name) != aliases.end();
 }
 
+std::string letters_and_digits(const std::string& text) {
+  std::string out;
+  for (const char c : lower(text))
+    if (std::isalnum(static_cast<unsigned char>(c))) out += c;
+  return out;
+}
+
+bool sounds_like(const JsonValue& entry, const std::string& name) {
+  if (letters_and_digits(entry.at("name").text()) == name) return true;
+  return std::ranges::any_of(aliases_of(entry), [&](const std::string& alias) {
+    return letters_and_digits(alias) == name;
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> zoo_names() {
@@ -60,6 +75,21 @@ std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int>
     LoadedModel loaded = read_model(entry.at("config"), sequence);
     loaded.model.name = entry.at("name").text();
     return loaded;
+  }
+  return std::nullopt;
+}
+
+std::optional<TransformerConfig> zoo_transformer(const std::string& name) {
+  const std::string wanted = letters_and_digits(name);
+  for (const JsonValue& entry : entries()) {
+    if (!sounds_like(entry, wanted)) continue;
+    const JsonValue config = entry.at("config");
+    if (config.find("plait_model")) return std::nullopt;
+    std::optional<int> sequence;
+    if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
+    TransformerConfig found = read_huggingface(config, sequence).config;
+    found.name = entry.at("name").text();
+    return found;
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io/loaded_model.h"
+#include "model/transformer.h"
 
 namespace plait {
 
@@ -22,6 +23,11 @@ std::vector<ZooEntry> zoo_entries();
 // The model of that name or alias, upper and lower case alike; nothing when there is none. Without
 // `sequence` it is the length that the model was trained on.
 std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int> sequence);
+
+// The switches of a transformer of the zoo, for readers that change some of them. Only letters and
+// digits of the name count: "GPT OSS 120B" is gpt-oss-120b. Nothing for unknown names and for
+// models that are no transformers.
+std::optional<TransformerConfig> zoo_transformer(const std::string& name);
 
 // " (did you mean 'llama-2-7b'?)" or "".
 std::string zoo_suggestion(const std::string& name);

@@ -50,8 +50,9 @@ struct Op {
   Flops forward;
   double parameters = 0;  // learnt values, all experts included
 
-  // Elements of activations read and written by the forward pass besides weights, for the
-  // memory-bound kinds and for the roofline of the others.
+  // Elements of activations read and written by the forward pass besides weights: by the
+  // memory-bound kinds and by convolutions, whose product would count its input several times. Of
+  // attention: to cut queries, keys and values into heads, what is rotated on the way not included.
   double moved = 0;
 
   // Elements kept from forward for backward, in the compute precision, and bytes kept whatever the
@@ -84,6 +85,9 @@ struct LayerKind {
   std::string name;  // "decoder"
   std::vector<Op> ops;
   double output = 0;  // elements handed to the next layer, per sample
+  // False for an op inside a layer: recompute that began before it goes on, so that a run of
+  // recomputed ops keeps the input of its first one only.
+  bool starts_layer = true;
 
   double parameters() const;
   Flops forward() const;

@@ -60,7 +60,7 @@ Op& OpList::attention(std::string name, const AttentionShape& shape) {
   op.kv_count = shape.kv_heads;
   op.forward =
       Flops(2 * shape.queries * shape.keys * shape.heads * (shape.key_dim + shape.value_dim));
-  op.moved = query + key_value + output;
+  op.moved = 2 * (query + key_value);
   op.saved = query + key_value;
   op.saved_is_sharded = true;
   return append(std::move(op), output);

@@ -42,7 +42,9 @@ class BlockWriter {
   void add_residual(const std::string& name, int branches = 1) {
     Op& op = ops_.elementwise(name + ".residual", Split::replicated, (1 + branches) * stream(),
                               stream());
-    if (config_.dropout) op.saved_mask = Bytes(branches * stream());
+    if (!config_.dropout) return;
+    op.saved_mask = Bytes(branches * stream());
+    op.moved += branches * stream() / 2;  // the mask, a byte each
   }
 
   template <typename Body>
@@ -95,6 +97,7 @@ class BlockWriter {
                                                  .key_dim = shape_.head_dim,
                                                  .value_dim = shape_.head_dim});
     if (config_.attention_sinks) core.parameters = shape_.heads;
+    if (config_.positions == Positions::rotary) core.moved -= 2 * s_ * (queries + keys);
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
                 config_.projection_bias);
   }
@@ -146,12 +149,13 @@ class BlockWriter {
     const double turned = s_ * (shape_.heads + 1) * mla.rope_dim;
     const double all = s_ * (queries + shape_.heads * (key_dim + mla.value_dim));
     rotary(turned, all - turned);
-    ops_.attention("attention.core", {.queries = s_,
-                                      .keys = s_,
-                                      .heads = shape_.heads,
-                                      .kv_heads = shape_.heads,
-                                      .key_dim = key_dim,
-                                      .value_dim = static_cast<double>(mla.value_dim)});
+    Op& core = ops_.attention("attention.core", {.queries = s_,
+                                                 .keys = s_,
+                                                 .heads = shape_.heads,
+                                                 .kv_heads = shape_.heads,
+                                                 .key_dim = key_dim,
+                                                 .value_dim = static_cast<double>(mla.value_dim)});
+    core.moved -= 2 * turned;
     ops_.matmul("attention.projection", Split::row, s_, shape_.heads * mla.value_dim, shape_.hidden,
                 config_.projection_bias);
   }
@@ -202,15 +206,20 @@ class BlockWriter {
     ops_.held += visits - stream();
     if (moe.shared_ffn > 0) ops_.held += stream();
     Op& first = expert_matmul("experts.up", shape_.hidden, up);
-    first.backward_reduce = first.expert_exchange = visits * shape_.hidden;
+    first.expert_exchange = visits * shape_.hidden;
+    first.backward_reduce = stream();
     ops_.elementwise("experts.activation", Split::shard, visits * up, visits * moe.ffn).saved =
         visits * up;
     Op& last = expert_matmul("experts.down", moe.ffn, shape_.hidden);
-    last.forward_reduce = last.expert_exchange = visits * shape_.hidden;
+    last.expert_exchange = visits * shape_.hidden;
+    // A token's results are combined before they are reduced, its gradients likewise.
+    last.forward_reduce = stream();
     last.saved_is_sharded = true;
     ops_.held -= visits;
-    ops_.elementwise("experts.combine", Split::replicated, visits * (shape_.hidden + 1), stream())
-        .saved = visits * shape_.hidden;
+    // Its traffic counts with the exchange (cost/framework.h: expert_traffic).
+    Op& combine = ops_.elementwise("experts.combine", Split::replicated, 0, stream());
+    combine.moved = 0;
+    combine.saved = visits * shape_.hidden;
     if (moe.shared_ffn > 0) shared_experts();
   }
 
@@ -236,7 +245,11 @@ class BlockWriter {
       ops_.held -= stream();
     }
     ops_.held += gate;
-    ops_.at(mlp("shared", config_.moe.shared_ffn)).saved = 0;  // the router's input
+    Op& up = ops_.at(mlp("shared", config_.moe.shared_ffn));
+    up.saved = 0;  // the router's input
+    // Added to the routed experts' partial sums and reduced with them.
+    up.backward_reduce = 0;
+    ops_.last().forward_reduce = 0;
     ops_.held -= gate + stream();
     Op& sum = ops_.elementwise("shared.add", Split::replicated, 2 * stream() + gate, stream());
     if (gate > 0) sum.saved = stream();

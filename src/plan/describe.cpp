@@ -49,12 +49,23 @@ std::string describe_devices(const Plan& plan) {
 std::string describe_shares(const Plan& plan) {
   std::vector<std::string> stages;
   for (const Stage& stage : plan.stages)
-    stages.push_back(stage.shares.empty() ? "equal"
-                                          : fmt::format("{}", fmt::join(stage.shares, ":")));
+    stages.push_back(stage.shares.empty() ? "equal" : share_runs(stage.shares));
   return by_stage(stages);
 }
 
 }  // namespace
+
+std::string share_runs(const std::vector<int>& shares) {
+  std::vector<std::string> runs;
+  for (std::size_t first = 0; first < shares.size();) {
+    std::size_t end = first;
+    while (end < shares.size() && shares[end] == shares[first]) ++end;
+    runs.push_back(end - first == 1 ? fmt::format("{}", shares[first])
+                                    : fmt::format("{}x{}", shares[first], end - first));
+    first = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ":"));
+}
 
 std::string device_ranges(const std::vector<DeviceId>& devices) {
   std::vector<std::string> runs;

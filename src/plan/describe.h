@@ -23,7 +23,8 @@ namespace plait {
 //   recompute=full   of every span (where not none)
 //   split=1          split choice of every span (where not 0)
 //   layers=13,12     units of each stage; the embedding and the head are units, too
-//   shares=3:1,equal samples of each replica, by stage (where a stage has shares)
+//   shares=3:1,equal samples of each replica, by stage (where a stage has shares); "7x32:3" is 32
+//                    replicas of 7 and one of 3
 //   devices=0-63     in pipeline order; "0-3,8-11|4-7" for stages that are not one ascending run
 //
 // What is the same for all stages is said once, what is not is a list by stage: "tp4,2". Inside a
@@ -35,6 +36,9 @@ std::string describe(const Plan& plan);
 // Reads what describe() writes; the words may come in any order and a list may be longer than need
 // be ("tp2,2"). Degrees that are left out are 1. Throws InputError(where, ...) for anything else.
 Plan parse_description(const std::string& where, std::string_view text);
+
+// "7x32:3" for 32 shares of 7 and one of 3.
+std::string share_runs(const std::vector<int>& shares);
 
 // "0-7,16,20": runs of two or more ascending ids are ranges.
 std::string device_ranges(const std::vector<DeviceId>& devices);

@@ -40,7 +40,7 @@ const Names& zero_stage_names() {
 }
 
 const Names& precision_names() {
-  static const Names names = {"fp32", "tf32", "fp16", "bf16", "pure-bf16", "fp8"};
+  static const Names names = {"fp32", "tf32", "fp16", "bf16", "pure-bf16", "fp8", "fp8-row", "fp4"};
   return names;
 }
 
@@ -55,7 +55,9 @@ const Names& attention_names() {
 }
 
 const Names& framework_names() {
-  static const Names names = {"megatron", "deepspeed", "fsdp", "jax", "eager"};
+  static const Names names = {"megatron",           "megatron-graph", "megatron-lm",
+                              "megatron-deepspeed", "deepspeed",      "fsdp",
+                              "fsdp-compile",       "jax",            "eager"};
   return names;
 }
 

@@ -16,7 +16,7 @@ namespace plait {
 const std::vector<std::string_view>& schedule_names();    // gpipe 1f1b interleaved zb-h1 zb-2p zb-v
 const std::vector<std::string_view>& recompute_names();   // none selective full
 const std::vector<std::string_view>& zero_stage_names();  // 0 1 2 3
-const std::vector<std::string_view>& precision_names();   // fp32 tf32 fp16 bf16 pure-bf16 fp8
+const std::vector<std::string_view>& precision_names();   // fp32 .. pure-bf16 fp8 fp8-row fp4
 const std::vector<std::string_view>& optimizer_names();   // adam sgd momentum
 const std::vector<std::string_view>& attention_names();   // flash plain
 const std::vector<std::string_view>& framework_names();   // megatron deepspeed fsdp jax eager

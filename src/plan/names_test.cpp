@@ -22,7 +22,7 @@ TEST(Names, EveryEnumeratorHasOneNameThatReadsBack) {
   expect_round_trip(schedule_names(), Schedule::zb_v, schedule_named);
   expect_round_trip(recompute_names(), Recompute::full, recompute_named);
   expect_round_trip(zero_stage_names(), ZeroStage::parameters, zero_stage_named);
-  expect_round_trip(precision_names(), Precision::fp8, precision_named);
+  expect_round_trip(precision_names(), Precision::fp4, precision_named);
   expect_round_trip(optimizer_names(), Optimizer::momentum, optimizer_named);
   expect_round_trip(attention_names(), AttentionKernel::plain, attention_named);
   expect_round_trip(framework_names(), Framework::eager, framework_named);

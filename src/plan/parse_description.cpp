@@ -206,8 +206,14 @@ class Parser {
     const std::vector<std::string_view> texts = by_stage("shares");
     for (int s = 0; s < stages_; ++s) {
       if (texts[s] == "equal") continue;
-      for (const std::string_view share : split_at(texts[s], ":"))
-        plan_.stages[s].shares.push_back(number("shares", share, 1));
+      std::vector<int>& shares = plan_.stages[s].shares;
+      for (const std::string_view run : split_at(texts[s], ":")) {
+        const std::size_t times = run.find('x');
+        const int share = number("shares", run.substr(0, times), 1);
+        const int count = times == run.npos ? 1 : number("shares", run.substr(times + 1), 2);
+        if (shares.size() + count > kMaxDevices) fail("more shares than devices");
+        shares.insert(shares.end(), count, share);
+      }
     }
   }
 

@@ -16,13 +16,25 @@ enum class Precision {
   fp16,       // fp16 compute, fp32 master weights
   bf16,       // bf16 compute, fp32 master weights
   pure_bf16,  // weights, gradients and optimizer state in bf16, no master copy
-  fp8,        // fp8 matrix products, bf16 storage, fp32 master weights
+  fp8,        // fp8 matrix products (one scale a tensor), bf16 storage, fp32 master weights
+  fp8_row,    // the same with a scale for every row or block: slower products
+  fp4,        // NVFP4 matrix products, else as fp8
 };
 enum class Optimizer { adam, sgd, momentum };
 enum class AttentionKernel { flash, plain };
-// Whose execution is predicted; decides fused kernels, overlap and per-op overhead
-// (cost/framework).
-enum class Framework { megatron, deepspeed, fsdp, jax, eager };
+// Whose execution is predicted; decides fused kernels, overlap, per-op overhead and what is kept in
+// memory (cost/framework).
+enum class Framework {
+  megatron,            // Megatron-Core, NeMo: fused kernels, communication overlapped
+  megatron_graph,      // the same with CUDA graphs and fused token dispatch (2026)
+  megatron_lm,         // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
+  megatron_deepspeed,  // Megatron's layers run by DeepSpeed's engine
+  deepspeed,           // DeepSpeed ZeRO around a plain PyTorch model
+  fsdp,                // PyTorch FSDP
+  fsdp_compile,        // FSDP with torch.compile: TorchTitan
+  jax,                 // JAX with XLA
+  eager,               // PyTorch with Hugging Face models, kernel by kernel
+};
 
 // What the user wants trained; the part of the input that is neither model nor machine.
 struct Job {
@@ -31,7 +43,13 @@ struct Job {
   Optimizer optimizer = Optimizer::adam;
   AttentionKernel attention = AttentionKernel::flash;
   Framework framework = Framework::megatron;
-  double reserve = 0.06;  // fraction of device memory left to the driver and to fragmentation
+  // False: the framework's overlap of communication with compute is switched off.
+  bool overlap = true;
+  // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.
+  bool adapters = false;
+  int gradient_bytes = 0;       // of an accumulated gradient; 0 = as the framework does
+  int vocabulary_multiple = 0;  // the table is padded to a multiple; 0 = as the framework does
+  double reserve = 0.06;        // fraction of device memory left to the driver and to fragmentation
   friend bool operator==(const Job&, const Job&) = default;
 };
 

@@ -28,9 +28,9 @@ struct ComputeSample {
   std::optional<Seconds> both;      // forward and backward together, where only their sum is known
   // The times contain the communication of the tensor group, which is then not added again.
   bool communication_inside = false;
-  std::optional<Bytes> saved_activations;   // kept from forward for backward
-  std::optional<Bytes> forward_workspace;   // needed while it runs, beside what it keeps
-  std::optional<Bytes> backward_workspace;  // the same for its backward
+  std::optional<Bytes> saved_activations;  // kept from forward for backward
+  std::optional<Bytes> input;              // of that, what repeating it needs
+  std::optional<Bytes> workspace;          // needed while backward runs, beside what is kept
   std::optional<Bytes> memory;  // all of it with one micro-batch: states and activations
   std::optional<Seconds> optimizer;
   friend auto operator<=>(const ComputeSample&, const ComputeSample&) = default;

@@ -26,6 +26,7 @@ std::string in_words(Bytes size) {
 
 std::string in_words(Usd amount) {
   const double size = std::abs(amount.value);
+  if (size >= 10000) return "$" + grouped(amount.value);
   if (size >= 0.995 || size < 1e-9) return fmt::format("${:.2f}", amount.value);
   return fmt::format("${:.{}f}", amount.value, static_cast<int>(1 - std::floor(std::log10(size))));
 }

@@ -6,25 +6,30 @@
 
 #include "base/parallel.h"
 #include "search/branch_and_bound.h"
+#include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
 #include "search/shortlist.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
-// plait's own planner, in three passes over the settings (micro-batches, ZeRO, context, expert):
+// plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. label search, narrow then wide: good pipelines for all device mixes, and a tighter bound;
-//   3. branch and bound, as far as its budget of nodes goes: the exact optimum of the space.
+//   2. families (on large clusters): pools cut into equal stages, units balanced over them;
+//   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
+//      tighter bound;
+//   4. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
+//   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
 namespace plait {
 namespace {
 
 constexpr int kRound = 8;
-constexpr int kNarrow = 40;
-constexpr int kWide = 600;
-constexpr std::int64_t kNodes = 40'000;  // of branch and bound, per setting
+constexpr std::size_t kFamilies = 4;  // simulated per setting
+constexpr int kBeam = 24;
+constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
+constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
 struct Candidate {
   PlanSettings settings;
@@ -47,9 +52,18 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kNarrow); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kWide); });
-    sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (context_.problem.cluster.device_count() > kExactDevices)
+      sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.1, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (context_.problem.cluster.device_count() <= kExactDevices)
+      sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (getenv("PLAIT_DEBUG"))
+      for (const Candidate& c : candidates_)
+        if (c.bound < found_.best())
+          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
+                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
+                  found_.best().value, c.exact, c.menu->options().size());
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
@@ -73,9 +87,7 @@ class AutoSearch {
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
-      const std::vector<int> nothing_used(space_.pools().size(), 0);
-      const int units = context_.problem.model.unit_count();
-      c.bound = c.settings.micro_batches * c.menu->least_stage(units, nothing_used);
+      c.bound = c.menu->bounds().any_step();
     });
     std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
     std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
@@ -88,7 +100,7 @@ class AutoSearch {
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < found_.worst_kept()) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < found_.best()) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -110,10 +122,20 @@ class AutoSearch {
     return copy;
   }
 
+  void family_pass(Candidate& c, Shortlist& found) {
+    std::vector<Pipelined> pipelines =
+        families(space_, *c.menu, found.best(), [this] { return stop(); });
+    std::ranges::stable_sort(pipelines, {}, &Pipelined::length);
+    if (pipelines.size() > kFamilies) pipelines.resize(kFamilies);
+    for (const Pipelined& pipeline : pipelines)
+      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
+  }
+
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
-    options.incumbent = found.worst_kept();
+    options.evaluations = kEvaluations;
+    options.incumbent = found.best();
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines)
       found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "search/partial_plan.h"
-
 namespace plait {
 namespace {
 
@@ -35,13 +33,13 @@ class BranchAndBound {
   void extend(int end, const Tail& tail) {
     if (tail.stages >= max_stages_) return;
     for (int o = 0; o < static_cast<int>(menu_.options().size()) && complete_; ++o) {
-      const auto begin = menu_.place(o, used_);
-      if (!begin) continue;
+      std::vector<int> begin;
+      if (!menu_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
       const StageOption& option = menu_.options()[o];
       for (std::size_t i = 0; i < option.takes.size(); ++i)
-        used_[option.takes[i].pool] = (*begin)[i] + option.takes[i].devices;
-      const SpanFrame& frame = menu_.frame(o, *begin);
+        used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
+      const SpanFrame& frame = menu_.frame(o, begin);
       for (int from = end - 1; from >= 0 && complete_; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
@@ -49,8 +47,8 @@ class BranchAndBound {
         if (!choice) break;
         Tail longer = tail;
         longer.prepend(*choice, m_);
-        if (hopeless(longer.bound(menu_.schedule(), m_, Seconds(0)))) break;
-        stages_.push_back({option, *begin, units, choice->recompute});
+        if (hopeless(longer.length(menu_.schedule(), m_))) break;
+        stages_.push_back({option, begin, units, choice->recompute});
         visit(longer, from);
         stages_.pop_back();
       }
@@ -64,16 +62,12 @@ class BranchAndBound {
       return;
     }
     if (left == 0) {
-      if (tail.stages < space_.min_stages()) return;
+      if (tail.stages < space_.min_stages() || hopeless(tail.step(menu_.schedule(), m_))) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
       found_.offer(space_.plan_of(in_order, menu_.settings(), menu_.schedule()));
       return;
     }
-    const int most = std::min(max_stages_, tail.stages + left);
-    const double rest = std::max(1.0, m_ - most + 1.0);
-    const Seconds bound = std::max(tail.bound(menu_.schedule(), m_, menu_.least_latency(left)),
-                                   2 * tail.total + rest * menu_.least_stage(left, used_));
-    if (!hopeless(bound)) extend(left, tail);
+    if (!hopeless(menu_.bounds().step(tail, left, used_))) extend(left, tail);
   }
 
   const Space& space_;

@@ -28,14 +28,14 @@ class Enumeration {
     const int after = static_cast<int>(stages_.size());
     if (after >= space_.max_stages(menu_.settings())) return;
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
-      const auto begin = menu_.place(o, used_);
-      if (!begin) continue;
+      std::vector<int> begin;
+      if (!menu_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
       const StageOption& option = menu_.options()[o];
       for (std::size_t i = 0; i < option.takes.size(); ++i)
-        used_[option.takes[i].pool] = (*begin)[i] + option.takes[i].devices;
+        used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
       for (int from = end - 1; from >= 0; --from)
-        if (space_.allows({from, end}, after)) try_units(o, *begin, {from, end}, after);
+        if (space_.allows({from, end}, after)) try_units(o, begin, {from, end}, after);
       used_ = before;
     }
   }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
+#include <queue>
+#include <unordered_map>
 
 namespace plait {
 namespace {
@@ -13,15 +13,13 @@ constexpr int kNobody = -1;
 // A suffix of a pipeline: its first stage, and the suffix after that.
 struct Label {
   Tail tail;
-  int first_unit = 0;
-  std::vector<int> used;  // devices of each pool
-  int option = 0;         // of the first stage
-  std::vector<int> begin;
+  UnitRange units;  // of the first stage
+  int option = kNobody;
   Recompute recompute = Recompute::none;
-  int units_end = 0;
-  int next = kNobody;  // in the arena
-  Seconds promise;     // expected length of the whole; smaller is better
-  Seconds bound;       // least length of the whole
+  int next = kNobody;    // in the arena
+  bool dropped = false;  // dominated after it was made
+  Seconds bound;         // least length of the whole
+  Seconds promise;       // expected length of the whole
 };
 
 class LabelSearch {
@@ -33,116 +31,145 @@ class LabelSearch {
         options_(options),
         stop_(stop),
         m_(menu.settings().micro_batches),
-        incumbent_(options.incumbent),
-        max_stages_(space.max_stages(menu.settings())) {}
+        units_(space.problem().model.unit_count()),
+        pools_(space.pools().size()),
+        max_stages_(space.max_stages(menu.settings())),
+        incumbent_(options.incumbent) {}
 
   LabelResult run() {
     Label root;
-    root.first_unit = space_.problem().model.unit_count();
-    root.used.assign(space_.pools().size(), 0);
+    root.units = {units_, units_};
     arena_.push_back(root);
-    std::vector<int> open{0};
-    for (int stages = 1; stages <= max_stages_ && !open.empty() && !stop_(); ++stages) {
-      std::map<std::pair<int, std::vector<int>>, std::vector<int>> front;
-      for (const int parent : open) expand(parent, front);
-      open = narrowed(front);
-    }
-    for (const int label : open) dropped_ = std::min(dropped_, arena_[label].bound);
-    return finish();
+    used_.assign(pools_, 0);
+    const Seconds left_open = options_.width > 0 ? run_beam() : run_best_first();
+    return finish(left_open);
   }
 
  private:
-  void expand(int parent, std::map<std::pair<int, std::vector<int>>, std::vector<int>>& front) {
+  Seconds run_beam() {
+    Seconds left_open(HUGE_VAL);
+    std::vector<int> front{0};
+    while (!front.empty() && !stop_()) {
+      made_.clear();
+      for (const int label : front) expand(label);
+      front.clear();
+      for (const int label : made_)
+        if (!arena_[label].dropped) front.push_back(label);
+      if (static_cast<int>(front.size()) <= options_.width) continue;
+      std::ranges::stable_sort(front, {}, [&](int label) { return arena_[label].promise; });
+      for (std::size_t i = options_.width; i < front.size(); ++i)
+        left_open = std::min(left_open, arena_[front[i]].bound);
+      front.resize(options_.width);
+    }
+    for (const int label : front) left_open = std::min(left_open, arena_[label].bound);
+    return left_open;
+  }
+
+  Seconds run_best_first() {
+    using Entry = std::pair<double, int>;  // bound, label
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    queue.emplace(0, 0);
+    while (!queue.empty()) {
+      const auto [bound, label] = queue.top();
+      if (Seconds(bound) >= incumbent_) break;
+      if (evaluations_ >= options_.evaluations || stop_()) return Seconds(bound);
+      queue.pop();
+      if (arena_[label].dropped) continue;
+      made_.clear();
+      expand(label);
+      for (const int child : made_)
+        if (!arena_[child].dropped) queue.emplace(arena_[child].bound.value, child);
+    }
+    return Seconds(HUGE_VAL);
+  }
+
+  void expand(int parent) {
     const int after = arena_[parent].tail.stages;
-    const int end = arena_[parent].first_unit;
+    const int end = arena_[parent].units.begin;
+    if (after == max_stages_) return;
+    std::vector<int> begin;
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
-      const auto begin = menu_.place(o, arena_[parent].used);
-      if (!begin) continue;
-      const SpanFrame& frame = menu_.frame(o, *begin);
+      if (!menu_.place(o, used(parent), begin)) continue;
+      const SpanFrame& frame = menu_.frame(o, begin);
+      next_used_.assign(used(parent).begin(), used(parent).end());
+      for (std::size_t i = 0; i < begin.size(); ++i) {
+        const Take& take = menu_.options()[o].takes[i];
+        next_used_[take.pool] = begin[i] + take.devices;
+      }
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
+        if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
+          continue;
+        ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
-        if (!choice) break;                                         // more units need more memory
-        if (!add(parent, o, *begin, units, *choice, front)) break;  // and more time
+        if (!choice) break;                          // more units need more memory
+        if (!add(parent, o, units, *choice)) break;  // and more time
       }
     }
   }
 
+  std::span<const int> used(int label) const { return {&used_[label * pools_], pools_}; }
+
   // False when the stage is too slow already, so that no longer one needs to be looked at.
-  bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
-           const StageMenu::Choice& choice,
-           std::map<std::pair<int, std::vector<int>>, std::vector<int>>& front) {
+  bool add(int parent, int o, const UnitRange& units, const StageMenu::Choice& choice) {
     Label label;
     label.tail = arena_[parent].tail;
     label.tail.prepend(choice, m_);
-    const Seconds now = label.tail.bound(menu_.schedule(), m_, Seconds(0));
-    if (now > incumbent_) return false;
-    label.first_unit = units.begin;
-    label.used = arena_[parent].used;
-    for (std::size_t i = 0; i < begin.size(); ++i) {
-      const Take& take = menu_.options()[o].takes[i];
-      label.used[take.pool] = begin[i] + take.devices;
-    }
+    label.bound = label.tail.length(menu_.schedule(), m_);
+    if (label.bound >= incumbent_) return false;
+    label.units = units;
     label.option = o;
-    label.begin = begin;
     label.recompute = choice.recompute;
-    label.units_end = units.end;
     label.next = parent;
     if (units.begin == 0) {
-      if (label.tail.stages < space_.min_stages()) return true;
-      label.bound = now;
-      complete(label);
+      label.bound = label.tail.step(menu_.schedule(), m_);
+      if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    if (label.tail.stages == max_stages_) return true;
-    judge(label);
-    if (label.bound > incumbent_) return true;
-    offer(std::move(label), front);
+    label.bound = menu_.bounds().step(label.tail, units.begin, next_used_);
+    if (label.bound >= incumbent_) return true;
+    // If the rest is like what is there: as slow a stage, as much time per unit.
+    const double share = static_cast<double>(units_) / (units_ - units.begin);
+    const Seconds steady = std::max(
+        label.tail.slack,
+        (m_ - 1.0) * menu_.bounds().slowest_stage(units.begin, label.tail.stages, next_used_));
+    label.promise = std::max(label.bound, label.tail.total * share + steady);
+    offer(label);
     return true;
   }
 
-  // Bound and promise of a suffix from what is left to place on what is left of the devices.
-  void judge(Label& label) const {
-    const int left = label.first_unit;
-    const int units = space_.problem().model.unit_count();
-    const Seconds open = menu_.least_latency(left);
-    const Seconds slowest = menu_.least_stage(left, label.used);
-    const Tail& tail = label.tail;
-    label.bound = tail.bound(menu_.schedule(), m_, open);
-    // The slowest of the open stages is k-th from the end for some k; see docs/planners.md#bounds.
-    const int most = std::min(max_stages_, tail.stages + left);
-    const double rest = std::max(1.0, m_ - most + 1.0);
-    label.bound = std::max(label.bound, 2 * tail.total + rest * slowest);
-    const double share = static_cast<double>(units) / (units - left);
-    const Seconds steady = std::max(tail.slack, (m_ - 1.0) * slowest);
-    label.promise = std::max(label.bound, tail.total * share + steady);
-  }
-
-  void offer(Label&& label, std::map<std::pair<int, std::vector<int>>, std::vector<int>>& front) {
-    std::vector<int>& rivals = front[{label.first_unit, label.used}];
-    const auto no_better = [](const Tail& a, const Tail& b) {  // a than b
-      return a.total >= b.total && a.slack >= b.slack && a.most_forward >= b.most_forward &&
-             a.most_backward >= b.most_backward;
+  std::uint64_t key_of(const Label& label) const {
+    std::uint64_t hash = 1469598103934665603ULL;
+    const auto mix = [&](int value) {
+      hash = (hash ^ static_cast<unsigned>(value)) * 1099511628211ULL;
     };
-    for (const int rival : rivals)
-      if (no_better(label.tail, arena_[rival].tail)) return;
-    std::erase_if(rivals, [&](int rival) { return no_better(arena_[rival].tail, label.tail); });
-    rivals.push_back(static_cast<int>(arena_.size()));
-    arena_.push_back(std::move(label));
+    mix(label.units.begin);
+    mix(label.tail.stages);
+    for (const int n : next_used_) mix(n);
+    return hash;
   }
 
-  std::vector<int> narrowed(
-      const std::map<std::pair<int, std::vector<int>>, std::vector<int>>& front) {
-    std::vector<int> all;
-    for (const auto& [key, labels] : front) all.insert(all.end(), labels.begin(), labels.end());
-    if (static_cast<int>(all.size()) > options_.width) {
-      std::ranges::stable_sort(all, {}, [&](int label) { return arena_[label].promise; });
-      for (std::size_t i = options_.width; i < all.size(); ++i)
-        dropped_ = std::min(dropped_, arena_[all[i]].bound);
-      all.resize(options_.width);
-    }
-    return all;
+  void offer(const Label& label) {
+    std::vector<int>& rivals = rivals_[key_of(label)];
+    for (const int rival : rivals)
+      if (comparable(rival, label) && label.tail.no_better_than(arena_[rival].tail)) return;
+    std::erase_if(rivals, [&](int rival) {
+      const bool beaten = comparable(rival, label) && arena_[rival].tail.no_better_than(label.tail);
+      if (beaten) arena_[rival].dropped = true;
+      return beaten;
+    });
+    const int id = static_cast<int>(arena_.size());
+    rivals.push_back(id);
+    made_.push_back(id);
+    arena_.push_back(label);
+    used_.insert(used_.end(), next_used_.begin(), next_used_.end());
+  }
+
+  bool comparable(int rival, const Label& label) const {
+    return arena_[rival].units.begin == label.units.begin &&
+           arena_[rival].tail.stages == label.tail.stages &&
+           std::ranges::equal(used(rival), next_used_);
   }
 
   void complete(const Label& label) {
@@ -153,22 +180,21 @@ class LabelSearch {
       incumbent_ = std::min(incumbent_, complete_.back().bound);
   }
 
-  LabelResult finish() const {
+  LabelResult finish(Seconds left_open) const {
     LabelResult result;
-    result.lower_bound = dropped_;
+    // What was cut off reaches the incumbent.
+    result.proven = left_open == Seconds(HUGE_VAL);
+    result.lower_bound = std::min(left_open, incumbent_);
     for (const Label& label : complete_) {
       result.lower_bound = std::min(result.lower_bound, label.bound);
-      Pipelined pipeline;
-      pipeline.length = label.bound;
-      for (const Label* at = &label; at->next != kNobody; at = &arena_[at->next])
-        pipeline.stages.push_back({menu_.options()[at->option],
-                                   at->begin,
-                                   {at->first_unit, at->units_end},
-                                   at->recompute});
+      Pipelined pipeline{{}, label.bound};
+      for (const Label* at = &label; at->next != kNobody; at = &arena_[at->next]) {
+        PlacedStage stage{menu_.options()[at->option], {}, at->units, at->recompute};
+        menu_.place(at->option, used(at->next), stage.begin);
+        pipeline.stages.push_back(std::move(stage));
+      }
       result.pipelines.push_back(std::move(pipeline));
     }
-    // What was cut off by the incumbent is no shorter than it.
-    result.lower_bound = std::min(result.lower_bound, incumbent_);
     return result;
   }
 
@@ -177,11 +203,17 @@ class LabelSearch {
   const LabelOptions& options_;
   const std::function<bool()>& stop_;
   int m_;
-  Seconds incumbent_;
+  int units_;
+  std::size_t pools_;
   int max_stages_;
+  Seconds incumbent_;
   std::vector<Label> arena_;
+  std::vector<int> used_;       // devices of each pool that label i and its next ones take
+  std::vector<int> next_used_;  // the same of the label being made
+  std::vector<int> made_;       // labels of the expansion under way
+  std::unordered_map<std::uint64_t, std::vector<int>> rivals_;
   std::vector<Label> complete_;  // shortest first
-  Seconds dropped_ = Seconds(HUGE_VAL);
+  std::int64_t evaluations_ = 0;
 };
 
 }  // namespace

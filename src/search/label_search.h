@@ -1,38 +1,39 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <stop_token>
 #include <vector>
 
-#include "search/partial_plan.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
 namespace plait {
 
-// A pipeline and the closed-form length that the search found for it.
+// A pipeline, first stage first, and its closed-form step time without sends.
 struct Pipelined {
   std::vector<PlacedStage> stages;
   Seconds length;
 };
 
 struct LabelOptions {
-  int width = 1000;   // open labels kept per number of stages
-  int keep = 8;       // pipelines returned
-  Seconds incumbent;  // pipelines that cannot be shorter are not followed
+  int keep = 6;                        // pipelines returned
+  Seconds incumbent;                   // pipelines that are not shorter are not followed
+  int width = 0;                       // > 0: a beam of this width; 0: best first
+  std::int64_t evaluations = 200'000;  // most stages that are costed, best first
 };
 
 struct LabelResult {
+  bool proven = false;               // nothing was left open
   std::vector<Pipelined> pipelines;  // shortest first
-  // No pipeline of these settings is shorter (in closed form, without sends): the least bound of
-  // what was returned and of what was dropped.
+  // No pipeline of the menu is shorter than this: exact when the search ran to its end, else the
+  // least bound of what was left open.
   Seconds lower_bound;
 };
 
-// Builds pipelines from the end, stage by stage, for all suffixes at once. Suffixes that begin at
-// the same unit with the same devices used are compared: one that is no better in any respect is
-// dropped (dominance). Suffixes whose bound exceeds the incumbent are dropped. When more than
-// `width` are left, the least promising are dropped too, and the bound remembers them.
+// Builds pipelines from the end, stage by stage, for all device mixes at once. A suffix that begins
+// at the same unit, with the same number of stages and the same devices used as another and is no
+// better in any respect is dropped (dominance); so is one whose bound reaches the incumbent. Best
+// first, by bound, it proves how good its answer is; as a beam, by promise, it is quick.
 LabelResult label_search(const Space& space, StageMenu& menu, const LabelOptions& options,
                          const std::function<bool()>& stop);
 

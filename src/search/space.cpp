@@ -11,18 +11,10 @@
 namespace plait {
 namespace {
 
-// Up to this many devices all ways to mix pools in one stage are tried; beyond it only those that
-// take a whole pool, a half or a quarter of it.
-constexpr int kSmallCluster = 16;
-// Shares per mix, nearest to the devices' speeds first, on larger clusters.
-constexpr int kSharesPerMix = 3;
 // Sequences from this length on may be cut over a context group.
 constexpr int kLongSequence = 16384;
 constexpr int kMaxContext = 64;
-constexpr int kMaxMixedPools = 6;
 constexpr int kMaxExpert = 256;
-// Tensor groups over several nodes: at most this many.
-constexpr int kMaxTensorNodes = 4;
 
 bool any_attention(const Model& model) {
   for (const LayerKind& kind : model.kinds)
@@ -154,146 +146,6 @@ void Space::list_settings() {
   }
 }
 
-std::vector<int> Space::tensor_degrees(const Pool& pool) const {
-  std::vector<int> degrees;
-  for (int t = 1; t <= std::min(pool.size(), kMaxTensorNodes * pool.per_node); ++t) {
-    if (pool.per_node % t != 0 && t % pool.per_node != 0) continue;
-    if (pins_.tensor && *pins_.tensor != t) continue;
-    if (cuts_evenly(problem_.model, t)) degrees.push_back(t);
-  }
-  return degrees;
-}
-
-void Space::add_single_options(const PlanSettings& settings,
-                               std::vector<StageOption>& options) const {
-  const int micro_batch = problem_.job.global_batch / settings.micro_batches;
-  for (int p = 0; p < static_cast<int>(pools_.size()); ++p) {
-    for (const int t : tensor_degrees(pools_[p])) {
-      for (const int d : divisors_of(micro_batch)) {
-        const long devices = static_cast<long>(d) * t * settings.context;
-        if (devices > pools_[p].size()) break;
-        if (pins_.data && *pins_.data != d) continue;
-        if (pins_.micro_batch && *pins_.micro_batch * d != micro_batch) continue;
-        if (d * settings.context % settings.expert != 0) continue;
-        options.push_back({t, d, {{p, static_cast<int>(devices), micro_batch / d}}});
-      }
-    }
-  }
-}
-
-// Mixed stages over two or more pools: replicas[p] replicas of each, shares that add up.
-class MixedOptions {
- public:
-  MixedOptions(const Space& space, int micro_batch, int tensor, std::vector<StageOption>& options)
-      : space_(space), micro_batch_(micro_batch), tensor_(tensor), options_(options) {}
-
-  void add(const std::vector<int>& pools) {
-    pools_ = pools;
-    replicas_.assign(pools.size(), 0);
-    choose_replicas(0);
-  }
-
- private:
-  void choose_replicas(std::size_t at) {
-    if (at == pools_.size()) return choose_shares();
-    const int most = space_.pools()[pools_[at]].size() / tensor_;
-    const bool small = space_.problem().cluster.device_count() <= kSmallCluster;
-    std::vector<int> counts;
-    for (int n = most; n >= 1; n = small ? n - 1 : n / 2)
-      if (small || n * 4 >= most) counts.push_back(n);
-    for (const int n : counts) {
-      replicas_[at] = n;
-      choose_replicas(at + 1);
-    }
-  }
-
-  void choose_shares() {
-    const int data = std::accumulate(replicas_.begin(), replicas_.end(), 0);
-    if (data > micro_batch_) return;
-    if (space_.pins().data && *space_.pins().data != data) return;
-    found_.clear();
-    shares_.assign(pools_.size(), 0);
-    extend_shares(0, micro_batch_);
-    const bool small = space_.problem().cluster.device_count() <= kSmallCluster;
-    if (!small) {
-      std::ranges::stable_sort(found_, {}, [&](const std::vector<int>& s) { return imbalance(s); });
-      if (found_.size() > kSharesPerMix) found_.resize(kSharesPerMix);
-    }
-    for (const std::vector<int>& shares : found_) {
-      StageOption option{tensor_, data, {}};
-      for (std::size_t i = 0; i < pools_.size(); ++i)
-        option.takes.push_back({pools_[i], replicas_[i] * tensor_, shares[i]});
-      options_.push_back(option);
-    }
-  }
-
-  void extend_shares(std::size_t at, int left) {
-    if (at + 1 == pools_.size()) {
-      if (left < replicas_[at] || left % replicas_[at] != 0) return;
-      shares_[at] = left / replicas_[at];
-      const bool pinned_away =
-          space_.pins().micro_batch &&
-          std::ranges::any_of(shares_, [&](int s) { return s != *space_.pins().micro_batch; });
-      if (!pinned_away) found_.push_back(shares_);
-      return;
-    }
-    for (int share = 1; static_cast<long>(share) * replicas_[at] < left; ++share) {
-      shares_[at] = share;
-      extend_shares(at + 1, left - share * replicas_[at]);
-    }
-  }
-
-  // How far the shares are from the speeds of the devices' matrix units: spread of share / speed.
-  double imbalance(const std::vector<int>& shares) const {
-    double least = HUGE_VAL;
-    double most = 0;
-    for (std::size_t i = 0; i < pools_.size(); ++i) {
-      const DeviceType& type =
-          space_.problem().cluster.device_types[space_.pools()[pools_[i]].type];
-      const double load = shares[i] / (type.peak_of(DType::fp16) * type.efficiency.matmul).value;
-      least = std::min(least, load);
-      most = std::max(most, load);
-    }
-    return most / least;
-  }
-
-  const Space& space_;
-  int micro_batch_;
-  int tensor_;
-  std::vector<StageOption>& options_;
-  std::vector<int> pools_;
-  std::vector<int> replicas_;
-  std::vector<int> shares_;
-  std::vector<std::vector<int>> found_;
-};
-
-void Space::add_mixed_options(const PlanSettings& settings,
-                              std::vector<StageOption>& options) const {
-  const int count = static_cast<int>(pools_.size());
-  if (count < 2 || count > kMaxMixedPools || settings.context > 1 || settings.expert > 1) return;
-  const int micro_batch = problem_.job.global_batch / settings.micro_batches;
-  std::vector<std::vector<int>> degrees;
-  for (const Pool& pool : pools_) degrees.push_back(tensor_degrees(pool));
-  for (unsigned set = 1; set < (1U << count); ++set) {
-    std::vector<int> chosen;
-    for (int p = 0; p < count; ++p)
-      if ((set >> p & 1U) != 0) chosen.push_back(p);
-    if (chosen.size() < 2) continue;
-    for (const int t : degrees[chosen.front()]) {
-      const bool everywhere = std::ranges::all_of(
-          chosen, [&](int p) { return std::ranges::find(degrees[p], t) != degrees[p].end(); });
-      if (everywhere) MixedOptions(*this, micro_batch, t, options).add(chosen);
-    }
-  }
-}
-
-std::vector<StageOption> Space::stage_options(const PlanSettings& settings) const {
-  std::vector<StageOption> options;
-  add_single_options(settings, options);
-  add_mixed_options(settings, options);
-  return options;
-}
-
 int Space::max_stages(const PlanSettings& settings) const {
   const bool needs_one_stage = settings.zero == ZeroStage::parameters && !pins_.zero;
   return needs_one_stage ? std::min(1, max_stages_) : max_stages_;
@@ -317,14 +169,16 @@ Stage Space::stage_of(const PlacedStage& placed) const {
                          .tensor = option.tensor,
                          .data = option.data,
                          .recompute = placed.recompute});
-  bool equal = true;
   for (std::size_t i = 0; i < option.takes.size(); ++i) {
     const Take& take = option.takes[i];
     const auto from = pools_[take.pool].devices.begin() + placed.begin[i];
     stage.devices.insert(stage.devices.end(), from, from + take.devices);
-    stage.shares.insert(stage.shares.end(), take.devices / option.tensor, take.share);
-    equal = equal && take.share == option.takes.front().share;
+    const int replicas = option.data_of(take);
+    for (int r = 0; r < replicas; ++r)
+      stage.shares.push_back(take.samples / replicas + (r < take.samples % replicas ? 1 : 0));
   }
+  const bool equal =
+      std::ranges::all_of(stage.shares, [&](int share) { return share == stage.shares.front(); });
   if (equal) stage.shares.clear();
   return stage;
 }

@@ -25,16 +25,20 @@ std::vector<Pool> pools_of(const Cluster& cluster);
 struct Take {
   int pool = 0;
   int devices = 0;
-  int share = 0;  // samples of a micro-batch for each of its replicas
+  int samples = 0;  // of a micro-batch, for its replicas together; spread as evenly as possible
   friend auto operator<=>(const Take&, const Take&) = default;
 };
 
 // How a stage may be built, apart from its units: one take, or several in pool order (a mixed
-// stage, whose replicas may take unequal shares).
+// stage, whose replicas take shares in proportion to their speed).
 struct StageOption {
   int tensor = 1;
   int data = 1;
   std::vector<Take> takes;
+
+  int devices() const;
+  // Replicas that a take makes.
+  int data_of(const Take& take) const { return data * take.devices / devices(); }
   friend auto operator<=>(const StageOption&, const StageOption&) = default;
 };
 
@@ -50,7 +54,8 @@ struct PlacedStage {
 // what. A plan of the space has
 //   - m micro-batches, m a divisor of the global batch;
 //   - stages of one span each; a stage takes the next free devices of one pool, or of several pools
-//     with one tensor degree and one share per pool; devices may stay idle;
+//     with one tensor degree; its replicas share a micro-batch as evenly as their speeds allow, and
+//     their number divides the micro-batch or divides a pool evenly; devices may stay idle;
 //   - tensor degrees that divide every op that they cut, and that divide a node's devices or are a
 //     multiple of them, so that no group straddles nodes needlessly;
 //   - recompute per stage; ZeRO stage (3 only without a pipeline unless pinned), context degree
@@ -68,6 +73,8 @@ class Space {
   const std::vector<PlanSettings>& settings() const { return settings_; }
   const std::vector<Recompute>& recomputes() const { return recomputes_; }  // fastest first
   const std::vector<Schedule>& schedules() const { return schedules_; }
+  // Ascending; those that divide the ops they cut, and a node's devices or a multiple of them.
+  std::vector<int> tensor_degrees(const Pool& pool) const;
   std::vector<StageOption> stage_options(const PlanSettings& settings) const;
 
   int min_stages() const { return min_stages_; }
@@ -88,11 +95,8 @@ class Space {
   const std::string& contradiction() const { return contradiction_; }
 
  private:
-  std::vector<int> tensor_degrees(const Pool& pool) const;
   bool allows_sequence_parallel() const;
   void list_settings();
-  void add_single_options(const PlanSettings& settings, std::vector<StageOption>& options) const;
-  void add_mixed_options(const PlanSettings& settings, std::vector<StageOption>& options) const;
   std::string find_contradiction() const;
 
   const Problem& problem_;
@@ -111,5 +115,12 @@ class Space {
 bool cuts_evenly(const Model& model, int tensor, std::string* obstacle = nullptr);
 
 std::vector<int> divisors_of(int n);  // ascending
+
+// Clusters up to this size are searched to the end; on larger ones options that are slower in
+// themselves are left out.
+inline constexpr int kExactDevices = 16;
+
+// Tensor groups extend over at most this many nodes.
+inline constexpr int kMaxTensorNodes = 4;
 
 }  // namespace plait

@@ -15,40 +15,46 @@ StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSet
       schedule_(schedule),
       tables_(
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
-      options_(space.stage_options(settings)) {
-  find_bounds();
+      options_(space.stage_options(settings)),
+      frames_(options_.size()) {
+  if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options();
+  bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
 }
 
-std::optional<std::vector<int>> StageMenu::place(int o, const std::vector<int>& used) const {
-  std::vector<int> begin;
+bool StageMenu::place(int o, std::span<const int> used, std::vector<int>& begin) const {
+  begin.clear();
   for (const Take& take : options_[o].takes) {
     const int at = space_.aligned(take.pool, used[take.pool], options_[o].tensor);
-    if (at + take.devices > space_.pools()[take.pool].size()) return std::nullopt;
+    if (at + take.devices > space_.pools()[take.pool].size()) return false;
     begin.push_back(at);
   }
-  return begin;
+  return true;
 }
 
 const SpanFrame& StageMenu::frame(int o, const std::vector<int>& begin) {
   const StageOption& option = options_[o];
   // Nodes of a pool are alike, so only the place inside the first node matters.
-  std::vector<int> offset = begin;
-  for (std::size_t i = 0; i < offset.size(); ++i)
-    offset[i] %= space_.pools()[option.takes[i].pool].per_node;
-  const auto key = std::make_pair(o, offset);
-  const auto it = frames_.find(key);
-  if (it != frames_.end()) return it->second;
-  const Stage stage = space_.stage_of({option, begin, {}, Recompute::none});
-  return frames_
-      .emplace(key, SpanFrame(engine_.problem(), settings_, stage.devices, option.tensor,
-                              option.data, stage.shares, tables_))
-      .first->second;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < begin.size(); ++i) {
+    const int per_node = space_.pools()[option.takes[i].pool].per_node;
+    place = place * per_node + begin[i] % per_node;
+  }
+  std::vector<std::unique_ptr<SpanFrame>>& frames = frames_[o];
+  if (frames.size() <= place) frames.resize(place + 1);
+  if (!frames[place]) {
+    const Stage stage = space_.stage_of({option, begin, {}, Recompute::none});
+    frames[place] = std::make_unique<SpanFrame>(engine_.problem(), settings_, stage.devices,
+                                                option.tensor, option.data, stage.shares, tables_);
+  }
+  return *frames[place];
 }
 
 StageMenu::Choice StageMenu::cost(const SpanFrame& frame, const UnitRange& units,
                                   Recompute recompute) const {
   const UnitCost time = frame.time(units, recompute);
-  return {recompute, time.forward_total(), time.backward_total()};
+  return {{time.forward_total(), time.backward_total(),
+           frame.gradient_sync(units) + frame.optimizer(units)},
+          recompute};
 }
 
 bool StageMenu::fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute,
@@ -69,51 +75,77 @@ std::optional<StageMenu::Choice> StageMenu::choose(const SpanFrame& frame, const
   return std::nullopt;
 }
 
-Seconds StageMenu::least_stage(int i, const std::vector<int>& used) const {
-  double worth = 0;
-  for (std::size_t p = 0; p < used.size(); ++p)
-    worth += (space_.pools()[p].size() - used[p]) * device_price_[p];
-  return worth > 0 ? Seconds(least_spend_[i] / worth) : Seconds(i == 0 ? 0 : HUGE_VAL);
+const SpanFrame* StageMenu::first_frame(int o) {
+  const std::vector<int> nothing_used(space_.pools().size(), 0);
+  std::vector<int> begin;
+  return place(o, nothing_used, begin) ? &frame(o, begin) : nullptr;
 }
 
-void StageMenu::find_bounds() {
-  const int units = engine_.problem().model.unit_count();
-  const std::vector<int> nothing_used(space_.pools().size(), 0);
-  std::vector<std::vector<double>> time;  // [option][unit], fastest recompute
-  std::vector<double> fastest(units, HUGE_VAL);
-  for (int o = 0; o < static_cast<int>(options_.size()); ++o) {
-    time.emplace_back(units, HUGE_VAL);
-    const auto begin = place(o, nothing_used);
-    if (!begin) continue;
-    const SpanFrame& on = frame(o, *begin);
-    for (int u = 0; u < units; ++u) {
-      for (const Recompute recompute : space_.recomputes())
-        time[o][u] = std::min(time[o][u], cost(on, {u, u + 1}, recompute).total().value);
-      fastest[u] = std::min(fastest[u], time[o][u]);
-    }
-  }
+StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
+  const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
+  const SpanFrame* on = first_frame(o);
+  if (on == nullptr) return never;
+  if (after < 0) return cost(*on, units, space_.recomputes().front());
+  const auto choice = choose(*on, units, after);
+  return choice ? StageTime(*choice) : never;
+}
 
-  // The price of a pool's device: what it does of the whole model in a second when used best.
-  device_price_.assign(space_.pools().size(), 0);
-  for (std::size_t o = 0; o < options_.size(); ++o) {
-    if (options_[o].takes.size() > 1) continue;
-    double whole = 0;
-    for (const double t : time[o]) whole += t;
-    double& price = device_price_[options_[o].takes.front().pool];
-    price = std::max(price, 1 / (whole * options_[o].takes.front().devices));
+// Options that take the same devices differ in how they cut them. One that is slower on every unit
+// and needs as much memory for each, in every part, is no better but for what its neighbours have
+// to send to it.
+void StageMenu::drop_dominated_options() {
+  const Model& model = engine_.problem().model;
+  std::vector<int> units;  // one of each kind
+  for (int k = 0; k < static_cast<int>(model.kinds.size()); ++k) {
+    const auto at = std::ranges::find(model.units, k);
+    if (at != model.units.end()) units.push_back(static_cast<int>(at - model.units.begin()));
   }
-  least_latency_.emplace_back();
-  least_spend_.push_back(0);
-  for (int u = 0; u < units; ++u) {
-    double spend = HUGE_VAL;
-    for (std::size_t o = 0; o < options_.size(); ++o) {
-      double price = 0;
-      for (const Take& take : options_[o].takes) price += take.devices * device_price_[take.pool];
-      spend = std::min(spend, price * time[o][u]);
+  std::vector<std::vector<double>> traits(options_.size());  // smaller is better
+  for (int o = 0; o < option_count(); ++o) {
+    const SpanFrame* on = first_frame(o);
+    if (on == nullptr) continue;
+    for (const int u : units) {
+      for (const Recompute recompute : space_.recomputes()) {
+        const Choice time = cost(*on, {u, u + 1}, recompute);
+        SpanFrame::Memory memory;
+        double fixed = 0;
+        double saved = 0;
+        for (int r = 0; r < on->replica_count(); ++r) {
+          memory = on->memory(r, {u, u + 1}, recompute, 0);
+          fixed = std::max(fixed, memory.peak(0).value);
+          saved = std::max(saved, memory.saved.value);
+        }
+        traits[o].insert(traits[o].end(), {time.forward.value, time.backward.value,
+                                           time.finish.value, fixed, saved});
+      }
     }
-    least_spend_.push_back(least_spend_.back() + spend);
-    least_latency_.push_back(least_latency_.back() + Seconds(fastest[u]));
   }
+  const auto same_devices = [&](int a, int b) {
+    return std::ranges::equal(
+        options_[a].takes, options_[b].takes,
+        [](const Take& x, const Take& y) { return x.pool == y.pool && x.devices == y.devices; });
+  };
+  std::vector<char> keep(options_.size(), 1);
+  for (int a = 0; a < option_count(); ++a) {
+    if (traits[a].empty()) keep[a] = 0;
+    for (int b = 0; b < option_count() && keep[a]; ++b) {
+      if (a == b || !keep[b] || traits[b].empty() || !same_devices(a, b)) continue;
+      bool beaten = true;
+      for (std::size_t i = 0; i < traits[a].size() && beaten; ++i)
+        beaten = traits[b][i] <= traits[a][i];
+      const bool equal = traits[a] == traits[b];
+      if (beaten && (!equal || b < a)) keep[a] = 0;
+    }
+  }
+  std::vector<StageOption> kept;
+  std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames;
+  for (int o = 0; o < option_count(); ++o) {
+    if (keep[o] == 0) continue;
+    kept.push_back(options_[o]);
+    frames.push_back(std::move(frames_[o]));
+  }
+  options_ = std::move(kept);
+  frames_ = std::move(frames);
 }
 
 }  // namespace plait

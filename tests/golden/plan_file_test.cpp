@@ -28,7 +28,7 @@ samples::Sample golden_sample() {
       .forward = Seconds(0.0021),
       .backward = Seconds(0.0043),
       .saved_activations = Bytes(5e7),
-      .forward_workspace = Bytes(0)};
+      .workspace = Bytes(0)};
   profile.collectives[{.collective = "all_reduce", .device_type = "Fast"}] = {
       {.size = Bytes(1024), .time = Seconds(1e-5)}};
   return sample;

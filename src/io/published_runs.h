@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/catalogue.h"
+#include "plan/measured_run.h"
+
+namespace plait {
+
+struct RunReading {
+  Catalogue catalogue = builtin_catalogue();
+  bool literal = false;  // take every column as it stands, without io/run_corrections.h
+};
+
+// Reads a table of published runs (io/run_row.h says which) into problems and plans that can be
+// predicted. Every row gives one run, in the order of the file; a row that does not say enough, or
+// whose figures contradict each other, is refused with the reason. InputError only when the text is
+// no table of runs at all.
+std::vector<MeasuredRun> read_published_runs(const std::string& name, std::string_view text,
+                                             const RunReading& reading = {});
+
+// The small table that is compiled in (data/validation/published_runs.csv).
+std::vector<MeasuredRun> shipped_runs(const RunReading& reading = {});
+
+}  // namespace plait

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <regex>
+
+#include "io/run_parts.h"
+#include "io/zoo.h"
+
+namespace plait {
+namespace {
+
+constexpr int kGpt2Vocabulary = 50257;
+constexpr int kUsualHead = 128;
+
+// "LLAMA3.1-405B (proxy, 30 layers)" -> "LLAMA3.1-405B", "DeepSeekV3-L4" -> "DeepSeekV3": tables
+// name a shortened model after the whole one.
+std::string whole_model_name(const std::string& name) {
+  static const std::regex remark(R"(\s*\([^)]*\))");
+  static const std::regex shortened(R"([-_ ]L\d+$)");
+  return std::regex_replace(std::regex_replace(name, remark, ""), shortened, "");
+}
+
+// Families whose MLP is gated and whose norms are RMS norms, by their names.
+bool is_llama_like(const std::string& name) {
+  constexpr std::array kFamilies{"llama",    "qwen",  "deepseek", "mistral",  "mixtral",
+                                 "internlm", "gemma", "yi-",      "baichuan", "phi-3"};
+  return std::ranges::any_of(kFamilies, [&](const char* word) { return mentions(name, word); });
+}
+
+TransformerConfig family_of(const std::string& name) {
+  TransformerConfig config;
+  if (!is_llama_like(name)) return config;
+  config.gated = true;
+  config.norm = NormKind::rms;
+  config.qkv_bias = config.projection_bias = config.mlp_bias = false;
+  config.positions = Positions::rotary;
+  config.tied = false;
+  config.dropout = false;
+  return config;
+}
+
+// Divides `hidden`, is divided by the tensor degree, and leaves heads of 128 or a little more.
+int usual_heads(int hidden, int tensor) {
+  for (int heads = hidden / kUsualHead; heads >= 1; --heads)
+    if (hidden % heads == 0 && heads % tensor == 0) return heads;
+  throw RowRefused(
+      fmt::format("n_heads is not stated and tp {} cuts no usual number of heads of "
+                  "hidden {}",
+                  tensor, hidden));
+}
+
+void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
+  if (row.layers) config.layers = *row.layers;
+  if (row.hidden && *row.hidden != config.hidden) {
+    config.hidden = *row.hidden;
+    config.heads = config.kv_heads = config.ffn = config.head_dim = 0;
+  }
+  if (config.layers == 0) throw RowRefused("n_layers is not stated and the model is not known");
+  if (config.hidden == 0) throw RowRefused("hidden is not stated and the model is not known");
+  if (row.heads && *row.heads != config.heads) {
+    config.heads = *row.heads;
+    config.head_dim = 0;
+  }
+  if (config.heads == 0) {
+    config.heads = usual_heads(config.hidden, row.tensor.value_or(1));
+    assumptions.push_back(fmt::format("{} heads", config.heads));
+  }
+  if (row.kv_heads) config.kv_heads = *row.kv_heads;
+  if (row.ffn) config.ffn = *row.ffn;
+  if (row.sequence) config.sequence = *row.sequence;
+  if (config.sequence == 0) throw RowRefused("seq_len is not stated and the model is not known");
+  if (!row.sequence)
+    assumptions.push_back(
+        fmt::format("sequences of {}, as the model was trained", config.sequence));
+}
+
+void set_experts(const RunRow& row, TransformerConfig& config) {
+  if (!row.experts || *row.experts <= 1) return;
+  if (config.moe.experts == 0 || config.moe.ffn == 0)
+    throw RowRefused("has experts whose width is not stated, and the model is not known");
+  config.moe.experts = *row.experts;
+  if (row.top_k) config.moe.top_k = *row.top_k;
+}
+
+// Megatron-LM pads the vocabulary to a multiple of 128 for each member of the tensor group.
+int padded(int vocabulary, int tensor) {
+  const int multiple = 128 * tensor;
+  return (vocabulary + multiple - 1) / multiple * multiple;
+}
+
+void set_vocabulary(const RunRow& row, const RunProgram& program, TransformerConfig& config,
+                    Assumptions& assumptions) {
+  if (row.no_head) {
+    config.vocabulary = 1;
+    config.head = Head::none;
+    return;
+  }
+  if (row.vocabulary) {
+    config.vocabulary = *row.vocabulary;
+  } else if (config.vocabulary == 0) {
+    config.vocabulary = kGpt2Vocabulary;
+    assumptions.push_back("the vocabulary of GPT-2");
+  }
+  const bool pads =
+      program.framework == Framework::megatron || program.framework == Framework::deepspeed;
+  if (pads && !row.unpadded) config.vocabulary = padded(config.vocabulary, row.tensor.value_or(1));
+}
+
+}  // namespace
+
+TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
+                                 Assumptions& assumptions) {
+  const std::string name = whole_model_name(row.model);
+  const auto known = zoo_transformer(name);
+  const bool same_width = known && (!row.hidden || *row.hidden == known->hidden);
+  TransformerConfig config = same_width ? *known : family_of(name);
+  if (!same_width) config.sequence = 0;
+  if (same_width && !row.hidden) assumptions.push_back("the sizes of " + known->name);
+  if (config.decoder_layers > 0) throw RowRefused("is an encoder-decoder; only decoders are read");
+  const int whole = config.layers;
+  set_sizes(row, config, assumptions);
+  set_experts(row, config);
+  // A shortened mixture keeps one of the leading layers without experts.
+  if (config.layers < whole) config.moe.first_dense = std::min(config.moe.first_dense, 1);
+  set_vocabulary(row, program, config, assumptions);
+  config.name = row.model.empty() ? "model" : row.model;
+  config.position_rows = 0;
+  config.dropout = config.dropout && program.attention == AttentionKernel::plain;
+  const std::string fault = fault_of(config);
+  if (!fault.empty()) throw RowRefused(fault);
+  return config;
+}
+
+}  // namespace plait

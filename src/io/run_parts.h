@@ -1,0 +1,67 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/catalogue.h"
+#include "io/run_row.h"
+#include "model/transformer.h"
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// The parts of a problem and a plan that a row of a table of runs describes (io/run_row.h). Each
+// function adds a sentence to `assumptions` for what the row leaves open, and throws RowRefused
+// when the row does not say enough or contradicts itself.
+using Assumptions = std::vector<std::string>;
+
+// Which program ran, by the words of the column `framework`.
+struct RunProgram {
+  Framework framework = Framework::megatron;
+  bool megatron_core = false;  // Megatron-Core, NeMo, Megatron-Bridge: fused kernels and overlap
+  AttentionKernel attention = AttentionKernel::flash;
+};
+RunProgram program_of(const RunRow& row, Assumptions& assumptions);
+
+TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
+                                 Assumptions& assumptions);
+
+Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
+
+Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions);
+
+// How one stage is cut over its devices.
+struct StageDegrees {
+  int tensor = 1;
+  int data = 1;
+};
+
+// Degrees and batch of a run, complete and multiplying out.
+struct RunDegrees {
+  std::vector<StageDegrees> stages;
+  int chunks = 1;  // of a stage
+  int context = 1;
+  int expert = 1;
+  int micro_batch = 1;  // samples of one micro-batch, all replicas of a stage together
+  int micro_batches = 1;
+  int pipeline() const { return static_cast<int>(stages.size()); }
+  int tensor() const { return stages.front().tensor; }
+};
+RunDegrees degrees_of(const RunRow& row, const RunProgram& program, Assumptions& assumptions);
+
+// Units of each chunk in execution order, embedding and head counted. Without a stated split the
+// layers are dealt out evenly; Megatron's option to count embedding and loss as layers is taken
+// where only that comes out even.
+std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Schedule schedule,
+                             int units, Assumptions& assumptions);
+
+// The plan of the row, devices in Megatron's order: tensor fastest, then context, data, and
+// pipeline slowest.
+Plan plan_of(const RunRow& row, const RunProgram& program, const RunDegrees& degrees,
+             const Model& model, Assumptions& assumptions);
+
+// "7|8|9|8" in the text, after `label` where one is given; empty when there is none.
+std::vector<int> numbers_with_bars(const std::string& text, const std::string& label = "");
+
+}  // namespace plait

@@ -1,0 +1,205 @@
+#include "io/run_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+constexpr double kMost = 1e9;
+constexpr std::size_t kLongestText = 2000;
+
+bool is_absent(std::string_view text) {
+  return text.empty() || text == "nan" || text == "NaN" || text == "NA" || text == "None" ||
+         text == "null";
+}
+
+// The number that the cell begins with ("250000 (approx)" is 250000); nothing when it has none.
+std::optional<double> leading_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  if (end != text.data() + text.size() && std::isalnum(static_cast<unsigned char>(*end)))
+    return std::nullopt;
+  return value;
+}
+
+// Reads cells of one row and remembers the first that makes no sense.
+class Cells {
+ public:
+  Cells(const CsvTable& table, const CsvTable::Row& row, RunRow& into)
+      : table_(table), row_(row), into_(into) {}
+
+  std::string text(std::string_view column) const {
+    const std::string_view cell = table_.cell(row_, column);
+    return is_absent(cell) ? std::string() : std::string(cell.substr(0, kLongestText));
+  }
+
+  std::optional<int> count(std::string_view column) {
+    const auto value = quantity(column);
+    if (value && *value != std::floor(*value)) {
+      complain(column, "a whole number");
+      return std::nullopt;
+    }
+    return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+  }
+
+  // Positive; zero and an infinite time are no statements.
+  std::optional<double> quantity(std::string_view column) {
+    const std::string_view cell = table_.cell(row_, column);
+    if (is_absent(cell) || cell == "inf") return std::nullopt;
+    const auto value = leading_number(cell);
+    if (value && *value == 0) return std::nullopt;
+    if (!value || *value < 0 || *value > kMost) {
+      complain(column, fmt::format("a number above 0 and up to {:.0e}", kMost));
+      return std::nullopt;
+    }
+    return value;
+  }
+
+ private:
+  void complain(std::string_view column, const std::string& wanted) {
+    if (into_.fault.empty())
+      into_.fault = fmt::format("{} is '{}', not {}", column,
+                                table_.cell(row_, column).substr(0, 40), wanted);
+  }
+
+  const CsvTable& table_;
+  const CsvTable::Row& row_;
+  RunRow& into_;
+};
+
+void read_model_cells(Cells& cells, RunRow& row) {
+  row.model = cells.text("model");
+  row.layers = cells.count("n_layers");
+  row.hidden = cells.count("hidden");
+  row.ffn = cells.count("ffn_hidden");
+  row.heads = cells.count("n_heads");
+  row.kv_heads = cells.count("n_kv_heads");
+  row.vocabulary = cells.count("vocab");
+  row.experts = cells.count("moe_experts");
+  row.top_k = cells.count("moe_topk");
+}
+
+void read_machine_cells(Cells& cells, RunRow& row) {
+  row.gpu = cells.text("gpu");
+  row.gpu_class = cells.text("gpu_class");
+  row.gpu_memory_gb = cells.quantity("gpu_mem_gb");
+  row.gpus = cells.count("num_gpus");
+  row.gpus_per_node = cells.count("gpus_per_node");
+  row.interconnect = cells.text("interconnect");
+  row.heterogeneous = mentions(cells.text("heterogeneous"), "yes");
+}
+
+void read_plan_cells(Cells& cells, RunRow& row) {
+  row.mixed_degrees = cells.text("tp") == "mixed" || cells.text("dp") == "mixed";
+  if (!row.mixed_degrees) {
+    row.tensor = cells.count("tp");
+    row.data = cells.count("dp");
+  }
+  row.pipeline = cells.count("pp");
+  row.chunks = cells.count("vpp");
+  row.context = cells.count("cp");
+  row.expert = cells.count("ep");
+  row.sequence_parallel = cells.text("seq_parallel");
+  row.data_sharding = cells.text("dp_sharding");
+  row.micro_batch = cells.count("mbs");
+  row.global_batch = cells.count("gbs");
+  row.accumulation = cells.count("grad_accum");
+  row.recompute = cells.text("recompute");
+  row.schedule = cells.text("schedule");
+  row.precision = cells.text("precision");
+  row.layer_split = cells.text("layer_split");
+  row.plan_detail = cells.text("plan_detail");
+}
+
+void read_result_cells(Cells& cells, RunRow& row) {
+  row.step_s = cells.quantity("iter_time_s");
+  row.derived_step_s = cells.quantity("iter_time_derived_s");
+  row.tokens_per_s_per_gpu = cells.quantity("tokens_per_s_per_gpu");
+  row.tokens_per_s = cells.quantity("tokens_per_s_total");
+  row.samples_per_s = cells.quantity("samples_per_s");
+  row.tflops_per_gpu = cells.quantity("tflops_per_gpu");
+  row.flops_convention = cells.text("flops_convention");
+  row.memory_gib = cells.quantity("peak_mem_gb");
+  row.memory_kind = cells.text("mem_kind");
+  row.status = cells.text("status");
+  row.grade = cells.text("quality");
+  row.notes = cells.text("notes");
+}
+
+RunRow published_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  row.id = cells.text("row_id");
+  if (row.id.empty()) row.id = std::to_string(line.line);
+  row.source = cells.text("source_id");
+  if (row.source.empty()) row.source = "unnamed";
+  row.date = cells.text("date");
+  row.framework = cells.text("framework");
+  row.task = cells.text("task");
+  row.sequence = cells.count("seq_len");
+  read_model_cells(cells, row);
+  read_machine_cells(cells, row);
+  read_plan_cells(cells, row);
+  read_result_cells(cells, row);
+  return row;
+}
+
+RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  row.id = fmt::format("{}", line.line);
+  row.source = "hf_steps";
+  row.framework = "eager PyTorch (Hugging Face)";
+  read_model_cells(cells, row);
+  read_machine_cells(cells, row);
+  read_plan_cells(cells, row);
+  row.sequence = cells.count("seq");
+  if (row.gpu.empty()) row.gpu = "H200";
+  row.gpus = row.tensor = row.pipeline = row.data = 1;
+  const std::string recompute = cells.text("recompute");
+  row.recompute = recompute == "1" || recompute == "true" ? "full" : "none";
+  if (row.micro_batch)
+    row.global_batch = static_cast<int>(
+        std::min(kMost, static_cast<double>(*row.micro_batch) * row.accumulation.value_or(1)));
+  // "bf16" is all-bf16 here, "amp" fp32 weights with bf16 autocast.
+  row.precision = row.precision == "bf16" ? "pure bf16" : row.precision;
+  if (const auto time = cells.quantity("ms_median")) row.step_s = *time / 1e3;
+  if (const auto memory = cells.quantity("peak_alloc_mib")) row.memory_gib = *memory / 1024;
+  row.memory_kind = "max allocated";
+  row.status = "ok";
+  row.grade = "A";
+  return row;
+}
+
+}  // namespace
+
+bool mentions(const std::string& text, const std::string& word) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
+std::vector<RunRow> read_run_rows(const CsvTable& table) {
+  const bool steps = table.has("ms_median") && table.has("model") && table.has("mbs");
+  const bool published = table.has("source_id") && table.has("model") && table.has("num_gpus");
+  if (!steps && !published)
+    throw InputError(table.name,
+                     "is no table of runs: it needs the columns source_id, model and num_gpus "
+                     "(published runs) or model, mbs and ms_median (Hugging Face steps)");
+  std::vector<RunRow> rows;
+  for (const CsvTable::Row& line : table.rows)
+    rows.push_back(published ? published_row(table, line) : huggingface_row(table, line));
+  return rows;
+}
+
+}  // namespace plait

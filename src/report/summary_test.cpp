@@ -1,0 +1,41 @@
+#include "report/summary.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/sample_plans.h"
+
+namespace plait {
+namespace {
+
+TEST(Summary, LayersAreAllUnitsButEmbeddingAndHead) {
+  const Model model = samples::sample_model(6);
+  EXPECT_EQ(model.unit_count(), 8);
+  EXPECT_EQ(layer_count(model), 6);
+  EXPECT_FALSE(is_layer({.name = "embedding.table", .ops = {}, .output = 0}));
+}
+
+TEST(Summary, EqualNodesAreCounted) {
+  // Three nodes of eight at $32.77 an hour, one of them fast.
+  EXPECT_EQ(summary_of(samples::sample_cluster(3, 1)),
+            "1 x 8 Fast + 2 x 8 Slow: 24 devices in 2 zones, $98.31 an hour");
+}
+
+TEST(Summary, PriceIsLeftOutWhereOneIsUnknown) {
+  Cluster cluster = samples::sample_cluster(2, 2);
+  cluster.nodes[1].price = {};
+  EXPECT_EQ(summary_of(cluster), "2 x 8 Fast: 16 devices in 2 zones");
+}
+
+TEST(Summary, BatchIsGivenInTokensToo) {
+  // 16 samples of 1024 tokens.
+  EXPECT_EQ(summary_of(samples::sample_problem()),
+            "16 samples a step (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
+}
+
+TEST(Summary, DevicesOfAStageAreCountedByType) {
+  const Cluster cluster = samples::sample_cluster(2, 1);
+  EXPECT_EQ(types_of(cluster, {DeviceId{0}, DeviceId{8}, DeviceId{9}}), "1 Fast + 2 Slow");
+}
+
+}  // namespace
+}  // namespace plait

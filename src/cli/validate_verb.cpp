@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "cli/fitted_constants.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/csv.h"
@@ -24,6 +25,8 @@ struct ValidateArguments {
   std::string grades;
   double least_step = 0;
   std::vector<std::string> catalogues;
+  std::string constants;
+  bool show_constants = false;
   bool literal = false;
   bool json = false;
 };
@@ -144,6 +147,11 @@ std::string rows_csv(const std::vector<MeasuredRun>& runs,
 int validate(const ValidateArguments& arguments) {
   RunReading reading{.literal = arguments.literal};
   if (!arguments.catalogues.empty()) reading.catalogue = load_catalogue(arguments.catalogues);
+  if (!arguments.constants.empty()) apply_constants(arguments.constants, reading.catalogue);
+  if (arguments.show_constants) {
+    print(constants_json(reading.catalogue));
+    return kDone;
+  }
   std::vector<MeasuredRun> runs =
       arguments.runs.empty()
           ? shipped_runs(reading)
@@ -208,7 +216,17 @@ Command validate_command() {
          .value = "FILE",
          .help = "write the prediction of every row there, as CSV",
          .set = into_text(a.rows)},
-        {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}}}};
+        {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}}},
+      // For scripts/calibrate.
+      {"",
+       {{.name = "--constants",
+         .value = "FILE",
+         .help = "constants of the analytic model to try",
+         .set = into_text(a.constants)},
+        {.name = "--show-constants",
+         .value = "",
+         .help = "print the constants of the analytic model",
+         .set = into_switch(a.show_constants)}}}};
   command.run = [arguments] { return validate(*arguments); };
   return command;
 }

@@ -1,5 +1,7 @@
 #include "cost/framework.h"
 
+#include "cost/trait_changes.h"
+
 namespace plait {
 namespace {
 
@@ -235,6 +237,7 @@ double activation_bytes(Precision precision) { return is_single(precision) ? 4 :
 
 FrameworkTraits traits_of(const Job& job) {
   FrameworkTraits traits = traits_with_overlap(job);
+  apply_trait_changes(job.framework, traits);
   if (!job.overlap) traits.tensor_exposed = traits.tensor_backward = traits.data_exposed = 1;
   return traits;
 }

@@ -37,6 +37,10 @@ class SpanFrame {
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
+  // The same on one of the distinct replicas.
+  UnitCost time_on(int replica, const UnitRange& units, Recompute recompute) const {
+    return replicas_[replica].table->cost(units, recompute);
+  }
   // Once a step: exposed gradient synchronisation and optimizer.
   Seconds gradient_sync(const UnitRange& units) const;
   Seconds optimizer(const UnitRange& units) const;

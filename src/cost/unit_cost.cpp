@@ -141,8 +141,7 @@ KindSums sums_of(const Problem& problem, const ReplicaShape& shape, const Framew
     sums.host += time.host;
     if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
       sums.attention += time.forward;
-    if (op.kind == OpKind::loss || (op.kind == OpKind::embedding && op.split == Split::vocabulary))
-      sums.is_table = true;
+    if (op.kind == OpKind::loss || op.split == Split::vocabulary) sums.is_table = true;
     const OpComm comm = comm_cost.of(op);
     sums.unit.forward_comm += comm.forward;
     sums.unit.backward_comm += comm.backward;
@@ -165,6 +164,7 @@ std::array<UnitCost, 3> recompute_choices(const KindSums& sums, const FrameworkT
                                           Bytes input) {
   std::array<UnitCost, 3> choices;
   choices.fill(sums.unit);
+  if (sums.is_table) return choices;  // frameworks recompute blocks only
   UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
   if (traits.selective_is_alternate) {
     selective.recompute = 0.5 * sums.unit.forward;
@@ -211,9 +211,11 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
   const KindSums sums = sums_of(problem, shape, traits, kind);
   const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
   KindCost cost;
-  cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
-  cost.repeated[static_cast<int>(Recompute::selective)] =
-      traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+  if (!sums.is_table) {
+    cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
+    cost.repeated[static_cast<int>(Recompute::selective)] =
+        traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+  }
   cost.extent = {sums.loss, sums.kept_loss, 0, sums.is_table ? 1 : 0};
   if (sums.is_table) cost.extent.table_parameters = sums.unit.parameters;
   cost.input = Bytes(activation_bytes(problem.job.precision) * input * input_share);

@@ -83,14 +83,7 @@ void set_experts(const RunRow& row, TransformerConfig& config) {
   if (row.top_k) config.moe.top_k = *row.top_k;
 }
 
-// Megatron-LM pads the vocabulary to a multiple of 128 for each member of the tensor group.
-int padded(int vocabulary, int tensor) {
-  const int multiple = 128 * tensor;
-  return (vocabulary + multiple - 1) / multiple * multiple;
-}
-
-void set_vocabulary(const RunRow& row, const RunProgram& program, TransformerConfig& config,
-                    Assumptions& assumptions) {
+void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
   if (row.no_head) {
     config.vocabulary = 1;
     config.head = Head::none;
@@ -102,15 +95,11 @@ void set_vocabulary(const RunRow& row, const RunProgram& program, TransformerCon
     config.vocabulary = kGpt2Vocabulary;
     assumptions.push_back("the vocabulary of GPT-2");
   }
-  const bool pads =
-      program.framework == Framework::megatron || program.framework == Framework::deepspeed;
-  if (pads && !row.unpadded) config.vocabulary = padded(config.vocabulary, row.tensor.value_or(1));
 }
 
 }  // namespace
 
-TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
-                                 Assumptions& assumptions) {
+TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
   const auto known = zoo_transformer(name);
   const bool same_width = known && (!row.hidden || *row.hidden == known->hidden);
@@ -123,10 +112,10 @@ TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
   set_experts(row, config);
   // A shortened mixture keeps one of the leading layers without experts.
   if (config.layers < whole) config.moe.first_dense = std::min(config.moe.first_dense, 1);
-  set_vocabulary(row, program, config, assumptions);
+  set_vocabulary(row, config, assumptions);
   config.name = row.model.empty() ? "model" : row.model;
   config.position_rows = 0;
-  config.dropout = config.dropout && program.attention == AttentionKernel::plain;
+  config.dropout = config.dropout && job.attention == AttentionKernel::plain;
   const std::string fault = fault_of(config);
   if (!fault.empty()) throw RowRefused(fault);
   return config;

@@ -9,6 +9,7 @@
 #include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
+#include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
@@ -33,7 +34,6 @@ constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setti
 
 struct Candidate {
   PlanSettings settings;
-  Schedule schedule = Schedule::one_f_one_b;
   std::unique_ptr<StageMenu> menu;
   Seconds bound;  // no plan with these settings is faster
   bool exact = false;
@@ -44,6 +44,7 @@ class AutoSearch {
   explicit AutoSearch(const SearchContext& context)
       : context_(context),
         space_(context.problem, context.options.pins),
+        schedule_(searched_schedule(context.options.pins)),
         engine_(context.problem),
         found_(engine_, context.options.keep),
         deadline_(std::chrono::steady_clock::now() +
@@ -52,18 +53,14 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    if (context_.problem.cluster.device_count() > kExactDevices)
-      sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
-    sweep(0.1, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    if (context_.problem.cluster.device_count() <= kExactDevices)
+    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    if (small)
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    else
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (getenv("PLAIT_DEBUG"))
-      for (const Candidate& c : candidates_)
-        if (c.bound < found_.best())
-          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
-                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
-                  found_.best().value, c.exact, c.menu->options().size());
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
@@ -82,11 +79,10 @@ class AutoSearch {
 
   void list_candidates() {
     for (const PlanSettings& settings : space_.settings())
-      for (const Schedule schedule : space_.schedules())
-        candidates_.push_back({settings, schedule, nullptr, {}, false});
+      candidates_.push_back({settings, nullptr, {}, false});
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
-      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
+      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);
       c.bound = c.menu->bounds().any_step();
     });
     std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
@@ -122,24 +118,35 @@ class AutoSearch {
     return copy;
   }
 
+  void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {
+    for (const Plan& plan : space_.plans_of(pipeline.stages, c.settings)) found.offer(plan);
+  }
+
+  // Whether what is searched is what is simulated; else a pipeline that is slower than the
+  // incumbent under 1F1B may be faster under the pinned schedule, and nothing may be cut off.
+  bool exact_schedule() const {
+    return !context_.options.pins.schedule || *context_.options.pins.schedule == schedule_;
+  }
+  Seconds incumbent(const Shortlist& found) const {
+    return exact_schedule() ? found.best() : Seconds(HUGE_VAL);
+  }
+
   void family_pass(Candidate& c, Shortlist& found) {
     std::vector<Pipelined> pipelines =
-        families(space_, *c.menu, found.best(), [this] { return stop(); });
+        families(space_, *c.menu, incumbent(found), [this] { return stop(); });
     std::ranges::stable_sort(pipelines, {}, &Pipelined::length);
     if (pipelines.size() > kFamilies) pipelines.resize(kFamilies);
-    for (const Pipelined& pipeline : pipelines)
-      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
+    for (const Pipelined& pipeline : pipelines) offer(pipeline, c, found);
   }
 
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
     options.evaluations = kEvaluations;
-    options.incumbent = found.best();
+    options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
-    for (const Pipelined& pipeline : labels.pipelines)
-      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
-    if (!stop()) c.bound = std::max(c.bound, labels.lower_bound);
+    for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
+    if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
@@ -151,6 +158,7 @@ class AutoSearch {
 
   const SearchContext& context_;
   Space space_;
+  Schedule schedule_;
   CostEngine engine_;
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;

@@ -18,6 +18,7 @@ struct PlanArguments {
   std::string cluster;
   std::string clusterfile;
   std::string device;
+  std::string profile;
   std::vector<std::string> catalogue;
   Job job;
 

@@ -27,6 +27,12 @@ std::span<const Verb> verbs() {
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"import", "turn what another system measured into a plait profile file",
+           "  plait import --from metis path/to/profile --model gpt.json -o profile.json\n"
+           "  plait import --from amp known_cost/gpt2 --model gpt2-medium -o profile.json\n"
+           "  plait plan --model gpt2-medium --cluster 4xT4:4 --global-batch 32 \\\n"
+           "    --profile profile.json\n",
+           import_command},
       Verb{"validate", "compare predictions with measured runs that others published",
            "  plait validate\n"
            "  plait validate --runs published_runs.csv --by gpu\n"

@@ -9,6 +9,7 @@ Command plan_command();
 Command estimate_command();
 Command explain_command();
 Command check_command();
+Command import_command();
 Command validate_command();
 Command models_command();
 Command model_command();

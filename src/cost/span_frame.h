@@ -32,7 +32,8 @@ class SpanFrame {
  public:
   // `devices` ordered as in Stage, tensor * data * context of them; `shares` as in Stage.
   SpanFrame(const Problem& problem, const PlanSettings& settings, std::span<const DeviceId> devices,
-            int tensor, int data, std::span<const int> shares, const TableSource& tables);
+            int tensor, int data, std::span<const int> shares, const TableSource& tables,
+            int split = 0);
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
@@ -82,7 +83,8 @@ class SpanFrame {
 
   int tensor() const { return tensor_; }
   int data() const { return data_; }
-  Source source() const { return replicas_.front().table->source(); }
+  Source time_source(const UnitRange& units) const;
+  Source memory_source(const UnitRange& units) const;
 
  private:
   struct Replica {

@@ -58,11 +58,13 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   PLAIT_CHECK(!stage.spans.empty());
   StageResult result;
   StageCost& cost = result.cost;
+  cost.source = Source::measured;
+  cost.memory_source = Source::measured;
   std::vector<SpanFrame> frames;
   std::vector<UnitRange> units;
   for (const Span& span : stage.spans) {
     frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
-                        stage.shares, tables);
+                        stage.shares, tables, span.split);
     units.push_back(span.units);
     if (static_cast<int>(result.chunk_forward.size()) <= span.chunk) {
       result.chunk_forward.emplace_back();
@@ -78,7 +80,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     cost.backward_comm += time.backward_comm;
     cost.gradient_sync += frames.back().gradient_sync(span.units);
     cost.optimizer += frames.back().optimizer(span.units);
-    cost.source = frames.back().source();
+    cost.source = std::max(cost.source, frames.back().time_source(span.units));
+    cost.memory_source = std::max(cost.memory_source, frames.back().memory_source(span.units));
     result.chunk_forward.back() += time.forward_total();
     result.chunk_backward.back() += time.backward_total() - time.weight_gradient;
     result.chunk_weight_gradient.back() += time.weight_gradient;

@@ -36,13 +36,14 @@ PeerSearch::PeerSearch(const SearchContext& context)
                     std::chrono::duration<double>(context.options.time_limit.value))),
       recompute_(context.options.pins.recompute.value_or(Recompute::none)),
       obstacle_(space_.contradiction()),
-      pool_of_(context.problem.cluster.devices.size()) {
+      places_(context.problem.cluster.devices.size()) {
   schedule_ = context.options.pins.schedule.value_or(Schedule::one_f_one_b);
   if (schedule_ == Schedule::interleaved || schedule_ == Schedule::zb_v)
     obstacle_ = "this planner gives each stage one chunk, schedule " +
                 std::string(name_of(schedule_)) + " needs several";
   for (int p = 0; p < static_cast<int>(space_.pools().size()); ++p)
-    for (const DeviceId id : space_.pools()[p].devices) pool_of_[index(id)] = p;
+    for (int i = 0; i < space_.pools()[p].size(); ++i)
+      places_[index(space_.pools()[p].devices[i])] = {p, i};
 }
 
 bool PeerSearch::stopped() {
@@ -115,10 +116,19 @@ bool PeerSearch::allows(const Slot& slot, const PlanSettings& settings) const {
   if (settings.sequence_parallel &&
       problem.model.sequence_length % (settings.context * slot.tensor) != 0)
     return false;
+  return has_tidy_tensor_groups(slot);
+}
+
+bool PeerSearch::has_tidy_tensor_groups(const Slot& slot) const {
+  if (slot.tensor == 1) return true;
   for (std::size_t i = 0; i < slot.devices.size(); ++i) {
-    const DeviceId first = slot.devices[i - i % slot.tensor];
-    if (problem.cluster.device(first).type != problem.cluster.device(slot.devices[i]).type)
-      return false;
+    const Place& first = places_[index(slot.devices[i - i % slot.tensor])];
+    const Place& here = places_[index(slot.devices[i])];
+    const int per_node = space_.pools()[first.pool].per_node;
+    if (here.pool != first.pool) return false;
+    if (space_.aligned(first.pool, first.position, slot.tensor) != first.position) return false;
+    if (per_node % slot.tensor != 0 && slot.tensor % per_node != 0) return false;
+    if (slot.tensor > kMaxTensorNodes * per_node) return false;
   }
   return true;
 }
@@ -132,7 +142,7 @@ std::vector<int> PeerSearch::key_of(const PlanSettings& settings, const Slot& sl
     const int at = space_.problem().cluster.device(id).node;
     if (at != node) ++number;
     node = at;
-    key.insert(key.end(), {pool_of_[index(id)], number});
+    key.insert(key.end(), {places_[index(id)].pool, number});
   }
   key.insert(key.end(), slot.shares.begin(), slot.shares.end());
   return key;

@@ -86,6 +86,9 @@ class PeerSearch {
   SearchResult result(const std::string& nothing_found) const;
 
  private:
+  // Whether all tensor groups are as Space has them: in one pool, straddling nodes only as whole
+  // nodes.
+  bool has_tidy_tensor_groups(const Slot& slot) const;
   std::vector<int> key_of(const PlanSettings& settings, const Slot& slot) const;
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
 
@@ -98,7 +101,11 @@ class PeerSearch {
   Schedule schedule_ = Schedule::one_f_one_b;
   Recompute recompute_ = Recompute::none;
   std::string obstacle_;
-  std::vector<int> pool_of_;  // by device
+  struct Place {
+    int pool = 0;
+    int position = 0;  // among the pool's devices
+  };
+  std::vector<Place> places_;  // by device
   std::map<std::vector<int>, std::unique_ptr<SpanFrame>> frames_;
   std::size_t key_numbers_ = 0;  // in all keys of frames_
   bool stopped_ = false;

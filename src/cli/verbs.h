@@ -6,6 +6,7 @@ namespace plait {
 
 // One function a verb, each in the file of its name; verbs.cpp puts them in the table.
 Command plan_command();
+Command compare_command();
 Command estimate_command();
 Command explain_command();
 Command check_command();

@@ -40,6 +40,13 @@ struct SearchOptions {
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
   Pins pins;
+
+  // Knobs of the planners that follow other people's papers; docs/planners.md.
+  int max_tensor = 4;       // fasop, metis: largest tensor degree
+  int rotations = 0;        // fasop: node orders tried, evenly spaced among the cyclic; 0 = all
+  int max_permute_len = 6;  // metis: device groups are fused until at most so many are permuted
+  double group_scale_variance = 1;  // metis: smallest group over the mean; less tries more groups
+  int max_micro_batch = 0;          // metis: samples of a micro-batch on a replica; 0 = any number
 };
 
 struct RankedPlan {

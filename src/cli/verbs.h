@@ -7,6 +7,7 @@ namespace plait {
 // One function a verb, each in the file of its name; verbs.cpp puts them in the table.
 Command plan_command();
 Command estimate_command();
+Command pareto_command();
 Command explain_command();
 Command check_command();
 Command validate_command();

@@ -94,7 +94,7 @@ class AutoSearch {
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < found_.best()) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -109,6 +109,11 @@ class AutoSearch {
     }
   }
 
+  // What a plan must beat.
+  Seconds wanted(const Shortlist& found) const {
+    return std::min(found.best(), context_.options.cutoff);
+  }
+
   // The plans so far, as the incumbents of a task that counts its own evaluations.
   Shortlist found_without_counts() const {
     Shortlist copy(engine_, context_.options.keep);
@@ -120,7 +125,7 @@ class AutoSearch {
     LabelOptions options;
     options.width = width;
     options.evaluations = kEvaluations;
-    options.incumbent = found.best();
+    options.incumbent = wanted(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines)
       found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));

@@ -8,6 +8,7 @@ namespace plait {
 Command plan_command();
 Command compare_command();
 Command estimate_command();
+Command pareto_command();
 Command explain_command();
 Command check_command();
 Command import_command();

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/plan_arguments.h"
 #include "cost/framework.h"
+#include "io/import_profile.h"
 #include "io/load_cluster.h"
 #include "io/model_json.h"
 #include "plan/names.h"
@@ -98,6 +99,12 @@ LoadedProblem load_problem(const PlanArguments& arguments) {
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = arguments.job;
   loaded.warnings = std::move(model.warnings);
+  if (!arguments.profile.empty()) {
+    LoadedProfile profile =
+        load_profile(arguments.profile, loaded.problem.model, loaded.problem.cluster);
+    loaded.problem.profile = std::move(profile.profile);
+    loaded.warnings.insert(loaded.warnings.end(), profile.warnings.begin(), profile.warnings.end());
+  }
   loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
   const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/money.h"
 #include "plan/problem.h"
 #include "search/search.h"
 
@@ -18,15 +19,20 @@ struct PlanArguments {
   std::string cluster;
   std::string clusterfile;
   std::string device;
+  std::string profile;
   std::vector<std::string> catalogue;
   Job job;
 
   std::string planner = "auto";
   SearchOptions search;
+  Wishes wishes;
   std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
   bool json = false;
   std::string output;
 };
+
+// The planner of this name; InputError when there is none.
+const Planner& named_planner(const std::string& name);
 
 // Threads of a search when nothing is said: one for each core.
 int usual_threads();

@@ -113,6 +113,11 @@ FlagGroup problem_flags(PlanArguments& a) {
         .help = "the device type of all hosts of a hostfile",
         .set = into_text(a.device),
         .choices = catalogue_names()},
+       {.name = "--profile",
+        .value = "PATH",
+        .help = "measured times: a plait profile file, or what Metis, Aceso, AMP or FASOP measured",
+        .set = into_text(a.profile),
+        .hidden = {"--profile-data-path"}},
        {.name = "--catalogue",
         .value = "FILE",
         .help = "devices and instances of your own",
@@ -273,12 +278,22 @@ FlagGroup borrowed_flags(PlanArguments& a) {
 
 }  // namespace
 
+const Planner& named_planner(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Planner& planner : planners()) {
+    if (planner.name == name) return planner;
+    names.push_back(planner.name);
+  }
+  refuse_choice("--planner", name, names);
+}
+
 int usual_threads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
 }
 
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   return {problem_flags(arguments),
+          wish_flags(arguments.wishes),
           search_flags(arguments),
           peer_flags(arguments),
           pin_flags(arguments),

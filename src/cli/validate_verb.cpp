@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "cli/fitted_constants.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/csv.h"
@@ -24,6 +25,8 @@ struct ValidateArguments {
   std::string grades;
   double least_step = 0;
   std::vector<std::string> catalogues;
+  std::string constants;
+  bool show_constants = false;
   bool literal = false;
   bool json = false;
 };
@@ -44,6 +47,7 @@ std::string as_text(const std::vector<Accuracy>& all, const ValidateArguments& a
                {"rows"},
                {"predicted"},
                {"MAPE %"},
+               {"others' %"},
                {"median %"},
                {"bias %"},
                {"worst %"},
@@ -58,11 +62,11 @@ std::string as_text(const std::vector<Accuracy>& all, const ValidateArguments& a
   for (const Accuracy& a : all) {
     const int failed = a.failed_fitting + a.failed_not_fitting;
     table.row({a.name, std::to_string(a.rows), std::to_string(a.predicted),
-               optional_percent(a.mape), optional_percent(a.median_ape),
-               optional_percent(a.bias, true), optional_percent(a.worst_error, true), a.worst_row,
-               optional_number(a.spearman), a.jobs > 0 ? std::to_string(a.jobs) : "",
-               optional_number(a.top1_regret), optional_number(a.top5_regret),
-               optional_percent(a.memory_mape),
+               optional_percent(a.mape), optional_percent(a.others_mape),
+               optional_percent(a.median_ape), optional_percent(a.bias, true),
+               optional_percent(a.worst_error, true), a.worst_row, optional_number(a.spearman),
+               a.jobs > 0 ? std::to_string(a.jobs) : "", optional_number(a.top1_regret),
+               optional_number(a.top5_regret), optional_percent(a.memory_mape),
                failed > 0 ? fmt::format("{}/{}", a.failed_not_fitting, failed) : "",
                a.ran_not_fitting > 0 ? std::to_string(a.ran_not_fitting) : ""});
   }
@@ -93,6 +97,9 @@ std::string accuracy_json(const Accuracy& a, const std::string& key) {
   object.json("top1_regret", optional_json(a.top1_regret));
   object.json("top1_regret_mean", optional_json(a.top1_regret_mean));
   object.json("top5_regret", optional_json(a.top5_regret));
+  object.text("other", a.other).number("other_rows", a.with_other);
+  object.json("other_mape", optional_json(a.others_mape));
+  object.json("mape_beside_other", optional_json(a.mape_beside_other));
   object.number("memory_rows", a.with_memory).json("memory_mape", optional_json(a.memory_mape));
   object.json("memory_bias", optional_json(a.memory_bias));
   object.number("oom_right", a.failed_not_fitting).number("oom_missed", a.failed_fitting);
@@ -144,6 +151,11 @@ std::string rows_csv(const std::vector<MeasuredRun>& runs,
 int validate(const ValidateArguments& arguments) {
   RunReading reading{.literal = arguments.literal};
   if (!arguments.catalogues.empty()) reading.catalogue = load_catalogue(arguments.catalogues);
+  if (!arguments.constants.empty()) apply_constants(arguments.constants, reading.catalogue);
+  if (arguments.show_constants) {
+    print(constants_json(reading.catalogue));
+    return kDone;
+  }
   std::vector<MeasuredRun> runs =
       arguments.runs.empty()
           ? shipped_runs(reading)
@@ -208,7 +220,17 @@ Command validate_command() {
          .value = "FILE",
          .help = "write the prediction of every row there, as CSV",
          .set = into_text(a.rows)},
-        {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}}}};
+        {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}}},
+      // For scripts/calibrate.
+      {"",
+       {{.name = "--constants",
+         .value = "FILE",
+         .help = "constants of the analytic model to try",
+         .set = into_text(a.constants)},
+        {.name = "--show-constants",
+         .value = "",
+         .help = "print the constants of the analytic model",
+         .set = into_switch(a.show_constants)}}}};
   command.run = [arguments] { return validate(*arguments); };
   return command;
 }

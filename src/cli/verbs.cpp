@@ -23,6 +23,13 @@ std::span<const Verb> verbs() {
            "  plait compare --model gpt2-xl --cluster 1xA100-40GB:4+7xA10:4 --global-batch 64 \\\n"
            "    --max-tp 4 --max-permute-len 4 --time-limit 10s --json\n",
            compare_command},
+      Verb{"pareto", "find the mixes of instances that are worth their money",
+           "  plait pareto --model gpt2-xl --global-batch 64 --instances "
+           "p4d.24xlarge:0-8,g5.24xlarge:0-8\n"
+           "  plait pareto --model gpt2-xl --global-batch 64 --tokens 100B --spot --svg front.svg "
+           "\\\n"
+           "    --instances p3.16xlarge:0-4,g4dn.12xlarge:0-8 --precision fp16 --csv\n",
+           pareto_command},
       Verb{"estimate", "price a saved plan: time and memory of every stage and device",
            "  plait estimate plan.json\n"
            "  plait estimate plan.json --json\n",
@@ -33,6 +40,12 @@ std::span<const Verb> verbs() {
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"import", "turn what another system measured into a plait profile file",
+           "  plait import --from metis path/to/profile --model gpt.json -o profile.json\n"
+           "  plait import --from amp known_cost/gpt2 --model gpt2-medium -o profile.json\n"
+           "  plait plan --model gpt2-medium --cluster 4xT4:4 --global-batch 32 \\\n"
+           "    --profile profile.json\n",
+           import_command},
       Verb{"validate", "compare predictions with measured runs that others published",
            "  plait validate\n"
            "  plait validate --runs published_runs.csv --by gpu\n"

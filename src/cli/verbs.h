@@ -8,8 +8,10 @@ namespace plait {
 Command plan_command();
 Command compare_command();
 Command estimate_command();
+Command pareto_command();
 Command explain_command();
 Command check_command();
+Command import_command();
 Command validate_command();
 Command models_command();
 Command model_command();

@@ -36,7 +36,8 @@ struct StageCost {
   // Negative when the stage does not fit.
   Bytes spare() const { return capacity - reserve - peak_memory(); }
 
-  Source source = Source::analytic;
+  Source source = Source::analytic;         // of compute: the weakest of the stage's units
+  Source memory_source = Source::analytic;  // of activations, in the same way
 
   Seconds forward_total() const { return forward + forward_comm; }
   Seconds backward_total() const { return backward + recompute + backward_comm; }

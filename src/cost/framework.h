@@ -60,6 +60,9 @@ struct FrameworkTraits {
   double expert_exposed = 1;
   double context_exposed = 0.3;
   BytesPerSecond send_limit = BytesPerSecond(0);  // of one device; 0 = as fast as the link
+  // Between nodes each member of a tensor group sends its part of a stage's output, which the
+  // receivers gather (SC'21, section 4.1), instead of all of it.
+  bool cuts_sends = false;
 
   // Memory.
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included

@@ -109,9 +109,38 @@ class Run {
   std::vector<std::vector<Event>> stage_events_;
 };
 
+// Pipelines with more tasks than this are simulated at their ends only.
+constexpr double kMostTasks = 1e6;
+
+// Once a pipeline is full it repeats itself: each further round of micro-batches takes as long as
+// the one before. Two lengths are simulated and the rest is added.
+Trace simulate_long(const Pipeline& pipeline) {
+  const int round = pipeline.stages * pipeline.chunks;
+  Pipeline part = pipeline;
+  part.micro_batches = std::min(pipeline.micro_batches, 16 * round);
+  const auto run = [](const Pipeline& p) { return Run(p, task_lists(p), false).run(); };
+  const Trace shorter = run(part);
+  part.micro_batches = std::min(pipeline.micro_batches, 24 * round);
+  Trace trace = run(part);
+  const int simulated = part.micro_batches - std::min(pipeline.micro_batches, 16 * round);
+  if (simulated == 0) return trace;
+  const double rounds =
+      static_cast<double>(pipeline.micro_batches - part.micro_batches) / simulated;
+  const auto longer = [&](Seconds& now, Seconds before) { now += rounds * (now - before); };
+  longer(trace.makespan, shorter.makespan);
+  longer(trace.longest_stage, shorter.longest_stage);
+  for (std::size_t s = 0; s < trace.busy.size(); ++s) {
+    longer(trace.busy[s], shorter.busy[s]);
+    longer(trace.stage_end[s], shorter.stage_end[s]);
+  }
+  return trace;
+}
+
 }  // namespace
 
 Trace simulate(const Pipeline& pipeline, bool keep_events) {
+  const double tasks = 3.0 * pipeline.stages * pipeline.chunks * pipeline.micro_batches;
+  if (!keep_events && tasks > kMostTasks) return simulate_long(pipeline);
   const std::vector<std::vector<Task>> lists = task_lists(pipeline);
   return Run(pipeline, lists, keep_events).run();
 }

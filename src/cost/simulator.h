@@ -27,7 +27,8 @@ struct Trace {
 };
 
 // Runs the task lists: a task starts when its stage is free and its input has arrived. A send
-// takes a fixed time and does not occupy the stage.
+// takes a fixed time and does not occupy the stage. Of very long pipelines (over a million tasks)
+// only the ends are run and the middle, which repeats itself, is added.
 Trace simulate(const Pipeline& pipeline, bool keep_events = false);
 
 // Length of the pipeline by formula, for GPipe and 1F1B only.

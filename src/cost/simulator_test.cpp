@@ -59,7 +59,6 @@ TEST(Simulator, ZeroBubble2pHasNoIdleTimeOnTheBusiestStage) {
 TEST(Simulator, ZeroBubbleVNeedsNoMoreThan1F1BsFirstStage) {
   // Half-size chunks, m = 16, p = 4: each stage is busy 16 * 2 * 1.5 = 48.
   const Trace trace = simulate(uniform(Schedule::zb_v, 4, 16, .5, .5, 0, 2, .5));
-  printf("zbv %f\n", trace.longest_stage.value);
   EXPECT_LE(trace.longest_stage.value, 48 * 1.06);
 }
 
@@ -83,6 +82,24 @@ TEST(Simulator, MemoryLimitsAreKept) {
         EXPECT_EQ(peak, chunks_in_flight(schedule, 4, s, 8, chunks));
       }
     }
+  }
+}
+
+TEST(Simulator, LongPipelinesRepeatThemselves) {
+  // 200,000 micro-batches on 4 equal stages: (m + p - 1)(f + b).
+  EXPECT_NEAR(simulate(uniform(Schedule::one_f_one_b, 4, 200'000, 1, 2)).makespan.value / 600'009,
+              1, 1e-9);
+}
+
+TEST(Simulator, ScalingAllTimesScalesTheMakespan) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    Pipeline p = random_pipeline(random, Schedule(i % 2), true);  // gpipe, 1f1b
+    const double before = simulate(p).makespan.value;
+    for (ChunkTime& t : p.time) t = {4 * t.forward, 4 * t.backward, Seconds(0)};
+    for (Seconds& s : p.send) s = 4 * s;
+    EXPECT_DOUBLE_EQ(simulate(p).makespan.value, 4 * before);
+    EXPECT_LE(closed_form(p).value, 4 * before * (1 + 1e-9));
   }
 }
 
@@ -113,9 +130,8 @@ TEST(ClosedForm, NeverExceedsTheSimulation) {
     worst = std::min(worst, ratio);
     equal += ratio > 1 - 1e-9;
   }
-  RecordProperty("equal", equal);
   EXPECT_GT(worst, 0.8);
-  printf("equal %d worst %f\n", equal, worst);
+  EXPECT_GT(equal, 1000);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ double tied_copies(const Model& model, std::span<const UnitRange> units) {
 
 SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
                      std::span<const DeviceId> devices, int tensor, int data,
-                     std::span<const int> shares, const TableSource& tables)
+                     std::span<const int> shares, const TableSource& tables, int split)
     : problem_(problem),
       settings_(settings),
       traits_(traits_of(problem.job)),
@@ -99,6 +99,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
       shape.expert_weight_group = expert_data_group_;
       shape.gathers_backward = settings.zero == ZeroStage::parameters;
     }
+    shape.split = split;
     shapes.push_back(shape);
   }
   std::ranges::sort(shapes);
@@ -159,7 +160,25 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
   const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
   const double updated =
       settings_.zero == ZeroStage::off ? cost.parameters + cost.expert_parameters : cut(cost);
-  return Bytes(updated * optimizer_traffic(problem_.job)) / optimizer_rate_;
+  const double all = cost.parameters + cost.expert_parameters;
+  if (all <= 0) return {};
+  const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
+  return cost.optimizer * (updated / all) +
+         Bytes(unmeasured * optimizer_traffic(problem_.job)) / optimizer_rate_;
+}
+
+Source SpanFrame::time_source(const UnitRange& units) const {
+  Source weakest = Source::measured;
+  for (const Replica& replica : replicas_)
+    weakest = std::max(weakest, replica.table->time_source(units));
+  return weakest;
+}
+
+Source SpanFrame::memory_source(const UnitRange& units) const {
+  Source weakest = Source::measured;
+  for (const Replica& replica : replicas_)
+    weakest = std::max(weakest, replica.table->memory_source(units));
+  return weakest;
 }
 
 SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompute recompute,
@@ -181,7 +200,7 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
       Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
   memory.saved = cost.saved;
   memory.working_set = on.table->working_set(units, recompute);
-  memory.workspace = extent.loss;
+  memory.workspace = extent.loss + cost.held;
   memory.kept_loss = extent.kept_loss;
   const double tables = extent.table_parameters + tied / tensor_;
   // Weights of two units are gathered at once, the running one's and the next one's; tables stay.

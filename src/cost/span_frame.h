@@ -32,10 +32,15 @@ class SpanFrame {
  public:
   // `devices` ordered as in Stage, tensor * data * context of them; `shares` as in Stage.
   SpanFrame(const Problem& problem, const PlanSettings& settings, std::span<const DeviceId> devices,
-            int tensor, int data, std::span<const int> shares, const TableSource& tables);
+            int tensor, int data, std::span<const int> shares, const TableSource& tables,
+            int split = 0);
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
+  // The same on one of the distinct replicas.
+  UnitCost time_on(int replica, const UnitRange& units, Recompute recompute) const {
+    return replicas_[replica].table->cost(units, recompute);
+  }
   // Once a step: exposed gradient synchronisation and optimizer.
   Seconds gradient_sync(const UnitRange& units) const;
   Seconds optimizer(const UnitRange& units) const;
@@ -78,7 +83,8 @@ class SpanFrame {
 
   int tensor() const { return tensor_; }
   int data() const { return data_; }
-  Source source() const { return replicas_.front().table->source(); }
+  Source time_source(const UnitRange& units) const;
+  Source memory_source(const UnitRange& units) const;
 
  private:
   struct Replica {

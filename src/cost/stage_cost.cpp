@@ -58,11 +58,13 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   PLAIT_CHECK(!stage.spans.empty());
   StageResult result;
   StageCost& cost = result.cost;
+  cost.source = Source::measured;
+  cost.memory_source = Source::measured;
   std::vector<SpanFrame> frames;
   std::vector<UnitRange> units;
   for (const Span& span : stage.spans) {
     frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
-                        stage.shares, tables);
+                        stage.shares, tables, span.split);
     units.push_back(span.units);
     if (static_cast<int>(result.chunk_forward.size()) <= span.chunk) {
       result.chunk_forward.emplace_back();
@@ -78,7 +80,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     cost.backward_comm += time.backward_comm;
     cost.gradient_sync += frames.back().gradient_sync(span.units);
     cost.optimizer += frames.back().optimizer(span.units);
-    cost.source = frames.back().source();
+    cost.source = std::max(cost.source, frames.back().time_source(span.units));
+    cost.memory_source = std::max(cost.memory_source, frames.back().memory_source(span.units));
     result.chunk_forward.back() += time.forward_total();
     result.chunk_backward.back() += time.backward_total() - time.weight_gradient;
     result.chunk_weight_gradient.back() += time.weight_gradient;
@@ -110,15 +113,16 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   const double samples = static_cast<double>(problem.job.global_batch) / plan.micro_batches;
   const Bytes whole(activation_bytes(problem.job.precision) * problem.model.unit(unit - 1).output *
                     samples / plan.context);
+  const FrameworkTraits traits = traits_of(problem.job);
   // Bytes that one device sends, or that one receives.
-  const auto per_device = [&](const Span& span) {
-    return whole / (span.data * (plan.sequence_parallel ? span.tensor : 1.0));
+  const auto bytes_of = [&](const Span& span, bool same_node) {
+    const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
+    return whole / (span.data * (cut ? span.tensor : 1.0));
   };
   std::map<int, int> senders;
   std::map<int, int> receivers;
   for (const DeviceId id : from.devices) ++senders[cluster.device(id).node];
   for (const DeviceId id : to.devices) ++receivers[cluster.device(id).node];
-  const BytesPerSecond limit = traits_of(problem.job).send_limit;
   Seconds slowest;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
@@ -135,9 +139,11 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
     const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
     const BytesPerSecond rate = link.bandwidth * reached;
-    Seconds time = std::max(per_device(last) * sharing_a, per_device(first) * sharing_b) / rate;
-    if (limit > BytesPerSecond(0))
-      time = std::max(time, std::max(per_device(last), per_device(first)) / limit);
+    const Bytes sent = bytes_of(last, same_node);
+    const Bytes received = bytes_of(first, same_node);
+    Seconds time = std::max(sent * sharing_a, received * sharing_b) / rate;
+    if (traits.send_limit > BytesPerSecond(0))
+      time = std::max(time, std::max(sent, received) / traits.send_limit);
     slowest = std::max(slowest, link.latency + time);
   }
   return slowest;

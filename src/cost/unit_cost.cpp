@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "cost/measured.h"
 
 namespace plait {
 namespace {
@@ -108,7 +109,10 @@ class CommCost {
 struct KindCost {
   std::array<UnitCost, 3> by_recompute;
   std::array<Bytes, 3> repeated;  // by recompute
+  Bytes input;                    // that recompute keeps to begin here
+  Bytes workspace;                // measured
   UnitTable::Extent extent;
+  Origin origin;
 };
 
 // Sums over the ops of a layer, before host time and recompute.
@@ -137,8 +141,7 @@ KindSums sums_of(const Problem& problem, const ReplicaShape& shape, const Framew
     sums.host += time.host;
     if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
       sums.attention += time.forward;
-    if (op.kind == OpKind::loss || (op.kind == OpKind::embedding && op.split == Split::vocabulary))
-      sums.is_table = true;
+    if (op.kind == OpKind::loss || op.split == Split::vocabulary) sums.is_table = true;
     const OpComm comm = comm_cost.of(op);
     sums.unit.forward_comm += comm.forward;
     sums.unit.backward_comm += comm.backward;
@@ -161,6 +164,7 @@ std::array<UnitCost, 3> recompute_choices(const KindSums& sums, const FrameworkT
                                           Bytes input) {
   std::array<UnitCost, 3> choices;
   choices.fill(sums.unit);
+  if (sums.is_table) return choices;  // frameworks recompute blocks only
   UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
   if (traits.selective_is_alternate) {
     selective.recompute = 0.5 * sums.unit.forward;
@@ -207,13 +211,15 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
   const KindSums sums = sums_of(problem, shape, traits, kind);
   const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
   KindCost cost;
-  cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
-  cost.repeated[static_cast<int>(Recompute::selective)] =
-      traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+  if (!sums.is_table) {
+    cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
+    cost.repeated[static_cast<int>(Recompute::selective)] =
+        traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+  }
   cost.extent = {sums.loss, sums.kept_loss, 0, sums.is_table ? 1 : 0};
   if (sums.is_table) cost.extent.table_parameters = sums.unit.parameters;
-  cost.by_recompute = recompute_choices(
-      sums, traits, Bytes(activation_bytes(problem.job.precision) * input * input_share));
+  cost.input = Bytes(activation_bytes(problem.job.precision) * input * input_share);
+  cost.by_recompute = recompute_choices(sums, traits, cost.input);
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
@@ -228,6 +234,64 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
   return cost;
 }
 
+// The same replica with another sharding and whole weights. Tensor groups of another size are
+// thought inside a node, which is where profiles are made.
+ReplicaShape resharded(const Problem& problem, const ReplicaShape& shape,
+                       const Sharding& sharding) {
+  ReplicaShape other = shape;
+  other.sharding = sharding;
+  other.weight_group = {};
+  other.expert_weight_group = {};
+  if (sharding.tensor == shape.sharding.tensor) return other;
+  const DeviceType& device = problem.cluster.device_types[shape.device_type];
+  Group& group = other.tensor_group;
+  if (group.per_node < 2)
+    group.intra = {device.intra.bandwidth * device.efficiency.intra, device.intra.latency};
+  group.members = sharding.tensor;
+  group.nodes = 1;
+  group.per_node = sharding.tensor;
+  return other;
+}
+
+// Puts what was measured in the place of what the analytic model says.
+void take_measured(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
+                   double input, KindCost& cost) {
+  if (problem.profile.compute.empty()) return;
+  const StateBytes state = state_bytes(problem.job);
+  const AnalyticCost analytic = [&](const LayerKind& of, const Sharding& sharding) {
+    return kind_cost(problem, resharded(problem, shape, sharding), of, input).by_recompute;
+  };
+  const MeasuredPlace place{.profile = problem.profile,
+                            .model = problem.model,
+                            .device_type = problem.cluster.device_types[shape.device_type].name,
+                            .kind = kind,
+                            .sharding = shape.sharding,
+                            .split = shape.split,
+                            .state_bytes = state.weight + state.gradient + state.optimizer};
+  const auto measured = measured_cost(place, analytic);
+  if (!measured) return;
+  cost.by_recompute = measured->costs;
+  cost.origin = measured->origin;
+  cost.workspace = measured->workspace;
+  const Bytes saved = measured->costs[static_cast<int>(Recompute::none)].saved;
+  cost.repeated[static_cast<int>(Recompute::full)] = saved;
+  cost.repeated[static_cast<int>(Recompute::selective)] =
+      saved - measured->costs[static_cast<int>(Recompute::selective)].saved;
+  if (measured->input) {
+    cost.input = *measured->input;
+    cost.by_recompute[static_cast<int>(Recompute::full)].saved = cost.input;
+  }
+  if (measured->saved_all) {
+    cost.extent.loss = Bytes(0);
+    cost.extent.kept_loss = Bytes(0);
+  }
+  const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
+  for (UnitCost& unit : cost.by_recompute) {
+    unit.held = std::max(Bytes(0), unit.held - cost.extent.loss);
+    if (cut && cost.extent.tables == 0) add_gathering(state_bytes(problem.job, true), shape, unit);
+  }
+}
+
 }  // namespace
 
 UnitCost& UnitCost::operator+=(const UnitCost& o) {
@@ -240,6 +304,9 @@ UnitCost& UnitCost::operator+=(const UnitCost& o) {
   saved += o.saved;
   parameters += o.parameters;
   expert_parameters += o.expert_parameters;
+  held += o.held;
+  optimizer += o.optimizer;
+  optimizer_parameters += o.optimizer_parameters;
   return *this;
 }
 
@@ -253,6 +320,9 @@ UnitCost operator-(UnitCost a, const UnitCost& b) {
   a.saved -= b.saved;
   a.parameters -= b.parameters;
   a.expert_parameters -= b.expert_parameters;
+  a.held -= b.held;
+  a.optimizer -= b.optimizer;
+  a.optimizer_parameters -= b.optimizer_parameters;
   return a;
 }
 
@@ -264,8 +334,13 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   for (int u = 1; u < model.unit_count(); ++u)
     input[model.units[u]] = std::max(input[model.units[u]], model.unit(u - 1).output);
   std::vector<KindCost> kinds;
-  for (std::size_t k = 0; k < model.kinds.size(); ++k)
-    kinds.push_back(kind_cost(problem, shape, model.kinds[k], input[k]));
+  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
+    const LayerKind& kind = model.kinds[k];
+    kinds.push_back(kind_cost(problem, shape, kind, input[k]));
+    take_measured(problem, shape, kind, input[k], kinds.back());
+    if (!kind.starts_layer)
+      kinds.back().by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
+  }
   for (int r = 0; r < 3; ++r) {
     prefix_[r].reserve(model.units.size() + 1);
     prefix_[r].emplace_back();
@@ -285,27 +360,72 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     sum.tables += own.tables;
     extent_.push_back(sum);
   }
-  for (const Recompute r : {Recompute::selective, Recompute::full}) {
-    std::vector<std::vector<Bytes>>& levels = working_set_[static_cast<int>(r)];
-    levels.emplace_back();
-    for (const int kind : model.units)
-      levels.front().push_back(kinds[kind].repeated[static_cast<int>(r)]);
-    for (std::size_t width = 2; width <= model.units.size(); width *= 2) {
-      const std::vector<Bytes>& half = levels.back();
-      std::vector<Bytes> level;
-      for (std::size_t u = 0; u + width <= model.units.size(); ++u)
-        level.push_back(std::max(half[u], half[u + width / 2]));
-      levels.push_back(std::move(level));
-    }
+  const auto of_units = [&](auto&& part) {
+    std::vector<Bytes> values;
+    for (const int kind : model.units) values.push_back(part(kinds[kind]));
+    return values;
+  };
+  for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)})
+    working_set_[r] = levels_of(of_units([&](const KindCost& kind) { return kind.repeated[r]; }));
+  if (std::ranges::any_of(kinds, [](const KindCost& kind) { return kind.workspace > Bytes(0); }))
+    workspace_ = levels_of(of_units([](const KindCost& kind) { return kind.workspace; }));
+  time_counts_.emplace_back();
+  memory_counts_.emplace_back();
+  for (const int kind : model.units) {
+    const auto count = [](SourceCounts& counts, Source source) {
+      counts.push_back(counts.back());
+      if (source != Source::measured) ++counts.back()[static_cast<int>(source) - 1];
+    };
+    count(time_counts_, kinds[kind].origin.time);
+    count(memory_counts_, kinds[kind].origin.memory);
   }
+  in_ops_ = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
+  if (!in_ops_) return;
+  inside_input_ = of_units([](const KindCost& kind) { return kind.input; });
+  next_layer_.assign(model.units.size(), model.unit_count());
+  for (int u = model.unit_count() - 1; u >= 0; --u) {
+    if (u + 1 < model.unit_count())
+      next_layer_[u] = model.unit(u + 1).starts_layer ? u + 1 : next_layer_[u + 1];
+    if (model.unit(u).starts_layer) inside_input_[u] = Bytes(0);
+  }
+}
+
+UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
+  Levels levels{std::move(units)};
+  const std::size_t count = levels.front().size();
+  for (std::size_t width = 2; width <= count; width *= 2) {
+    const std::vector<Bytes>& half = levels.back();
+    std::vector<Bytes> level;
+    for (std::size_t u = 0; u + width <= count; ++u)
+      level.push_back(std::max(half[u], half[u + width / 2]));
+    levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
+Bytes UnitTable::most(const Levels& levels, const UnitRange& range) {
+  const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
+  return std::max(levels[level][range.begin], levels[level][range.end - (1 << level)]);
+}
+
+Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
+  const std::array<int, 2>& begin = counts[range.begin];
+  const std::array<int, 2>& end = counts[range.end];
+  if (end[1] > begin[1]) return Source::analytic;
+  return end[0] > begin[0] ? Source::interpolated : Source::measured;
 }
 
 Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const {
   PLAIT_CHECK(range.begin < range.end);
-  if (recompute == Recompute::none) return {};
-  const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
-  const std::vector<Bytes>& most = working_set_[static_cast<int>(recompute)][level];
-  return std::max(most[range.begin], most[range.end - (1 << level)]);
+  const Bytes workspace = workspace_.empty() ? Bytes(0) : most(workspace_, range);
+  if (recompute == Recompute::none) return workspace;
+  if (!in_ops_ || recompute == Recompute::selective)
+    return workspace + most(working_set_[static_cast<int>(recompute)], range);
+  const std::vector<UnitCost>& all = prefix_[static_cast<int>(Recompute::none)];
+  Bytes largest;
+  for (int u = range.begin; u < range.end; u = next_layer_[u])
+    largest = std::max(largest, all[std::min(next_layer_[u], range.end)].saved - all[u].saved);
+  return workspace + largest;
 }
 
 }  // namespace plait

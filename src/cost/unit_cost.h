@@ -23,6 +23,10 @@ struct UnitCost {
   Bytes saved;            // kept for backward
   double parameters = 0;  // on this device, experts not included
   double expert_parameters = 0;
+  // From measurements (cost/measured.h); 0 where there are none.
+  Bytes held;                       // beyond states and what is saved, whatever is in flight
+  Seconds optimizer;                // of the parameters that it was measured for
+  double optimizer_parameters = 0;  // of those
 
   UnitCost& operator+=(const UnitCost& other);
   friend UnitCost operator-(UnitCost a, const UnitCost& b);
@@ -42,6 +46,7 @@ struct ReplicaShape {
   Group weight_group;
   Group expert_weight_group;
   bool gathers_backward = true;  // weights are gathered again for backward
+  int split = 0;                 // Span::split
   friend auto operator<=>(const ReplicaShape&, const ReplicaShape&) = default;
 };
 
@@ -52,10 +57,14 @@ class UnitTable {
 
   UnitCost cost(const UnitRange& range, Recompute recompute) const {
     const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
-    return sums[range.end] - sums[range.begin];
+    UnitCost cost = sums[range.end] - sums[range.begin];
+    // Recompute that begins inside a layer keeps what enters there.
+    if (in_ops_ && recompute == Recompute::full && range.begin < range.end)
+      cost.saved += inside_input_[range.begin];
+    return cost;
   }
-  // What the backward pass of a recomputed unit needs beside what is saved: the most that any unit
-  // of the range repeats.
+  // What the backward pass needs beside what is saved: the most that any unit of the range repeats,
+  // and its measured workspace. Ops repeat together, up to the next layer.
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
 
   // Additive facts about a run of units that no time depends on.
@@ -71,14 +80,27 @@ class UnitTable {
     return {a.loss - b.loss, a.kept_loss - b.kept_loss, a.table_parameters - b.table_parameters,
             a.tables - b.tables};
   }
-  Source source() const { return source_; }
+  // The weakest of the units' sources.
+  Source time_source(const UnitRange& range) const { return weakest(time_counts_, range); }
+  Source memory_source(const UnitRange& range) const { return weakest(memory_counts_, range); }
 
  private:
-  std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = units [0, i)
-  // By Recompute: [l][u] = most of units [u, u + 2^l).
-  std::array<std::vector<std::vector<Bytes>>, 3> working_set_;
-  std::vector<Extent> extent_;  // [i] = units [0, i)
-  Source source_ = Source::analytic;
+  std::array<std::vector<UnitCost>, 3> prefix_;    // by Recompute; [i] = units [0, i)
+  using Levels = std::vector<std::vector<Bytes>>;  // [l][u] = most of units [u, u + 2^l)
+  static Levels levels_of(std::vector<Bytes> units);
+  static Bytes most(const Levels& levels, const UnitRange& range);
+  // [i] = interpolated and analytic ones among units [0, i)
+  using SourceCounts = std::vector<std::array<int, 2>>;
+  static Source weakest(const SourceCounts& counts, const UnitRange& range);
+
+  std::array<Levels, 3> working_set_;  // by Recompute
+  Levels workspace_;                   // measured; empty when nothing was
+  std::vector<Extent> extent_;         // [i] = units [0, i)
+  SourceCounts time_counts_;
+  SourceCounts memory_counts_;
+  bool in_ops_ = false;              // some units do not start a layer; then also, for each unit:
+  std::vector<Bytes> inside_input_;  // what recompute keeps to begin there; 0 at the start of one
+  std::vector<int> next_layer_;      // the first unit after it that starts one
 };
 
 }  // namespace plait

@@ -8,6 +8,7 @@
 #include "io/json_keys.h"
 #include "io/json_writer.h"
 #include "io/problem_json.h"
+#include "io/profile_json.h"
 #include "plan/check.h"
 #include "plan/describe.h"
 #include "plan/names.h"

@@ -6,7 +6,6 @@
 #include "io/json_reader.h"
 #include "model/model.h"
 #include "plan/problem.h"
-#include "profile/profile.h"
 
 namespace plait {
 
@@ -22,9 +21,6 @@ Model restore_model(const JsonValue& json);
 
 std::string dump_cluster(const Cluster& cluster);
 Cluster restore_cluster(const JsonValue& json);
-
-std::string dump_profile(const Profile& profile);
-Profile restore_profile(const JsonValue& json);
 
 // Understands global_batch_size for global_batch, as Megatron-LM calls it.
 std::string dump_job(const Job& job);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "io/profile_json.h"
 #include "plan/sample_plans.h"
 
 namespace plait {
@@ -36,8 +37,7 @@ Profile sample_profile() {
   profile.compute[{.unit = "decoder", .device_type = "Fast", .sequence = 512}] = {
       .forward = Seconds(1e-7),
       .backward = Seconds(2e-7),
-      .saved_activations = {},
-      .workspace = {}};
+      .communication_inside = true};
   profile.collectives[{.collective = "all_reduce", .device_type = "Fast", .nodes = 2}] = {
       {.size = Bytes(1024), .time = Seconds(1e-5)}, {.size = Bytes(0x1p30), .time = Seconds(0.02)}};
   return profile;
@@ -159,7 +159,7 @@ TEST(ProblemJson, SaysWhatIsWrongWithAProfileOrAJob) {
   };
   EXPECT_EQ(broken("\"size_B\": 1024", "\"size_B\": 1e10"),
             "p#/collectives/0/points/1/size_B: sizes must ascend");
-  EXPECT_EQ(broken("\"tensor\": 2, \"micro_batch\": 4, \"sequence\": 0",
+  EXPECT_EQ(broken("\"tensor\": 2, \"micro_batch\": 4",
                    "\"tensor\": 1, \"micro_batch\": 1, \"sequence\": 512"),
             "p#/compute/1: the same point is there twice");
   EXPECT_EQ(complaint([] { restore_job(parse_json("j", "{}")); }), "j#: 'global_batch' is missing");

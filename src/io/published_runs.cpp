@@ -17,7 +17,7 @@ namespace {
 // Problems made so far: runs of one problem share it.
 using Problems = std::map<std::string, std::shared_ptr<const Problem>>;
 
-std::string job_of(const RunRow& row) {
+std::string job_name(const RunRow& row) {
   const auto number = [](const std::optional<int>& value) { return value.value_or(0); };
   return fmt::format("{} {} l{} h{} s{} {} x{} b{} {} {}", row.source, row.model,
                      number(row.layers), number(row.hidden), number(row.sequence), row.gpu,
@@ -32,13 +32,16 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      c.moe.top_k, row.gpu, row.gpu_class, row.gpu_memory_gb.value_or(0),
                      row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
                      job.global_batch, static_cast<int>(job.precision),
-                     static_cast<int>(job.attention), static_cast<int>(job.framework));
+                     static_cast<int>(job.attention), static_cast<int>(job.framework)) +
+         fmt::format(" {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
+                     job.vocabulary_multiple);
 }
 
-// Flops of forward and backward of one sample, causal attention counted half.
-Flops model_flops(const Model& model) {
+// Flops of forward and backward of one sample. Megatron's formula, which NeMo prints too, counts
+// all of attention's square; others count the causal half.
+Flops model_flops(const Model& model, const std::string& framework) {
   Flops flops = 3 * model.forward();
-  if (!model.causal) return flops;
+  if (!model.causal || mentions(framework, "megatron") || mentions(framework, "nemo")) return flops;
   for (const int unit : model.units)
     for (const Op& op : model.kinds[unit].ops)
       if (op.kind == OpKind::attention) flops -= 1.5 * op.forward;
@@ -56,7 +59,7 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   if (row.tokens_per_s) return Seconds(tokens / *row.tokens_per_s);
   if (row.samples_per_s) return Seconds(samples / *row.samples_per_s);
   if (row.tflops_per_gpu && row.flops_convention.starts_with("model"))
-    return Seconds(samples * model_flops(problem.model).value /
+    return Seconds(samples * model_flops(problem.model, row.framework).value /
                    (*row.tflops_per_gpu * 1e12 * devices));
   return std::nullopt;
 }
@@ -64,21 +67,18 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
 void refuse_what_is_not_modelled(const RunRow& row) {
   if (!row.fault.empty()) throw RowRefused(row.fault);
   if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
-  if (mentions(row.task, "lora")) throw RowRefused("trains adapters only (LoRA)");
 }
 
 void interpret(const RunRow& row, const RunReading& reading, Problems& problems, MeasuredRun& run) {
   refuse_what_is_not_modelled(row);
   Assumptions& assumptions = run.assumptions;
-  const RunProgram program = program_of(row, assumptions);
-  const RunDegrees degrees = degrees_of(row, program, assumptions);
-  const TransformerConfig config = transformer_of(row, program, assumptions);
   Problem problem;
+  problem.job = job_of(row, assumptions);
+  const RunDegrees degrees = degrees_of(row, problem.job, assumptions);
+  const TransformerConfig config = transformer_of(row, problem.job, assumptions);
   problem.cluster = cluster_of(row, reading.catalogue, assumptions);
   run.device = problem.cluster.device_types[0].name;
-  problem.job = {.precision = precision_of(row, problem.cluster, assumptions),
-                 .attention = program.attention,
-                 .framework = program.framework};
+  problem.job.precision = precision_of(row, problem.cluster, assumptions);
   problem.job.global_batch = degrees.micro_batches * degrees.micro_batch;
   const std::string key = problem_key(config, row, problem.job);
   std::shared_ptr<const Problem>& shared = problems[key];
@@ -86,7 +86,11 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
     problem.model = build_transformer(config);
     shared = std::make_shared<const Problem>(std::move(problem));
   }
-  run.plan = plan_of(row, program, degrees, shared->model, assumptions);
+  if (run.memory && mentions(row.recompute, "op-level")) {
+    run.memory = std::nullopt;
+    assumptions.push_back("memory is not compared: which ops are recomputed is not stated");
+  }
+  run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
   run.step = run.failed ? std::nullopt : step_of(row, *shared);
@@ -102,7 +106,9 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
     for (const RunCorrection& correction : run_corrections())
       if (correction.source == row.source) correction.apply(row);
   MeasuredRun run{.id = row.id, .source = row.source, .grade = row.grade, .device = row.gpu};
-  run.job = job_of(row);
+  run.job = job_name(row);
+  if (row.others_step_s) run.others_step = Seconds(*row.others_step_s);
+  run.other = row.other;
   run.failed = !row.status.empty() && !row.status.starts_with("ok");
   if (row.memory_gib && !run.failed) run.memory = Bytes(*row.memory_gib * 0x1p30);
   const bool whole_device =

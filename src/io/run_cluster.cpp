@@ -11,6 +11,7 @@ namespace plait {
 namespace {
 
 constexpr double kMemoryTolerance = 0.15;
+constexpr int kRack = 32;  // devices that one NVLink domain has at least when it is a rack
 
 std::string without_remarks(const std::string& text) {
   static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b)");
@@ -24,6 +25,11 @@ const DeviceEntry& device_of(const RunRow& row, const Catalogue& catalogue) {
   if (row.gpu_memory_gb)
     for (const std::string& name : {row.gpu_class, without_remarks(row.gpu)})
       names.push_back(fmt::format("{}-{:.0f}GB", name, *row.gpu_memory_gb));
+  static const std::regex power(R"((\d{2,4})\s*W\b)");
+  std::smatch watts;
+  if (row.gpu_memory_gb && std::regex_search(row.gpu, watts, power))
+    names.insert(names.begin(),
+                 fmt::format("{}-{:.0f}GB-{}W", row.gpu_class, *row.gpu_memory_gb, watts[1].str()));
   names.push_back(row.gpu_class);
   static const std::regex vague("-class$");
   names.push_back(std::regex_replace(row.gpu_class, vague, ""));
@@ -91,8 +97,11 @@ Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& a
       assumptions.push_back(fmt::format("{} with {} GiB", entry.type.name, *row.gpu_memory_gb));
     }
   }
-  const int per_node = row.gpus_per_node ? std::min(*row.gpus_per_node, *row.gpus)
-                                         : even_nodes(*row.gpus, entry.type.per_node);
+  // A node is what NVLink joins; tables give the trays of a rack as nodes.
+  const bool tray =
+      row.gpus_per_node.value_or(0) < entry.type.per_node && entry.type.per_node >= kRack;
+  const int per_node = row.gpus_per_node && !tray ? std::min(*row.gpus_per_node, *row.gpus)
+                                                  : even_nodes(*row.gpus, entry.type.per_node);
   const StatedLinks links = stated_links(row.interconnect, per_node);
   ClusterBuilder builder("published run");
   const int type = builder.type(entry.type, row.id);

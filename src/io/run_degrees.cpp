@@ -74,13 +74,13 @@ std::vector<StageDegrees> equal_stages(const RunRow& row, int context, Assumptio
 }
 
 // Samples of a micro-batch on one replica.
-int micro_batch_of(const RunRow& row, const RunProgram& program, int pipeline, double data,
+int micro_batch_of(const RunRow& row, const Job& job, int pipeline, double data,
                    Assumptions& assumptions) {
   if (row.micro_batch) return *row.micro_batch;
   const double batch = row.global_batch.value_or(0);
   // Without a pipeline, frameworks other than Megatron take the batch in one go.
-  const bool whole = pipeline == 1 &&
-                     (program.framework == Framework::fsdp || program.framework == Framework::jax);
+  const bool whole =
+      pipeline == 1 && (is_fully_sharded(job.framework) || job.framework == Framework::jax);
   double size = 1;
   if (batch > 0 && row.accumulation) size = batch / (data * *row.accumulation);
   if (batch > 0 && !row.accumulation && whole) size = batch / data;
@@ -89,17 +89,15 @@ int micro_batch_of(const RunRow& row, const RunProgram& program, int pipeline, d
 }
 
 // TorchTitan's local batch: what one replica takes, and what a pipeline cuts into micro-batches.
-std::optional<int> local_batch(const RunRow& row, const RunProgram& program, int pipeline) {
+std::optional<int> local_batch(const RunRow& row, const Job& job, int pipeline) {
   static const std::regex local(R"(local batch (\d{1,6}))");
   std::smatch match;
   if (std::regex_search(row.plan_detail, match, local)) return std::stoi(match[1]);
-  if (program.framework == Framework::fsdp && pipeline > 1 && !row.accumulation)
-    return row.micro_batch;
+  if (is_fully_sharded(job.framework) && pipeline > 1 && !row.accumulation) return row.micro_batch;
   return std::nullopt;
 }
 
-void set_batch(const RunRow& row, const RunProgram& program, RunDegrees& degrees,
-               Assumptions& assumptions) {
+void set_batch(const RunRow& row, const Job& job, RunDegrees& degrees, Assumptions& assumptions) {
   const int pipeline = degrees.pipeline();
   if (row.mixed_degrees) {
     // The column counts a micro-batch of the whole pipeline here.
@@ -109,9 +107,9 @@ void set_batch(const RunRow& row, const RunProgram& program, RunDegrees& degrees
     return;
   }
   const double data = degrees.stages.front().data;
-  const auto local = row.global_batch ? std::nullopt : local_batch(row, program, pipeline);
+  const auto local = row.global_batch ? std::nullopt : local_batch(row, job, pipeline);
   const double each =
-      local ? pipeline > 1 ? 1 : *local : micro_batch_of(row, program, pipeline, data, assumptions);
+      local ? pipeline > 1 ? 1 : *local : micro_batch_of(row, job, pipeline, data, assumptions);
   double count = 1;
   if (row.global_batch) {
     count = std::max(1.0, std::round(*row.global_batch / (data * each)));
@@ -124,7 +122,7 @@ void set_batch(const RunRow& row, const RunProgram& program, RunDegrees& degrees
     count = *local / each;
   } else if (row.accumulation) {
     count = *row.accumulation;
-  } else if (pipeline > 1 || program.framework == Framework::megatron) {
+  } else if (pipeline > 1 || is_megatron_core(job.framework)) {
     throw RowRefused("gbs is not stated");
   }
   if (!row.global_batch)
@@ -148,7 +146,7 @@ void set_experts(const RunRow& row, RunDegrees& degrees, Assumptions& assumption
 
 }  // namespace
 
-RunDegrees degrees_of(const RunRow& row, const RunProgram& program, Assumptions& assumptions) {
+RunDegrees degrees_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   if (!row.gpus) throw RowRefused("num_gpus is not stated");
   if (*row.gpus > kMostDevices) throw RowRefused(fmt::format("num_gpus is {}", *row.gpus));
   RunDegrees degrees;
@@ -157,7 +155,7 @@ RunDegrees degrees_of(const RunRow& row, const RunProgram& program, Assumptions&
   if (degrees.chunks > kMostChunks) throw RowRefused(fmt::format("vpp is {}", degrees.chunks));
   degrees.stages = row.mixed_degrees ? listed_stages(row, assumptions)
                                      : equal_stages(row, degrees.context, assumptions);
-  set_batch(row, program, degrees, assumptions);
+  set_batch(row, job, degrees, assumptions);
   set_experts(row, degrees, assumptions);
   if (static_cast<double>(degrees.micro_batches) * degrees.pipeline() * degrees.chunks > kMostTasks)
     throw RowRefused(fmt::format("{} micro-batches in {} stages are too many to simulate",

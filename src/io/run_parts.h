@@ -16,16 +16,13 @@ namespace plait {
 // when the row does not say enough or contradicts itself.
 using Assumptions = std::vector<std::string>;
 
-// Which program ran, by the words of the column `framework`.
-struct RunProgram {
-  Framework framework = Framework::megatron;
-  bool megatron_core = false;  // Megatron-Core, NeMo, Megatron-Bridge: fused kernels and overlap
-  AttentionKernel attention = AttentionKernel::flash;
-};
-RunProgram program_of(const RunRow& row, Assumptions& assumptions);
+// What the row says of the program that ran and of the job, batch and precision apart.
+Job job_of(const RunRow& row, Assumptions& assumptions);
 
-TransformerConfig transformer_of(const RunRow& row, const RunProgram& program,
-                                 Assumptions& assumptions);
+bool is_megatron_core(Framework framework);  // NeMo and Megatron-Bridge as well
+bool is_fully_sharded(Framework framework);  // FSDP
+
+TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions);
 
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
 
@@ -48,7 +45,7 @@ struct RunDegrees {
   int pipeline() const { return static_cast<int>(stages.size()); }
   int tensor() const { return stages.front().tensor; }
 };
-RunDegrees degrees_of(const RunRow& row, const RunProgram& program, Assumptions& assumptions);
+RunDegrees degrees_of(const RunRow& row, const Job& job, Assumptions& assumptions);
 
 // Units of each chunk in execution order, embedding and head counted. Without a stated split the
 // layers are dealt out evenly; Megatron's option to count embedding and loss as layers is taken
@@ -58,8 +55,8 @@ std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Sched
 
 // The plan of the row, devices in Megatron's order: tensor fastest, then context, data, and
 // pipeline slowest.
-Plan plan_of(const RunRow& row, const RunProgram& program, const RunDegrees& degrees,
-             const Model& model, Assumptions& assumptions);
+Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
+             Assumptions& assumptions);
 
 // "7|8|9|8" in the text, after `label` where one is given; empty when there is none.
 std::vector<int> numbers_with_bars(const std::string& text, const std::string& label = "");

@@ -26,7 +26,7 @@ Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
   throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
 }
 
-ZeroStage zero_of(const RunRow& row, const RunProgram& program) {
+ZeroStage zero_of(const RunRow& row, const Job& job) {
   const std::string& text = row.data_sharding;
   static const std::regex fully(R"(FSDP=(\d{1,6}))");
   static const std::regex per_stage(R"(\(W,G,O\)=\((\d),(\d),(\d)\))");
@@ -42,13 +42,13 @@ ZeroStage zero_of(const RunRow& row, const RunProgram& program) {
     return ZeroStage::gradients;
   if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
   if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
-  return text.empty() && program.megatron_core ? ZeroStage::optimizer : ZeroStage::off;
+  return text.empty() && is_megatron_core(job.framework) ? ZeroStage::optimizer : ZeroStage::off;
 }
 
-bool sequence_parallel_of(const RunRow& row, const RunProgram& program, int tensor) {
+bool sequence_parallel_of(const RunRow& row, const Job& job, int tensor) {
   if (mentions(row.sequence_parallel, "yes") || mentions(row.sequence_parallel, "true"))
     return true;
-  const bool usual = program.megatron_core || program.framework == Framework::fsdp;
+  const bool usual = is_megatron_core(job.framework) || is_fully_sharded(job.framework);
   return row.sequence_parallel.empty() && usual && tensor > 1;
 }
 
@@ -75,12 +75,13 @@ std::vector<double> recomputed_parts(const std::string& text, const std::vector<
   return parts;
 }
 
-Recomputing recomputing_of(const RunRow& row, const RunProgram& program,
-                           const std::vector<int>& layers, Assumptions& assumptions) {
+Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<int>& layers,
+                           Assumptions& assumptions) {
   const std::string& text = row.recompute;
   if (text.empty()) {
     // Before selective recompute (May 2022) large models ran with full recompute.
-    const bool early = !program.megatron_core && !row.date.empty() && row.date < "2022-05";
+    const bool early =
+        !is_megatron_core(job.framework) && !row.date.empty() && row.date < "2022-05";
     assumptions.push_back(early ? "full recompute" : "no recompute");
     return {early ? Recompute::full : Recompute::none};
   }
@@ -112,15 +113,15 @@ void add_spans(Recompute kind, UnitRange units, int model_units, Span span, int&
 
 }  // namespace
 
-Plan plan_of(const RunRow& row, const RunProgram& program, const RunDegrees& degrees,
-             const Model& model, Assumptions& assumptions) {
+Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
+             Assumptions& assumptions) {
   Plan plan;
   plan.schedule = schedule_of(row, degrees);
   plan.micro_batches = degrees.micro_batches;
   plan.context = degrees.context;
   plan.expert = degrees.expert;
-  plan.zero = zero_of(row, program);
-  plan.sequence_parallel = sequence_parallel_of(row, program, degrees.tensor());
+  plan.zero = zero_of(row, job);
+  plan.sequence_parallel = sequence_parallel_of(row, job, degrees.tensor());
   const int units = model.unit_count();
   const std::vector<int> sizes = chunk_sizes(row, degrees, plan.schedule, units, assumptions);
   std::vector<int> begins(sizes.size() + 1, 0);
@@ -132,7 +133,7 @@ Plan plan_of(const RunRow& row, const RunProgram& program, const RunDegrees& deg
   for (int s = 0; s < stages; ++s)
     for (int c = 0; c < chunks; ++c)
       layers[s] += sizes[chunk_position(plan.schedule, stages, s, c)];
-  const Recomputing recomputing = recomputing_of(row, program, layers, assumptions);
+  const Recomputing recomputing = recomputing_of(row, job, layers, assumptions);
   int device = 0;
   for (int s = 0; s < stages; ++s) {
     const auto [tensor, data] = degrees.stages[s];

@@ -11,38 +11,52 @@ bool mentions_any(const std::string& text, std::initializer_list<const char*> wo
   return false;
 }
 
-}  // namespace
+// From then on Megatron-Core's containers run mixtures with CUDA graphs and a fused dispatch on
+// Blackwell; the dates of the rows are those of the containers.
+constexpr const char* kGraphsSince = "2026-06";
 
-RunProgram program_of(const RunRow& row, Assumptions& assumptions) {
-  const std::string& name = row.framework;
-  RunProgram program;
-  if (mentions_any(name, {"jax", "maxtext", "paxml", "t5x"})) {
-    program.framework = Framework::jax;
-  } else if (mentions_any(name, {"eager", "hugging face"})) {
-    program.framework = Framework::eager;
-  } else if (mentions(name, "deepspeed")) {
-    program.framework = Framework::deepspeed;
-    program.attention = AttentionKernel::plain;
-  } else if (mentions_any(name, {"fsdp", "torchtitan", "internevo"})) {
-    program.framework = Framework::fsdp;
-  } else {
-    program.megatron_core = mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"});
-    if (!program.megatron_core) program.attention = AttentionKernel::plain;
-    if (!program.megatron_core && !mentions_any(name, {"megatron", "aceso", "mist"}))
-      assumptions.push_back("a Megatron-like program");
-  }
-  if (mentions(row.plan_detail, "flash_attn=True")) program.attention = AttentionKernel::flash;
-  if (mentions(row.plan_detail, "flash_attn=False")) program.attention = AttentionKernel::plain;
-  return program;
+Framework megatron_core(const RunRow& row) {
+  const bool blackwell =
+      mentions_any(row.gpu + row.gpu_class, {"B200", "B300"}) && !mentions(row.gpu, "H");
+  const bool mixture = row.experts.value_or(1) > 1 || mentions_any(row.model, {"oss", "moe", "_a"});
+  return blackwell && mixture && row.date >= kGraphsSince ? Framework::megatron_graph
+                                                          : Framework::megatron;
 }
+
+Framework pytorch(const RunRow& row) {
+  return mentions(row.framework + row.plan_detail, "compile") ? Framework::fsdp_compile
+                                                              : Framework::fsdp;
+}
+
+Framework framework_of(const RunRow& row, Assumptions& assumptions) {
+  const std::string& name = row.framework;
+  if (mentions_any(name, {"jax", "maxtext", "paxml", "t5x"})) return Framework::jax;
+  if (mentions_any(name, {"eager", "hugging face"})) return Framework::eager;
+  if (mentions(name, "deepspeed"))
+    return mentions_any(name, {"megatron", "3d"}) ? Framework::megatron_deepspeed
+                                                  : Framework::deepspeed;
+  if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
+  if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return megatron_core(row);
+  if (!mentions_any(name, {"megatron", "internevo", "aceso", "mist"}))
+    assumptions.push_back("a program like Megatron-LM");
+  return Framework::megatron_lm;
+}
+
+// Programs whose own attention is not fused, unless the row says so.
+AttentionKernel attention_of(const RunRow& row, Framework framework) {
+  if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
+  if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
+  const bool plain = framework == Framework::megatron_deepspeed ||
+                     (framework == Framework::megatron_lm && !mentions(row.framework, "internevo"));
+  return plain ? AttentionKernel::plain : AttentionKernel::flash;
+}
+
+}  // namespace
 
 Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions) {
   const std::string& text = row.precision;
-  if (mentions(text, "nvfp4")) {
-    assumptions.push_back("fp8 in place of fp4");
-    return Precision::fp8;
-  }
-  if (mentions(text, "fp8")) return Precision::fp8;
+  if (mentions_any(text, {"fp4"})) return Precision::fp4;
+  if (mentions(text, "fp8")) return mentions(text, "row") ? Precision::fp8_row : Precision::fp8;
   if (mentions(text, "pure bf16")) return Precision::pure_bf16;
   if (mentions_any(text, {"bf16", "amp"})) return Precision::bf16;
   if (mentions(text, "fp16")) return Precision::fp16;
@@ -51,6 +65,29 @@ Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& a
   const bool has_bf16 = cluster.device_types[0].supports(DType::bf16);
   assumptions.push_back(has_bf16 ? "bf16" : "fp16");
   return has_bf16 ? Precision::bf16 : Precision::fp16;
+}
+
+Job job_of(const RunRow& row, Assumptions& assumptions) {
+  Job job;
+  job.framework = framework_of(row, assumptions);
+  job.attention = attention_of(row, job.framework);
+  job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
+  job.adapters = mentions(row.task, "lora");
+  // Aceso, Mist and InternEvo keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in
+  // fp32.
+  if (mentions_any(row.framework, {"aceso", "mist", "internevo"})) job.gradient_bytes = 2;
+  if (job.framework == Framework::megatron_deepspeed && mentions(row.precision, "bf16"))
+    job.gradient_bytes = 4;
+  if (row.unpadded) job.vocabulary_multiple = 1;
+  return job;
+}
+
+bool is_megatron_core(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::megatron_graph;
+}
+
+bool is_fully_sharded(Framework framework) {
+  return framework == Framework::fsdp || framework == Framework::fsdp_compile;
 }
 
 }  // namespace plait

@@ -40,7 +40,10 @@ Model at_op_granularity(const Model& model) {
   for (const LayerKind& kind : model.kinds) {
     first_kind.push_back(static_cast<int>(fine.kinds.size()));
     for (const Op& op : kind.ops)
-      fine.kinds.push_back({.name = kind.name + "." + op.name, .ops = {op}, .output = op.boundary});
+      fine.kinds.push_back({.name = kind.name + "." + op.name,
+                            .ops = {op},
+                            .output = op.boundary,
+                            .starts_layer = &op == &kind.ops.front()});
   }
   std::vector<int> first_unit;  // of each layer, to move the ties
   for (const int kind : model.units) {

@@ -85,6 +85,9 @@ struct LayerKind {
   std::string name;  // "decoder"
   std::vector<Op> ops;
   double output = 0;  // elements handed to the next layer, per sample
+  // False for an op inside a layer: recompute that began before it goes on, so that a run of
+  // recomputed ops keeps the input of its first one only.
+  bool starts_layer = true;
 
   double parameters() const;
   Flops forward() const;

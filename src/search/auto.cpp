@@ -6,30 +6,34 @@
 
 #include "base/parallel.h"
 #include "search/branch_and_bound.h"
+#include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
+#include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
-// plait's own planner, in three passes over the settings (micro-batches, ZeRO, context, expert):
+// plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. label search, as a beam and then best first: good pipelines for all device mixes, and a
+//   2. families (on large clusters): pools cut into equal stages, units balanced over them;
+//   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
-//   3. branch and bound, as far as its budget of nodes goes: the exact optimum of the space.
+//   4. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
+//   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
 namespace plait {
 namespace {
 
 constexpr int kRound = 8;
+constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 24;
 constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
 struct Candidate {
   PlanSettings settings;
-  Schedule schedule = Schedule::one_f_one_b;
   std::unique_ptr<StageMenu> menu;
   Seconds bound;  // no plan with these settings is faster
   bool exact = false;
@@ -40,6 +44,7 @@ class AutoSearch {
   explicit AutoSearch(const SearchContext& context)
       : context_(context),
         space_(context.problem, context.options.pins),
+        schedule_(searched_schedule(context.options.pins)),
         engine_(context.problem),
         found_(engine_, context.options.keep),
         deadline_(std::chrono::steady_clock::now() +
@@ -48,16 +53,14 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    sweep(0.0, 0.3, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
-    if (context_.problem.cluster.device_count() <= kExactDevices)
+    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    if (small)
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
+    else
+      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (getenv("PLAIT_DEBUG"))
-      for (const Candidate& c : candidates_)
-        if (c.bound < found_.best())
-          fprintf(stderr, "m%d zero%d bound %f best %f exact %d options %zu\n",
-                  c.settings.micro_batches, (int)c.settings.zero, c.bound.value,
-                  found_.best().value, c.exact, c.menu->options().size());
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
@@ -76,11 +79,10 @@ class AutoSearch {
 
   void list_candidates() {
     for (const PlanSettings& settings : space_.settings())
-      for (const Schedule schedule : space_.schedules())
-        candidates_.push_back({settings, schedule, nullptr, {}, false});
+      candidates_.push_back({settings, nullptr, {}, false});
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
-      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);
+      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);
       c.bound = c.menu->bounds().any_step();
     });
     std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
@@ -94,7 +96,7 @@ class AutoSearch {
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < found_.best()) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -109,6 +111,11 @@ class AutoSearch {
     }
   }
 
+  // What a plan must beat.
+  Seconds wanted(const Shortlist& found) const {
+    return std::min(found.best(), context_.options.cutoff);
+  }
+
   // The plans so far, as the incumbents of a task that counts its own evaluations.
   Shortlist found_without_counts() const {
     Shortlist copy(engine_, context_.options.keep);
@@ -116,15 +123,35 @@ class AutoSearch {
     return copy;
   }
 
+  void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {
+    for (const Plan& plan : space_.plans_of(pipeline.stages, c.settings)) found.offer(plan);
+  }
+
+  // Whether what is searched is what is simulated; else a pipeline that is slower than the
+  // incumbent under 1F1B may be faster under the pinned schedule, and nothing may be cut off.
+  bool exact_schedule() const {
+    return !context_.options.pins.schedule || *context_.options.pins.schedule == schedule_;
+  }
+  Seconds incumbent(const Shortlist& found) const {
+    return exact_schedule() ? wanted(found) : Seconds(HUGE_VAL);
+  }
+
+  void family_pass(Candidate& c, Shortlist& found) {
+    std::vector<Pipelined> pipelines =
+        families(space_, *c.menu, incumbent(found), [this] { return stop(); });
+    std::ranges::stable_sort(pipelines, {}, &Pipelined::length);
+    if (pipelines.size() > kFamilies) pipelines.resize(kFamilies);
+    for (const Pipelined& pipeline : pipelines) offer(pipeline, c, found);
+  }
+
   void label_pass(Candidate& c, Shortlist& found, int width) {
     LabelOptions options;
     options.width = width;
     options.evaluations = kEvaluations;
-    options.incumbent = found.best();
+    options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
-    for (const Pipelined& pipeline : labels.pipelines)
-      found.offer(space_.plan_of(pipeline.stages, c.settings, c.schedule));
-    if (!stop()) c.bound = std::max(c.bound, labels.lower_bound);
+    for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
+    if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
@@ -136,6 +163,7 @@ class AutoSearch {
 
   const SearchContext& context_;
   Space space_;
+  Schedule schedule_;
   CostEngine engine_;
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;

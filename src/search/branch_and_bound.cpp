@@ -64,7 +64,7 @@ class BranchAndBound {
     if (left == 0) {
       if (tail.stages < space_.min_stages() || hopeless(tail.step(menu_.schedule(), m_))) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
-      found_.offer(space_.plan_of(in_order, menu_.settings(), menu_.schedule()));
+      for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
       return;
     }
     if (!hopeless(menu_.bounds().step(tail, left, used_))) extend(left, tail);

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "search/planners.h"
+#include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
@@ -57,9 +58,9 @@ class Enumeration {
   void finish() {
     if (static_cast<int>(stages_.size()) < space_.min_stages()) return;
     const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
-    const Plan plan = space_.plan_of(in_order, menu_.settings(), menu_.schedule());
-    if (found_.offer(plan) && context_.on_improvement)
-      context_.on_improvement(found_.plans().front());
+    for (const Plan& plan : space_.plans_of(in_order, menu_.settings()))
+      if (found_.offer(plan) && context_.on_improvement)
+        context_.on_improvement(found_.plans().front());
     const std::int64_t limit = context_.options.max_evaluations;
     stopped_ = context_.stop.stop_requested() || (limit > 0 && found_.evaluations() >= limit);
   }
@@ -81,12 +82,10 @@ SearchResult search_exhaustively(const SearchContext& context) {
   Shortlist found(engine, context.options.keep);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
-    for (const Schedule schedule : space.schedules()) {
-      StageMenu menu(space, engine, space.settings()[i], schedule);
-      Enumeration enumeration(context, space, menu, found);
-      enumeration.run();
-      result.cut_short = result.cut_short || enumeration.stopped();
-    }
+    StageMenu menu(space, engine, space.settings()[i], searched_schedule(context.options.pins));
+    Enumeration enumeration(context, space, menu, found);
+    enumeration.run();
+    result.cut_short = enumeration.stopped();
     if (context.on_progress)
       context.on_progress(static_cast<double>(i + 1) /
                           static_cast<double>(space.settings().size()));

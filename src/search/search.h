@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,6 +40,8 @@ struct SearchOptions {
   int keep = 5;  // how many plans to return
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
+  // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
+  Seconds cutoff = Seconds(HUGE_VAL);
   Pins pins;
 
   // Knobs of the planners that follow other people's papers; docs/planners.md.

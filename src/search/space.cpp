@@ -8,6 +8,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "plan/names.h"
+#include "search/schedules.h"
+
 namespace plait {
 namespace {
 
@@ -93,9 +96,6 @@ Space::Space(const Problem& problem, const Pins& pins)
     recomputes_.push_back(Recompute::selective);
   recomputes_.push_back(Recompute::full);
   if (pins.recompute) recomputes_ = {*pins.recompute};
-
-  schedules_ = {Schedule::one_f_one_b};
-  if (pins.schedule) schedules_ = {*pins.schedule};
 
   max_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
   if (pins.pipeline) min_stages_ = max_stages_ = *pins.pipeline;
@@ -203,6 +203,11 @@ Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& 
   return plan;
 }
 
+std::vector<Plan> Space::plans_of(const std::vector<PlacedStage>& stages,
+                                  const PlanSettings& settings) const {
+  return plans_for(plan_of(stages, settings, searched_schedule(pins_)), pins_);
+}
+
 std::string Space::find_contradiction() const {
   const int devices = problem_.cluster.device_count();
   const int units = problem_.model.unit_count();
@@ -251,6 +256,19 @@ std::string Space::find_contradiction() const {
       batch % (static_cast<long>(*pins_.data) * *pins_.micro_batch) != 0)
     return fmt::format("--dp {} x --micro-batch {} does not divide the global batch of {}",
                        *pins_.data, *pins_.micro_batch, batch);
+  if (pins_.data && pins_.micro_batch && pins_.micro_batches &&
+      static_cast<long>(*pins_.data) * *pins_.micro_batch * *pins_.micro_batches != batch)
+    return fmt::format(
+        "--dp {} x --micro-batch {} x --micro-batches {} is not the global batch of {}",
+        *pins_.data, *pins_.micro_batch, *pins_.micro_batches, batch);
+  const bool chunked = pins_.schedule == Schedule::interleaved || pins_.schedule == Schedule::zb_v;
+  if (chunked && pins_.pipeline == 1)
+    return fmt::format("--schedule {} needs a pipeline, --pp is 1", name_of(*pins_.schedule));
+  if (pins_.chunks && *pins_.chunks > 1 && !chunked)
+    return fmt::format("--chunks {} needs --schedule interleaved", *pins_.chunks);
+  if (chunked && !pins_.stages.empty())
+    return fmt::format("--schedule {} cuts stages into chunks, --stages cannot say how",
+                       name_of(*pins_.schedule));
   return "";
 }
 

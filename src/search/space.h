@@ -72,7 +72,6 @@ class Space {
   // What all stages of a plan share, every combination.
   const std::vector<PlanSettings>& settings() const { return settings_; }
   const std::vector<Recompute>& recomputes() const { return recomputes_; }  // fastest first
-  const std::vector<Schedule>& schedules() const { return schedules_; }
   // Ascending; those that divide the ops they cut, and a node's devices or a multiple of them.
   std::vector<int> tensor_degrees(const Pool& pool) const;
   std::vector<StageOption> stage_options(const PlanSettings& settings) const;
@@ -89,6 +88,10 @@ class Space {
   // First stage first.
   Plan plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& settings,
                Schedule schedule) const;
+  // The plans of the space that these stages make: one, unless a schedule is pinned that can cut
+  // stages into chunks in several ways (schedules.h).
+  std::vector<Plan> plans_of(const std::vector<PlacedStage>& stages,
+                             const PlanSettings& settings) const;
 
   // "" or why no plan of the space can exist: "--tp 3 does not divide the 16 heads of
   // decoder.attention".
@@ -104,7 +107,6 @@ class Space {
   std::vector<Pool> pools_;
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;
-  std::vector<Schedule> schedules_;
   int min_stages_ = 1;
   int max_stages_ = 1;
   std::string contradiction_;

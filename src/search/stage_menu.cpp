@@ -81,11 +81,24 @@ const SpanFrame* StageMenu::first_frame(int o) {
   return place(o, nothing_used, begin) ? &frame(o, begin) : nullptr;
 }
 
+// On the replica that is slowest over the whole model: a sum over units that no run exceeds.
+StageTime StageMenu::alone(const SpanFrame& on, const UnitRange& units) const {
+  const Recompute recompute = space_.recomputes().front();
+  const UnitRange whole{0, engine_.problem().model.unit_count()};
+  int slowest = 0;
+  for (int r = 1; r < on.replica_count(); ++r)
+    if (on.time_on(r, whole, recompute).total() > on.time_on(slowest, whole, recompute).total())
+      slowest = r;
+  const UnitCost time = on.time_on(slowest, units, recompute);
+  return {time.forward_total(), time.backward_total(),
+          on.gradient_sync(units) + on.optimizer(units)};
+}
+
 StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
   const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
   const SpanFrame* on = first_frame(o);
   if (on == nullptr) return never;
-  if (after < 0) return cost(*on, units, space_.recomputes().front());
+  if (after < 0) return alone(*on, units);
   const auto choice = choose(*on, units, after);
   return choice ? StageTime(*choice) : never;
 }

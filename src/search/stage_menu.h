@@ -46,6 +46,7 @@ class StageMenu : public StageCosts {
 
  private:
   const SpanFrame* first_frame(int o);
+  StageTime alone(const SpanFrame& on, const UnitRange& units) const;
   void drop_dominated_options();
 
   const Space& space_;

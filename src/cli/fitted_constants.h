@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "io/catalogue.h"
+
+namespace plait {
+
+// The constants of the analytic model as scripts/calibrate exchanges them:
+//   {"devices": {"A100-80GB": {"matmul": 0.736, ..}}, "frameworks": {"fsdp": {"traffic": 1.1, ..}}}
+// Devices as in the catalogue's "efficiency", frameworks as cost/trait_changes.h names them; what
+// is absent stays.
+void apply_constants(const std::string& path, Catalogue& catalogue);
+
+// All constants that apply now.
+std::string constants_json(const Catalogue& catalogue);
+
+}  // namespace plait

@@ -1,0 +1,25 @@
+#include <array>
+
+#include "io/import_amp.h"
+
+namespace plait {
+namespace {
+
+// The two device types that FASOP's code knows.
+constexpr std::array kDevices{ListedDevice{"A100", "A100"}, ListedDevice{"A10", "A10"}};
+
+// Embedding, layers, post-processing. T5's lists have no head: map_lists() knows that form.
+constexpr ListLayout kLayout{.before = 1, .after = 1};
+
+bool recognises(const ProfilePath& files) { return has_listed_devices(files, kDevices); }
+
+LoadedProfile read(const ProfilePath& files, const Model& model) {
+  return read_forward_lists(files, model, kDevices, kLayout);
+}
+
+}  // namespace
+
+const Importer kFasopImporter{"fasop", "FASOP's MODEL_A100_TP.npy and MODEL_A10_TP.npy", recognises,
+                              read};
+
+}  // namespace plait

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "io/profile_path.h"
+#include "model/model.h"
+#include "profile/profile.h"
+
+namespace plait {
+
+struct LoadedProfile {
+  Profile profile;
+  std::vector<std::string> warnings;  // what was assumed, one sentence each
+};
+
+// Reads what another system measured, as measurements of `model`'s kinds.
+struct Importer {
+  std::string_view name;  // "metis"
+  std::string_view what;  // "Metis' DeviceType.X_tpT_bsB.json"
+  bool (*recognises)(const ProfilePath& files);
+  LoadedProfile (*read)(const ProfilePath& files, const Model& model);
+};
+
+// The one table of importers. To add one: write a file, add a row.
+std::span<const Importer> importers();
+
+// `from` is an importer's name, or "" to judge by the files' names. InputError says which forms are
+// known when none applies.
+LoadedProfile import_profile(const std::string& from, const std::string& path, const Model& model);
+
+// What `--profile` takes: a native file, or whatever an importer recognises. Device types get the
+// cluster's names ("A100" of the profile is "A100-80GB" of the cluster when nothing is nearer), and
+// a warning for each that was not measured. InputError when no unit of the model was measured, with
+// both lists of names.
+LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster);
+
+// The importers, each in the file of its name.
+extern const Importer kMetisImporter;
+extern const Importer kAmpImporter;
+extern const Importer kFasopImporter;
+
+}  // namespace plait

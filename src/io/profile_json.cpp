@@ -1,0 +1,195 @@
+#include "io/profile_json.h"
+
+#include "base/error.h"
+#include "io/json_writer.h"
+
+namespace plait {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr int kMaxInt = 1'000'000'000;
+
+// A quantity that may be absent.
+template <typename Quantity>
+void put(JsonObject& object, std::string_view key, const std::optional<Quantity>& value) {
+  if (value) object.number(key, value->value);
+}
+
+template <typename Quantity>
+void get(const JsonValue& json, std::string_view key, std::optional<Quantity>& into) {
+  if (const auto value = json.find(key)) into = Quantity(value->at_least(0));
+}
+
+std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
+  const auto& [unit, device_type, tensor, micro_batch, sequence, split] = key;
+  const auto& [forward, backward, both, communication_inside, saved_activations, input, workspace,
+               memory, optimizer] = sample;
+  JsonObject object;
+  object.text("unit", unit).text("device_type", device_type);
+  object.number("tensor", tensor).number("micro_batch", micro_batch);
+  if (sequence != 0) object.number("sequence", sequence);
+  if (split != 0) object.number("split", split);
+  put(object, "forward_s", forward);
+  put(object, "backward_s", backward);
+  put(object, "both_s", both);
+  if (communication_inside) object.boolean("communication_inside", true);
+  put(object, "saved_activations_B", saved_activations);
+  put(object, "input_B", input);
+  put(object, "workspace_B", workspace);
+  put(object, "memory_B", memory);
+  put(object, "optimizer_s", optimizer);
+  return object.str();
+}
+
+void restore_compute(const JsonValue& json, Profile& profile) {
+  json.allow_only({"unit", "device_type", "tensor", "micro_batch", "sequence", "split", "forward_s",
+                   "backward_s", "both_s", "communication_inside", "saved_activations_B", "input_B",
+                   "workspace_B", "memory_B", "optimizer_s"});
+  ComputeKey key;
+  key.unit = json.at("unit").text();
+  key.device_type = json.at("device_type").text();
+  key.tensor = json.integer_or("tensor", 1, kMaxInt, 1);
+  key.micro_batch = json.integer_or("micro_batch", 1, kMaxInt, 1);
+  key.sequence = json.integer_or("sequence", 0, kMaxInt, 0);
+  key.split = json.integer_or("split", 0, kMaxInt, 0);
+  ComputeSample sample;
+  get(json, "forward_s", sample.forward);
+  get(json, "backward_s", sample.backward);
+  get(json, "both_s", sample.both);
+  sample.communication_inside = json.boolean_or("communication_inside", false);
+  get(json, "saved_activations_B", sample.saved_activations);
+  get(json, "input_B", sample.input);
+  get(json, "workspace_B", sample.workspace);
+  get(json, "memory_B", sample.memory);
+  get(json, "optimizer_s", sample.optimizer);
+  if (sample.both && (sample.forward || sample.backward))
+    throw InputError(json.where(), "give both_s, or forward_s and backward_s, not all of them");
+  if (sample.backward && !sample.forward)
+    throw InputError(json.where(), "backward_s needs forward_s beside it");
+  if (!profile.compute.emplace(key, sample).second)
+    throw InputError(json.where(), "the same point is there twice");
+}
+
+std::string dump_collective(const CollectiveKey& key, const std::vector<CollectivePoint>& curve) {
+  const auto& [collective, device_type, nodes, devices_per_node] = key;
+  std::vector<std::string> points;
+  for (const auto& [size, time] : curve)
+    points.push_back(JsonObject().number("size_B", size.value).number("time_s", time.value).str());
+  return JsonObject()
+      .text("collective", collective)
+      .text("device_type", device_type)
+      .number("nodes", nodes)
+      .number("devices_per_node", devices_per_node)
+      .json("points", json_list(points))
+      .str();
+}
+
+void restore_collective(const JsonValue& json, Profile& profile) {
+  json.allow_only({"collective", "device_type", "nodes", "devices_per_node", "points"});
+  static const std::vector<std::string_view> known{"all_reduce", "all_gather", "reduce_scatter",
+                                                   "all_to_all", "send"};
+  CollectiveKey key;
+  key.collective = known[json.at("collective").choice(known)];
+  key.device_type = json.at("device_type").text();
+  key.nodes = json.at("nodes").integer(1, kMaxInt);
+  key.devices_per_node = json.at("devices_per_node").integer(1, kMaxInt);
+  std::vector<CollectivePoint> points;
+  for (const JsonValue& point : json.at("points").items()) {
+    point.allow_only({"size_B", "time_s"});
+    const Bytes size(point.at("size_B").at_least(0));
+    if (!points.empty() && size <= points.back().size)
+      throw InputError(point.at("size_B").where(), "sizes must ascend");
+    points.push_back({.size = size, .time = Seconds(point.at("time_s").at_least(0))});
+  }
+  if (!profile.collectives.emplace(key, std::move(points)).second)
+    throw InputError(json.where(), "the same collective is there twice");
+}
+
+std::string dump_extra(const StepExtra& extra) {
+  const auto& [name, device_type, time] = extra;
+  return JsonObject()
+      .text("name", name)
+      .text("device_type", device_type)
+      .number("time_s", time.value)
+      .str();
+}
+
+StepExtra restore_extra(const JsonValue& json) {
+  json.allow_only({"name", "device_type", "time_s"});
+  return {.name = json.at("name").text(),
+          .device_type = json.at("device_type").text(),
+          .time = Seconds(json.at("time_s").at_least(0))};
+}
+
+std::string dump_provenance(const Provenance& provenance) {
+  const auto& [source, command, versions, notes] = provenance;
+  JsonObject object;
+  object.text("source", source).text("command", command);
+  JsonObject of;
+  for (const auto& [program, version] : versions) of.text(program, version);
+  std::vector<std::string> sentences;
+  for (const std::string& note : notes) sentences.push_back(json_text(note));
+  return object.json("versions", of.str()).json("notes", json_list(sentences)).str();
+}
+
+Provenance restore_provenance(const JsonValue& json) {
+  json.allow_only({"source", "command", "versions", "notes"});
+  Provenance provenance;
+  provenance.source = json.text_or("source", "");
+  provenance.command = json.text_or("command", "");
+  if (const auto versions = json.find("versions"))
+    for (const auto& [program, version] : versions->members())
+      provenance.versions.emplace(program, version.text());
+  if (const auto notes = json.find("notes"))
+    for (const JsonValue& note : notes->items()) provenance.notes.push_back(note.text());
+  return provenance;
+}
+
+JsonObject as_object(const Profile& profile) {
+  const auto& [compute_points, collective_curves, step_extras, provenance] = profile;
+  std::vector<std::string> compute;
+  for (const auto& [key, sample] : compute_points) compute.push_back(dump_compute(key, sample));
+  std::vector<std::string> collectives;
+  for (const auto& [key, curve] : collective_curves)
+    collectives.push_back(dump_collective(key, curve));
+  std::vector<std::string> extras;
+  for (const StepExtra& extra : step_extras) extras.push_back(dump_extra(extra));
+  JsonObject object;
+  if (provenance != Provenance()) object.json("provenance", dump_provenance(provenance));
+  object.json("compute", json_list(compute)).json("collectives", json_list(collectives));
+  if (!extras.empty()) object.json("extras", json_list(extras));
+  return object;
+}
+
+}  // namespace
+
+std::string dump_profile(const Profile& profile) { return as_object(profile).str(); }
+
+Profile restore_profile(const JsonValue& json) {
+  json.allow_only({"plait_profile", "provenance", "compute", "collectives", "extras"});
+  Profile profile;
+  if (const auto points = json.find("compute"))
+    for (const JsonValue& point : points->items()) restore_compute(point, profile);
+  if (const auto curves = json.find("collectives"))
+    for (const JsonValue& curve : curves->items()) restore_collective(curve, profile);
+  if (const auto extras = json.find("extras"))
+    for (const JsonValue& extra : extras->items()) profile.extras.push_back(restore_extra(extra));
+  if (const auto provenance = json.find("provenance"))
+    profile.provenance = restore_provenance(*provenance);
+  return profile;
+}
+
+Profile read_profile_file(const std::string& path) {
+  const JsonValue root = read_json_file(path);
+  if (!root.is_object() || !root.find("plait_profile"))
+    throw InputError(path, R"(is no profile: it has no "plait_profile": 1)");
+  root.at("plait_profile").integer(kVersion, kVersion);
+  return restore_profile(root);
+}
+
+std::string profile_file_to_json(const Profile& profile) {
+  const std::string members = dump_profile(profile).substr(1);
+  return lay_out_json("{\"plait_profile\": " + std::to_string(kVersion) + ", " + members);
+}
+
+}  // namespace plait

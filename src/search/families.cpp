@@ -1,0 +1,210 @@
+#include "search/families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace plait {
+namespace {
+
+constexpr int kUnused = -1;
+constexpr std::size_t kPerPool = 12;       // options of a pool that are combined
+constexpr std::size_t kCombinations = 12;  // that are balanced
+constexpr std::size_t kMostProducts = 20'000;
+constexpr std::size_t kOrders = 6;
+constexpr int kBisections = 12;
+
+struct PoolChoice {
+  int option = kUnused;
+  int stages = 0;
+  double rate = 0;  // models per second of one micro-batch, all stages together
+};
+
+struct Combination {
+  std::vector<PoolChoice> pools;
+  double promise = HUGE_VAL;  // expected step
+};
+
+class Families {
+ public:
+  Families(const Space& space, StageMenu& menu, Seconds incumbent,
+           const std::function<bool()>& stop)
+      : space_(space),
+        menu_(menu),
+        incumbent_(incumbent),
+        stop_(stop),
+        m_(menu.settings().micro_batches),
+        units_(space.problem().model.unit_count()),
+        max_stages_(space.max_stages(menu.settings())) {}
+
+  std::vector<Pipelined> run() {
+    list_choices();
+    combine();
+    for (const Combination& combination : combinations_) {
+      if (stop_() || combination.promise > incumbent_.value) break;
+      std::vector<int> order(combination.pools.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::size_t tried = 0;
+      do {
+        balance(combination, order);
+      } while (++tried < kOrders && std::ranges::next_permutation(order).found);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void list_choices() {
+    choices_.resize(space_.pools().size());
+    for (int o = 0; o < menu_.option_count(); ++o) {
+      const StageOption& option = menu_.option_at(o);
+      if (option.takes.size() > 1) continue;
+      const int pool = option.takes.front().pool;
+      const StageTime whole = menu_.run_time(o, {0, units_}, -1);
+      if (!std::isfinite(whole.total().value)) continue;
+      const int most = std::min(max_stages_, space_.pools()[pool].size() / option.devices());
+      // All of the pool, and a stage less or half of it when that leaves a shorter pipeline.
+      for (const int stages : {most, most - 1, most / 2})
+        if (stages >= 1) choices_[pool].push_back({o, stages, stages / whole.total().value});
+    }
+    for (std::vector<PoolChoice>& pool : choices_) {
+      // By what a pool alone would promise.
+      std::ranges::stable_sort(pool, {},
+                               [&](const PoolChoice& c) { return promise(c.rate, c.stages); });
+      if (pool.size() > kPerPool) pool.resize(kPerPool);
+      pool.push_back({});
+    }
+  }
+
+  // Stages of equal time y each: (m + stages - 1) y.
+  double promise(double rate, int stages) const {
+    return rate > 0 ? (m_ + stages - 1.0) / rate : HUGE_VAL;
+  }
+
+  void combine() {
+    std::size_t products = 1;
+    for (const std::vector<PoolChoice>& pool : choices_) products *= pool.size();
+    while (products > kMostProducts) {
+      auto largest = std::ranges::max_element(choices_, {}, &std::vector<PoolChoice>::size);
+      products /= largest->size();
+      largest->erase(largest->end() - 2);  // the last but "unused"
+      products *= largest->size();
+      if (largest->size() <= 2) break;
+    }
+    std::vector<std::size_t> at(choices_.size(), 0);
+    for (bool more = true; more;) {
+      Combination combination;
+      double rate = 0;
+      int stages = 0;
+      for (std::size_t p = 0; p < choices_.size(); ++p) {
+        combination.pools.push_back(choices_[p][at[p]]);
+        rate += combination.pools.back().rate;
+        stages += combination.pools.back().stages;
+      }
+      combination.promise = promise(rate, stages);
+      const bool allowed = stages >= space_.min_stages() && stages <= max_stages_ && stages > 0;
+      if (allowed) keep(std::move(combination));
+      more = false;
+      for (std::size_t p = 0; p < at.size() && !more; ++p) {
+        more = ++at[p] < choices_[p].size();
+        if (!more) at[p] = 0;
+      }
+    }
+  }
+
+  void keep(Combination&& combination) {
+    const auto at =
+        std::ranges::upper_bound(combinations_, combination.promise, {}, &Combination::promise);
+    if (at == combinations_.end() && combinations_.size() >= kCombinations) return;
+    combinations_.insert(at, std::move(combination));
+    if (combinations_.size() > kCombinations) combinations_.pop_back();
+  }
+
+  // Balances the units over the stages of the pools, last pool of `order` first in the pipeline.
+  void balance(const Combination& combination, const std::vector<int>& order) {
+    sequence_.clear();
+    std::vector<int> used(space_.pools().size(), 0);
+    std::vector<int> begin;
+    for (const int p : order) {
+      const PoolChoice& choice = combination.pools[p];
+      for (int s = 0; s < choice.stages; ++s) {
+        if (!menu_.place(choice.option, used, begin)) return;
+        used[p] = begin.front() + menu_.option_at(choice.option).takes.front().devices;
+        sequence_.push_back({choice.option, begin, &menu_.frame(choice.option, begin)});
+      }
+    }
+    if (sequence_.empty()) return;
+    double low = 0;
+    double high = incumbent_.value;
+    if (!std::isfinite(high)) high = 100 * combination.promise;
+    if (!fill(Seconds(high))) return;
+    for (int i = 0; i < kBisections; ++i) {
+      const double middle = (low + high) / 2;
+      (fill(Seconds(middle)) ? high : low) = middle;
+    }
+    if (fill(Seconds(high))) found_.push_back({{stages_.rbegin(), stages_.rend()}, length_});
+  }
+
+  // Gives every stage, from the last, as many units as it can take with its slack below the limit.
+  // True when all units find a place.
+  bool fill(Seconds limit) {
+    stages_.clear();
+    Tail tail;
+    int end = units_;
+    for (std::size_t s = 0; s < sequence_.size(); ++s) {
+      const int still = static_cast<int>(sequence_.size() - s) - 1;  // stages that need a unit too
+      const auto fits = [&](int from) -> std::optional<Tail> {
+        const UnitRange units{from, end};
+        if (!space_.allows(units, tail.stages)) return std::nullopt;
+        const auto choice = menu_.choose(*sequence_[s].frame, units, tail.stages);
+        if (!choice) return std::nullopt;
+        recompute_ = choice->recompute;
+        Tail longer = tail;
+        longer.prepend(*choice, m_);
+        return longer.slack <= limit ? std::optional(longer) : std::nullopt;
+      };
+      if (end - 1 < still || !fits(end - 1)) return false;
+      int good = end - 1;
+      int bad = still - 1;
+      while (good - bad > 1) {
+        const int middle = (good + bad) / 2;
+        (fits(middle) ? good : bad) = middle;
+      }
+      tail = *fits(good);
+      stages_.push_back(
+          {menu_.option_at(sequence_[s].option), sequence_[s].begin, {good, end}, recompute_});
+      end = good;
+    }
+    length_ = tail.step(menu_.schedule(), m_);
+    return end == 0;
+  }
+
+  struct Slot {
+    int option;
+    std::vector<int> begin;
+    const SpanFrame* frame;
+  };
+
+  const Space& space_;
+  StageMenu& menu_;
+  Seconds incumbent_;
+  const std::function<bool()>& stop_;
+  int m_;
+  int units_;
+  int max_stages_;
+  std::vector<std::vector<PoolChoice>> choices_;  // by pool
+  std::vector<Combination> combinations_;         // best promise first
+  std::vector<Slot> sequence_;                    // last stage of the pipeline first
+  std::vector<PlacedStage> stages_;               // of the last fill, last stage first
+  Recompute recompute_ = Recompute::none;
+  Seconds length_;
+  std::vector<Pipelined> found_;
+};
+
+}  // namespace
+
+std::vector<Pipelined> families(const Space& space, StageMenu& menu, Seconds incumbent,
+                                const std::function<bool()>& stop) {
+  return Families(space, menu, incumbent, stop).run();
+}
+
+}  // namespace plait

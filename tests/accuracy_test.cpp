@@ -1,0 +1,94 @@
+// Predictions against measured runs: the set that ships with plait, and the tables beside the
+// source tree where they are. The limits are those that hold now, a little above what is reached;
+// docs/accuracy.md has the numbers.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "io/json_reader.h"
+#include "io/published_runs.h"
+#include "report/validation.h"
+
+namespace plait {
+namespace {
+
+const std::string kTables = PLAIT_SOURCE_DIR "/../shared/data/";
+
+std::map<std::string, Accuracy> accuracy_of(const std::vector<MeasuredRun>& runs) {
+  std::map<std::string, Accuracy> out;
+  for (const Accuracy& accuracy : accuracy_by(RunGrouping::source, runs, predict_runs(runs, 2)))
+    out[accuracy.name] = accuracy;
+  return out;
+}
+
+std::vector<MeasuredRun> runs_of(const std::string& path) {
+  return read_published_runs(path, read_text_file(path));
+}
+
+TEST(PredictedAccuracy, OfTheShippedRunsIsWithinFifteenPercentPerSource) {
+  const auto sources = accuracy_of(shipped_runs());
+  EXPECT_GE(sources.size(), 8u);
+  for (const auto& [name, accuracy] : sources) {
+    EXPECT_EQ(accuracy.refused(), 0) << name;
+    ASSERT_TRUE(accuracy.mape) << name;
+    EXPECT_LE(*accuracy.mape, 0.15) << name;
+  }
+}
+
+struct Limit {
+  const char* source;
+  double mape;
+  double top1_regret = 0;  // 0 = not limited
+  double memory = 0;
+};
+
+TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
+  const std::string path = kTables + "published_runs.csv";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no table of runs at " << path;
+  const auto sources = accuracy_of(runs_of(path));
+  for (const Limit& limit : std::initializer_list<Limit>{
+           {"vtrain_single", 0.04},
+           {"vtrain_multi", 0.08, 1.05},
+           {"zero_bubble", 0.08, 0, 0.08},
+           {"megatron_sc21_table1", 0.05},
+           {"korthikanti_table5", 0.05},
+           {"megatron_h100_weak", 0.06},
+           {"megatron_bridge_perf", 0.15},
+           {"nemo_2407", 0.12},
+           {"llm_foundry_mpt", 0.06},
+           {"torchtitan", 0.08},
+           {"bloom_prequel", 0.08, 1.05, 0.08},
+           {"simumax_b200", 0.06, 1.05, 0.04},
+           {"internevo", 0.08},
+           {"fms_fsdp", 0.08},
+           {"dgxc_benchmarking", 0.12},
+           {"llama3_herd", 0.15},
+           {"mist_l4", 0.12},
+           {"aceso_runs_in_mist", 0.15},
+       }) {
+    ASSERT_TRUE(sources.contains(limit.source)) << limit.source;
+    const Accuracy& accuracy = sources.at(limit.source);
+    ASSERT_TRUE(accuracy.mape) << limit.source;
+    EXPECT_LE(*accuracy.mape, limit.mape) << limit.source;
+    if (limit.top1_regret > 0) {
+      EXPECT_LE(accuracy.top1_regret.value_or(0), limit.top1_regret) << limit.source;
+    }
+    if (limit.memory > 0) {
+      EXPECT_LE(accuracy.memory_mape.value_or(1), limit.memory) << limit.source;
+    }
+  }
+}
+
+TEST(PredictedAccuracy, OfHuggingFaceStepsOverFiftyMillisecondsIsWithinEightPercent) {
+  const std::string path = kTables + "h200/hf_training_steps.csv";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no table of steps at " << path;
+  std::vector<MeasuredRun> runs = runs_of(path);
+  std::erase_if(runs, [](const MeasuredRun& run) { return run.step && run.step->value < 0.05; });
+  const Accuracy accuracy = accuracy_of(runs).at("hf_steps");
+  EXPECT_EQ(accuracy.refused(), 0);
+  EXPECT_LE(*accuracy.mape, 0.08);
+}
+
+}  // namespace
+}  // namespace plait

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "search/schedules.h"
 #include "search/space.h"
 
 namespace plait {
@@ -48,9 +49,7 @@ ThroughputFloor::ThroughputFloor(const CostEngine& engine, const Pins& pins) {
   for (PaceTable& paces : paces_) paces.by_type.resize(types);
   units_of_kind_.resize(model.kinds.size());
   for (const int kind : model.units) ++units_of_kind_[kind];
-  fills_pipeline_ = std::ranges::all_of(space.schedules(), [](Schedule schedule) {
-    return schedule == Schedule::one_f_one_b || schedule == Schedule::gpipe;
-  });
+  fills_pipeline_ = !pins.schedule || *pins.schedule == searched_schedule(pins);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;

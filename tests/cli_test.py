@@ -406,6 +406,20 @@ def test_ctrl_c_shows_the_best_so_far():
     assert re.search(r"\[=* *\] +\d+ %  best so far", output), output
 
 
+def test_compare_runs_every_planner():
+    words = ["compare", "--model", "gpt2", "--cluster", "1xT4:2+1xV100-16GB:2", "--global-batch", "4",
+             "--precision", "fp16"]
+    rows = answer(*words)["planners"]
+    assert [row["planner"] for row in rows] == ["auto", "amp", "fasop", "metis"], rows
+    for row in rows:
+        assert row["slower_than_auto"] >= 0 and row["evaluations"] > 0, row
+        assert row["best"]["step_s"] == row["step_s"], row
+    table = plait(*words)[0]
+    for row in rows:
+        assert re.search(rf"^{row['planner']} .* (m?s|us)  pp", table, re.M), table
+    assert "slower" in table, table
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True)

@@ -147,15 +147,28 @@ TEST(PeerPlanners, StopAtTheirLimits) {
   }
 }
 
-// A schedule of several chunks a stage is not among what the papers search.
-TEST(PeerPlanners, SayWhatTheyCannotDo) {
+TEST(PeerPlanners, RunPinnedSchedules) {
   const Problem problem = roomy_problem();
   SearchOptions options;
-  options.pins.schedule = Schedule::interleaved;
+  for (const Schedule schedule : {Schedule::gpipe, Schedule::interleaved, Schedule::zb_h1}) {
+    options.pins.schedule = schedule;
+    options.pins.pipeline = 2;
+    for (const std::string_view peer : kPeers) {
+      const SearchResult result = run(peer, problem, options);
+      ASSERT_FALSE(result.plans.empty()) << peer;
+      EXPECT_EQ(result.plans.front().plan.schedule, schedule) << peer;
+    }
+  }
+}
+
+TEST(PeerPlanners, SayWhichPinLeavesNothing) {
+  const Problem problem = roomy_problem();
+  SearchOptions options;
+  options.pins.pipeline = 9;  // of eight units
   for (const std::string_view peer : kPeers) {
     const SearchResult result = run(peer, problem, options);
     EXPECT_TRUE(result.plans.empty()) << peer;
-    EXPECT_NE(result.reason.find("interleaved"), std::string::npos) << peer;
+    EXPECT_NE(result.reason.find("--pp 9"), std::string::npos) << peer;
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "cost/schedule.h"
 #include "cost/stage_cost.h"
-#include "plan/names.h"
+#include "search/schedules.h"
 
 namespace plait {
 namespace {
@@ -34,13 +34,10 @@ PeerSearch::PeerSearch(const SearchContext& context)
       deadline_(std::chrono::steady_clock::now() +
                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                     std::chrono::duration<double>(context.options.time_limit.value))),
+      schedule_(searched_schedule(context.options.pins)),
       recompute_(context.options.pins.recompute.value_or(Recompute::none)),
       obstacle_(space_.contradiction()),
       places_(context.problem.cluster.devices.size()) {
-  schedule_ = context.options.pins.schedule.value_or(Schedule::one_f_one_b);
-  if (schedule_ == Schedule::interleaved || schedule_ == Schedule::zb_v)
-    obstacle_ = "this planner gives each stage one chunk, schedule " +
-                std::string(name_of(schedule_)) + " needs several";
   for (int p = 0; p < static_cast<int>(space_.pools().size()); ++p)
     for (int i = 0; i < space_.pools()[p].size(); ++i)
       places_[index(space_.pools()[p].devices[i])] = {p, i};
@@ -216,8 +213,9 @@ Plan PeerSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) con
 }
 
 void PeerSearch::offer(const Layout& layout, const std::vector<int>& cuts) {
-  if (found_.offer(plan_of(layout, cuts)) && context_.on_improvement)
-    context_.on_improvement(found_.plans().front());
+  for (const Plan& plan : plans_for(plan_of(layout, cuts), space_.pins()))
+    if (found_.offer(plan) && context_.on_improvement)
+      context_.on_improvement(found_.plans().front());
 }
 
 void PeerSearch::report_progress(double fraction) const {

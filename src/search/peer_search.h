@@ -40,9 +40,10 @@ struct Degrees {
 };
 
 // What the planners that follow other people's papers share: stages take consecutive devices of an
-// order; one chunk a stage; no recompute, ZeRO, context or expert parallelism unless pinned (none
-// of those papers searches them); sequence parallelism as in the rest of the space. Keeps the plans
-// that are found. docs/planners.md says what each planner does with it.
+// order; plain pipelines, brought under another schedule where one is pinned; no recompute, ZeRO,
+// context or expert parallelism unless pinned (none of those papers searches them); sequence
+// parallelism as in the rest of the space. Keeps the plans that are found. docs/planners.md says
+// what each planner does with it.
 class PeerSearch {
  public:
   explicit PeerSearch(const SearchContext& context);
@@ -50,7 +51,7 @@ class PeerSearch {
   const Space& space() const { return space_; }
   int units() const { return space_.problem().model.unit_count(); }
   Recompute recompute() const { return recompute_; }
-  // "" or why the planner has nothing to try: a schedule with several chunks was asked for, ...
+  // "" or why the pins leave nothing to try.
   const std::string& obstacle() const { return obstacle_; }
   // Whether time is up, enough plans were costed, or a stop was asked for.
   bool stopped();
@@ -98,8 +99,8 @@ class PeerSearch {
   TableSource tables_;
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;
-  Schedule schedule_ = Schedule::one_f_one_b;
-  Recompute recompute_ = Recompute::none;
+  Schedule schedule_;
+  Recompute recompute_;
   std::string obstacle_;
   struct Place {
     int pool = 0;

@@ -8,6 +8,7 @@ namespace plait {
 Command plan_command();
 Command estimate_command();
 Command pareto_command();
+Command replan_command();
 Command explain_command();
 Command check_command();
 Command validate_command();

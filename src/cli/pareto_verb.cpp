@@ -260,6 +260,8 @@ std::string as_svg(const Front& front) {
 
 int pareto(ParetoArguments arguments) {
   if (arguments.json && arguments.csv) throw InputError("--csv", "contradicts --json; give one");
+  check_output(arguments.svg);
+  const Planner& planner = named_planner(arguments.planner);
   std::vector<MixKind> kinds;
   LoadedProblem loaded = load_offers(arguments, kinds);
   const Problem& problem = loaded.problem;
@@ -279,7 +281,7 @@ int pareto(ParetoArguments arguments) {
         .stop = interrupt.token(),
         .on_improvement = {},
         .on_progress = [&](double fraction) { progress.advanced(fraction); }};
-    front.result = pareto_front(named_planner(arguments.planner), context, kinds);
+    front.result = pareto_front(planner, context, kinds);
     front.interrupted = interrupt.happened();
   }
   front.elapsed =

@@ -223,6 +223,7 @@ int replan_with(const ReplanArguments& arguments) {
   if (arguments.lost.empty() && arguments.lost_devices.empty() && arguments.slow.empty() &&
       arguments.add.empty())
     throw InputError("plait replan", "what changed? Give --lost, --lost-devices, --slow or --add");
+  check_output(arguments.output);
   const PlanFile file = read_plan_file(arguments.path);
   const Planner& planner = named_planner(arguments.planner);
   const ChangedCluster changed =

@@ -438,7 +438,13 @@ def test_the_front_is_told_in_all_ways():
     assert [float(row.split(",")[3]) for row in rows[1:]] == [p["step_s"] for p in front], rows
     picture = (FOLDER / "front.svg").read_text()
     assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>")
-    assert "no other is both as cheap and as fast" in plait(*OFFERS)[0]
+    assert "No other is both as cheap and as fast" in plait(*OFFERS)[0]
+    for point in front:
+        nodes = sum(point["instances"].values())
+        assert point["cluster"].count("x") >= 1 and nodes > 0, point
+        # Ids are those of the mix alone, which begins at 0.
+        ids = [i for stage in point["plan"]["stages"] for i in stage["devices"]]
+        assert min(ids) == 0, point
     for threads in 1, 3:
         again = answer(*OFFERS, "--threads", threads)
         assert again["front"] == front

@@ -75,9 +75,11 @@ class AutoSearch {
   }
 
   void list_candidates() {
+    const std::vector<int>& promising = context_.options.promising_micro_batches;
     for (const PlanSettings& settings : space_.settings())
-      for (const Schedule schedule : space_.schedules())
-        candidates_.push_back({settings, schedule, nullptr, {}, false});
+      if (promising.empty() || std::ranges::binary_search(promising, settings.micro_batches))
+        for (const Schedule schedule : space_.schedules())
+          candidates_.push_back({settings, schedule, nullptr, {}, false});
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, c.schedule);

@@ -86,7 +86,7 @@ def test_every_verb_has_help_with_examples():
     overview = plait("--help")[0]
     verbs = re.findall(r"^  (\w+)  ", overview[overview.index("Verbs"):overview.index("Examples")], re.M)
     expected = {"plan", "compare", "estimate", "explain", "check", "validate", "models", "model",
-                "devices", "instances", "completion", "version", "help"}
+                "devices", "instances", "pareto", "replan", "completion", "version", "help"}
     assert expected <= set(verbs), verbs
     for verb in verbs:
         text = plait(verb, "--help")[0]
@@ -418,6 +418,101 @@ def test_compare_runs_every_planner():
     for row in rows:
         assert re.search(rf"^{row['planner']} .* (m?s|us)  pp", table, re.M), table
     assert "slower" in table, table
+
+
+RENTED = ["plan", "--model", "gpt2", "--cluster", "2xp4d.24xlarge+1xg5.24xlarge", "--global-batch",
+          "32"]
+OFFERS = ["pareto", "--model", "gpt2", "--global-batch", "32", "--instances",
+          "p4d.24xlarge:0-2,g5.24xlarge:0-1"]
+
+
+def test_training_has_time_and_price():
+    plan = answer(*RENTED, "--steps", "1000")["plans"][0]
+    training = plan["training"]
+    assert training["steps"] == 1000, training
+    assert abs(training["time_s"] / (1000 * plan["step_s"]) - 1) < 1e-12, training
+    assert abs(training["usd"] / (1000 * plan["usd_per_step"]) - 1) < 1e-12, training
+    # 1 M tokens in steps of 32 x 1,024 are 30.5, so 31 steps.
+    assert answer(*RENTED, "--tokens", "1M")["plans"][0]["training"]["steps"] == 31
+    assert "training" not in answer(*RENTED)["plans"][0]
+
+
+def test_the_cheapest_plan_is_no_dearer_and_no_faster_than_the_fastest():
+    fast = answer(*RENTED)["plans"][0]
+    cheap = answer(*RENTED, "--objective", "cost")["plans"][0]
+    both = answer(*RENTED, "--objective", "cost-time")["plans"][0]
+    assert cheap["usd_per_step"] <= fast["usd_per_step"]
+    assert cheap["step_s"] >= fast["step_s"]
+    for plan in fast, cheap:
+        assert both["usd_per_step"] * both["step_s"] <= plan["usd_per_step"] * plan["step_s"] * 1.001
+
+
+def test_limits_are_kept_or_missed_by_so_much():
+    front = answer(*OFFERS, "--steps", "1M")["front"]
+    cheapest, fastest = front[0]["training"], front[-1]["training"]
+    between = (cheapest["time_s"] + fastest["time_s"]) / 2
+    found = answer(*RENTED, "--steps", "1M", "--deadline", f"{between}s")["plans"][0]["training"]
+    assert found["time_s"] <= between and found["usd"] >= cheapest["usd"] * 0.999
+    found = answer(*RENTED, "--steps", "1M", "--budget", f"{fastest['usd'] * 1.01}")["plans"][0]
+    assert found["training"]["usd"] <= fastest["usd"] * 1.01
+    _, error = plait(*RENTED, "--steps", "1M", "--budget", cheapest["usd"] / 2, status=3)
+    assert re.search(r"the cheapest training costs .* \(100\.0 %\) more than the budget", error), error
+    _, error = plait(*RENTED, "--steps", "1M", "--deadline", "1s", status=3)
+    assert "the fastest training takes" in error, error
+    if len(front) > 1:
+        _, error = plait(*RENTED, "--steps", "1M", "--deadline", f"{fastest['time_s'] * 1.0001}s",
+                         "--budget", cheapest["usd"] * 1.0001, status=3)
+        assert "cannot be met together" in error, error
+
+
+def test_the_front_is_told_in_all_ways():
+    found = answer(*OFFERS)
+    front = found["front"]
+    assert found["planned"] <= found["mixes"] == 5
+    for cheaper, dearer in zip(front, front[1:]):
+        assert cheaper["usd_per_step"] < dearer["usd_per_step"]
+        assert cheaper["step_s"] > dearer["step_s"]
+    rows = plait(*OFFERS, "--csv", "--svg", "front.svg")[0].splitlines()
+    assert rows[0] == "p4d.24xlarge,g5.24xlarge,usd_per_hour,step_s,usd_per_step,plan", rows
+    assert [float(row.split(",")[3]) for row in rows[1:]] == [p["step_s"] for p in front], rows
+    picture = (FOLDER / "front.svg").read_text()
+    assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>")
+    assert "No other is both as cheap and as fast" in plait(*OFFERS)[0]
+    for point in front:
+        nodes = sum(point["instances"].values())
+        assert point["cluster"].count("x") >= 1 and nodes > 0, point
+        # Ids are those of the mix alone, which begins at 0.
+        ids = [i for stage in point["plan"]["stages"] for i in stage["devices"]]
+        assert min(ids) == 0, point
+    for threads in 1, 3:
+        again = answer(*OFFERS, "--threads", threads)
+        assert again["front"] == front
+
+
+def test_spot_prices_make_the_front_cheaper():
+    offers = ["pareto", "--model", "gpt2", "--global-batch", "32", "--precision", "fp16",
+              "--instances"]
+    full = answer(*offers, "g4dn.12xlarge:1")["front"][0]
+    for words in (["g4dn.12xlarge:1", "--spot"], ["g4dn.12xlarge:1:spot"]):
+        # 1.1736 of 3.912 dollars an hour.
+        ratio = answer(*offers, *words)["front"][0]["usd_per_step"] / full["usd_per_step"]
+        assert abs(ratio - 1.1736 / 3.912) < 1e-6, ratio
+
+
+def test_replan_says_what_moves():
+    plait("plan", "--model", "gpt2", "--cluster", "2xA100-80GB:4", "--global-batch", "32", "-o",
+          "plan.json")
+    found = answer("replan", "plan.json", "--lost", "A100-80GB-0")
+    assert found["device_before"] == [4, 5, 6, 7], found
+    assert found["pause_s"] == found["transfer_s"] + found["restart_s"]
+    state = found["state"]
+    received = sum(device["received_bytes"] for device in state["devices"])
+    assert abs(received - state["moved_bytes"]) <= 1e-9 * (1 + received), state
+    plait("replan", "plan.json", "--slow", "A100-80GB-0=0.5", "--add", "1xA100-80GB:4", "-o",
+          "new.json")
+    plait("check", "new.json")
+    text = plait("replan", "plan.json", "--lost-devices", "7", "--restart", "90s")[0]
+    assert "before -> now: 0-6 -> 0-6" in text and "90.00 s to restart" in text, text
 
 
 def main():

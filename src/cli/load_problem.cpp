@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
@@ -85,6 +86,15 @@ void refuse_contradictions(const Pins& pins, int global_batch) {
 }
 
 }  // namespace
+
+void check_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code fault;
+  if (fs::is_directory(path, fault)) throw InputError(path, "is a directory, a file is needed");
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, fault))
+    throw InputError(path, fmt::format("there is no directory {}", folder.string()));
+}
 
 LoadedProblem load_problem(const PlanArguments& arguments) {
   LoadedProblem loaded;

@@ -24,6 +24,7 @@
 #include "report/pareto_svg.h"
 #include "report/quantities.h"
 #include "report/summary.h"
+#include "search/sub_cluster.h"
 
 namespace plait {
 namespace {
@@ -48,11 +49,12 @@ struct ParetoArguments : PlanArguments {
 
 // "p4d.24xlarge:0-8", "g5.24xlarge@east:4", "p4d.24xlarge:2-4:spot"
 Offer read_offer(const std::string& flag, std::string_view text) {
-  static constexpr const char* kForm =
-      "must be like p4d.24xlarge:0-8 (from none to 8 of them), g5.24xlarge@east:4 (up to 4, in "
-      "zone east) or p4d.24xlarge:0-8:spot, is '{}'";
   const auto fault = [&] {
-    return InputError(flag, fmt::format(fmt::runtime(kForm), text.substr(0, 60)));
+    return InputError(
+        flag, fmt::format("must be like p4d.24xlarge:0-8 (from none to 8 of them), "
+                          "g5.24xlarge@east:4 (up to 4, in zone east) or p4d.24xlarge:0-8:spot, is "
+                          "'{}'",
+                          text.substr(0, 60)));
   };
   Offer offer;
   std::string_view rest = text;
@@ -135,6 +137,7 @@ LoadedProblem load_offers(ParetoArguments& a, std::vector<MixKind>& kinds) {
 struct Front {
   const ParetoArguments& arguments;
   const Problem& problem;
+  const std::vector<MixKind>& kinds;
   ParetoResult result;
   Seconds elapsed;
   bool interrupted = false;
@@ -142,6 +145,33 @@ struct Front {
 
   Training training(const MixPoint& p) const {
     return training_of(steps.value_or(1), p.step(), p.rent);
+  }
+  // The plan with the device ids of a cluster of this mix alone.
+  Plan plan(const MixPoint& p) const {
+    const Cluster& whole = problem.cluster;
+    std::vector<bool> rented(whole.nodes.size());
+    for (const Stage& stage : p.best.plan.stages)
+      for (const DeviceId id : stage.devices) rented[whole.device(id).node] = true;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      int missing = p.mix[k];
+      for (const int node : kinds[k].nodes) missing -= rented[node] ? 1 : 0;
+      for (const int node : kinds[k].nodes)
+        if (!rented[node] && missing-- > 0) rented[node] = true;
+    }
+    std::vector<bool> kept;
+    for (const Device& device : whole.devices) kept.push_back(rented[device.node]);
+    const SubCluster part = keep_devices(whole, kept);
+    Plan plan = p.best.plan;
+    for (Stage& stage : plan.stages)
+      for (DeviceId& id : stage.devices) id = DeviceId(part.position[index(id)]);
+    return plan;
+  }
+  // What --cluster takes: "2xp4d.24xlarge+1xg5.24xlarge"
+  std::string cluster(const MixPoint& p) const {
+    std::vector<std::string> parts;
+    for (std::size_t k = 0; k < p.mix.size(); ++k)
+      if (p.mix[k] > 0) parts.push_back(fmt::format("{}x{}", p.mix[k], arguments.offers[k].name));
+    return fmt::format("{}", fmt::join(parts, "+"));
   }
   // "2 p4d.24xlarge + 1 g5.24xlarge"
   std::string mix(const MixPoint& p) const {
@@ -173,11 +203,11 @@ std::string as_text(const Front& front) {
   std::string out = style.bold(summary_of(front.problem.model)) + "\n" + summary_of(front.problem) +
                     "\n\n" + table.str(style) + "\n";
   std::string note = fmt::format(
-      "Of {}, no other is both as cheap and as fast. {} could be, and were planned, in {}.",
-      counted(static_cast<double>(r.mixes), "mix") == "1 mix"
-          ? "1 mix"
-          : grouped(static_cast<double>(r.mixes)) + " mixes",
-      grouped(static_cast<double>(r.planned)), in_words(front.elapsed));
+      "Mixes of instances: {}. No other is both as cheap and as fast; {} could be, and were "
+      "planned, "
+      "in {}.",
+      grouped(static_cast<double>(r.mixes)), grouped(static_cast<double>(r.planned)),
+      in_words(front.elapsed));
   if (r.cut_short) note += " Cut short: the front so far.";
   return out + paragraph(note, style);
 }
@@ -193,8 +223,8 @@ std::string point_json(const Front& front, const MixPoint& p, bool with_plan) {
       .number("usd_per_step", p.price().value)
       .number("tokens_per_s", tokens_per_second(front.problem, p.step()));
   if (front.steps) object.json("training", training_json(front.training(p)));
-  object.text("describe", describe(p.best.plan));
-  if (with_plan) object.json("plan", plan_to_json(p.best.plan));
+  object.text("cluster", front.cluster(p)).text("describe", describe(front.plan(p)));
+  if (with_plan) object.json("plan", plan_to_json(front.plan(p)));
   return object.str();
 }
 
@@ -235,7 +265,7 @@ std::string as_csv(const Front& front) {
     if (front.steps)
       for (const double value : {all.steps, all.time.value, all.price.value})
         cells.push_back(json_number(value));
-    cells.push_back(describe(p.best.plan));
+    cells.push_back(describe(front.plan(p)));
     out += csv_line(cells);
   }
   return out;
@@ -260,6 +290,8 @@ std::string as_svg(const Front& front) {
 
 int pareto(ParetoArguments arguments) {
   if (arguments.json && arguments.csv) throw InputError("--csv", "contradicts --json; give one");
+  check_output(arguments.svg);
+  const Planner& planner = named_planner(arguments.planner);
   std::vector<MixKind> kinds;
   LoadedProblem loaded = load_offers(arguments, kinds);
   const Problem& problem = loaded.problem;
@@ -268,7 +300,7 @@ int pareto(ParetoArguments arguments) {
     loaded.warnings.push_back(std::move(note));
   if (!arguments.json)
     for (const std::string& warning : loaded.warnings) warn(warning);
-  Front front{arguments, problem, {}, {}, false, steps_of(arguments.wishes, problem)};
+  Front front{arguments, problem, kinds, {}, {}, false, steps_of(arguments.wishes, problem)};
   const auto begin = std::chrono::steady_clock::now();
   {
     Interrupt interrupt;
@@ -279,7 +311,7 @@ int pareto(ParetoArguments arguments) {
         .stop = interrupt.token(),
         .on_improvement = {},
         .on_progress = [&](double fraction) { progress.advanced(fraction); }};
-    front.result = pareto_front(named_planner(arguments.planner), context, kinds);
+    front.result = pareto_front(planner, context, kinds);
     front.interrupted = interrupt.happened();
   }
   front.elapsed =

@@ -39,6 +39,10 @@ int usual_threads();
 
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments);
 
+// InputError when no file can be written there. Called before a search, so that its result is not
+// lost for a slip of the pen.
+void check_output(const std::string& path);
+
 struct LoadedProblem {
   Problem problem;
   std::vector<std::string> warnings;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -129,16 +128,6 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
                                        : fmt::format(" (times of one of {} micro-batches)\n",
                                                      grouped(best.plan.micro_batches)));
   return out + stage_table(problem, best.plan, best.cost, style);
-}
-
-// Before the search, so that its result is not lost for a slip of the pen.
-void check_output(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code fault;
-  if (fs::is_directory(path, fault)) throw InputError(path, "is a directory, a file is needed");
-  const fs::path folder = fs::path(path).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, fault))
-    throw InputError(path, fmt::format("there is no directory {}", folder.string()));
 }
 
 int plan(PlanArguments arguments) {

@@ -30,6 +30,11 @@ std::span<const Verb> verbs() {
            "\\\n"
            "    --instances p3.16xlarge:0-4,g4dn.12xlarge:0-8 --precision fp16 --csv\n",
            pareto_command},
+      Verb{"replan", "find the new best plan when devices were lost, added or slowed down",
+           "  plait replan plan.json --lost A100-80GB-1\n"
+           "  plait replan plan.json --lost-devices 5,6 --add 1xA100-80GB:8 -o new_plan.json\n"
+           "  plait replan plan.json --slow A100-80GB-0=0.5 --json\n",
+           replan_command},
       Verb{"estimate", "price a saved plan: time and memory of every stage and device",
            "  plait estimate plan.json\n"
            "  plait estimate plan.json --json\n",

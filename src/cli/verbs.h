@@ -9,6 +9,7 @@ Command plan_command();
 Command compare_command();
 Command estimate_command();
 Command pareto_command();
+Command replan_command();
 Command explain_command();
 Command check_command();
 Command import_command();

@@ -78,8 +78,10 @@ class AutoSearch {
   }
 
   void list_candidates() {
+    const std::vector<int>& promising = context_.options.promising_micro_batches;
     for (const PlanSettings& settings : space_.settings())
-      candidates_.push_back({settings, nullptr, {}, false});
+      if (promising.empty() || std::ranges::binary_search(promising, settings.micro_batches))
+        candidates_.push_back({settings, nullptr, {}, false});
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);

@@ -40,7 +40,11 @@ struct Candidate {
 class ParetoSearch {
  public:
   ParetoSearch(const Planner& planner, const SearchContext& context, std::span<const MixKind> kinds)
-      : planner_(planner), context_(context), whole_(context.problem.cluster), kinds_(kinds) {}
+      : planner_(planner),
+        context_(context),
+        whole_(context.problem.cluster),
+        kinds_(kinds),
+        floor_(CostEngine(context.problem), context.options.pins) {}
 
   ParetoResult run() {
     list_candidates();
@@ -76,8 +80,6 @@ class ParetoSearch {
                                           std::vector<int>(whole_.device_types.size()));
     for (const Device& device : whole_.devices) ++by_node[device.node][device.type];
     for (const MixKind& kind : kinds_) in_node_.push_back(by_node[kind.nodes.front()]);
-    const CostEngine engine(context_.problem);
-    const ThroughputFloor floor(engine, context_.options.pins);
     std::vector<std::size_t> at(kinds_.size());
     for (bool more = true; more;) {
       Candidate candidate;
@@ -86,7 +88,7 @@ class ParetoSearch {
       }
       candidate.rent = rent_of(candidate.mix);
       const std::vector<int> devices = devices_by_type(candidate.mix);
-      candidate.floor = floor.step(devices);
+      candidate.floor = floor_.step(devices);
       if (std::ranges::any_of(devices, [](int n) { return n > 0; }))
         candidates_.push_back(std::move(candidate));
       more = false;
@@ -150,6 +152,7 @@ class ParetoSearch {
     options.threads = 1;
     options.keep = 1;
     options.cutoff = cutoff;
+    options.promising_micro_batches = floor_.micro_batches(devices_by_type(candidate.mix), cutoff);
     options.time_limit = left();
     Planned planned;
     if (!contradiction_in(problem, options.pins).empty()) return planned;
@@ -203,6 +206,7 @@ class ParetoSearch {
   const SearchContext& context_;
   const Cluster& whole_;
   std::span<const MixKind> kinds_;
+  const ThroughputFloor floor_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<std::vector<int>> in_node_;  // devices of a node, by kind and device type
   std::vector<Candidate> candidates_;

@@ -42,6 +42,8 @@ struct SearchOptions {
   std::int64_t max_evaluations = 0;  // 0 = unlimited
   // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
   Seconds cutoff = Seconds(HUGE_VAL);
+  // Numbers of micro-batches that may still beat the cutoff, ascending; empty = any.
+  std::vector<int> promising_micro_batches{};
   Pins pins;
 
   // Knobs of the planners that follow other people's papers; docs/planners.md.

@@ -129,22 +129,32 @@ double ThroughputFloor::latency(const PaceTable& paces, const std::vector<int>& 
   return at == paces.times.end() ? HUGE_VAL : *at;
 }
 
+double ThroughputFloor::step_with(std::size_t i, const std::vector<int>& devices) const {
+  const int m = micro_batches_[i];
+  const double samples = static_cast<double>(global_batch_) / m;
+  double worth = 0;
+  for (std::size_t p = 0; p < devices.size(); ++p) worth += devices[p] * economies_[i].worth[p];
+  if (!(worth > 0)) return HUGE_VAL;
+  const double slowest = samples * economies_[i].spend / worth;
+  double way = 0;
+  for (std::size_t k = 0; k < paces_.size(); ++k)
+    if (units_of_kind_[k] > 0) way += units_of_kind_[k] * latency(paces_[k], devices, samples);
+  return std::max(m * slowest, fills_pipeline_ ? way + (m - 1) * slowest : way);
+}
+
 Seconds ThroughputFloor::step(const std::vector<int>& devices) const {
   double best = HUGE_VAL;
-  for (std::size_t i = 0; i < micro_batches_.size(); ++i) {
-    const int m = micro_batches_[i];
-    const double samples = static_cast<double>(global_batch_) / m;
-    double worth = 0;
-    for (std::size_t p = 0; p < devices.size(); ++p) worth += devices[p] * economies_[i].worth[p];
-    if (!(worth > 0)) return Seconds(HUGE_VAL);
-    const double slowest = samples * economies_[i].spend / worth;
-    double way = 0;
-    for (std::size_t k = 0; k < paces_.size(); ++k)
-      if (units_of_kind_[k] > 0) way += units_of_kind_[k] * latency(paces_[k], devices, samples);
-    const double step = std::max(m * slowest, fills_pipeline_ ? way + (m - 1) * slowest : way);
-    best = std::min(best, step);
-  }
+  for (std::size_t i = 0; i < micro_batches_.size(); ++i)
+    best = std::min(best, step_with(i, devices));
   return Seconds(best);
+}
+
+std::vector<int> ThroughputFloor::micro_batches(const std::vector<int>& devices,
+                                                Seconds cutoff) const {
+  std::vector<int> out;
+  for (std::size_t i = 0; i < micro_batches_.size(); ++i)
+    if (Seconds(step_with(i, devices)) < cutoff) out.push_back(micro_batches_[i]);
+  return out;
 }
 
 }  // namespace plait

@@ -25,6 +25,8 @@ class ThroughputFloor {
 
   // Of the part of the cluster with so many devices of each type.
   Seconds step(const std::vector<int>& devices) const;
+  // Numbers of micro-batches with which the bound is below the cutoff, ascending.
+  std::vector<int> micro_batches(const std::vector<int>& devices, Seconds cutoff) const;
 
  private:
   // One cut and number of samples: what a device does in this time, at most.
@@ -43,6 +45,7 @@ class ThroughputFloor {
   // Times of every kind for one cut, for each of counts_.
   void add_cut(const Problem& problem, int type, const Sharding& cut);
   Economy economy_of(const Model& model, int most_samples) const;
+  double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]
   double latency(const PaceTable& paces, const std::vector<int>& devices, double samples) const;
 
   // Effort of one cut with so many samples: device-seconds for each of them.

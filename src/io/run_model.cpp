@@ -34,6 +34,8 @@ TransformerConfig family_of(const std::string& name) {
   TransformerConfig config;
   if (!is_llama_like(name)) return config;
   config.gated = true;
+  config.activation = Function::silu;
+  config.fused_qkv = false;
   config.norm = NormKind::rms;
   config.qkv_bias = config.projection_bias = config.mlp_bias = false;
   config.positions = Positions::rotary;

@@ -22,8 +22,8 @@ StateBytes state_bytes(const Job& job, bool sharded_weights = false);
 double optimizer_traffic(const Job& job);
 
 DType compute_dtype(Precision precision);  // of matrix products
-DType attention_dtype(
-    Precision precision);  // of attention and of the output layer: 16 bits for fp8
+// Of attention and of the output layer: 16 bits for fp8.
+DType attention_dtype(Precision precision);
 double activation_bytes(Precision precision);
 
 // What differs between the programs that execute a plan; few constants each, fitted on runs of that
@@ -35,6 +35,8 @@ struct FrameworkTraits {
   Seconds host_split = Seconds(0);           // per product with fewer tiles than multiprocessors
   Seconds host_unfused = Seconds(1.6e-3);    // when the fused softmax cannot be used
   double host_recompute = 1.0 / 3;           // relative, with full recompute
+  Seconds host_checkpoint = Seconds(0);      // and per block that is recomputed
+  Seconds host_kernel = Seconds(0);          // per kernel, where none are fused
   Seconds host_experts = Seconds(2e-3);      // of a mixture of experts
   Seconds host_head = Seconds(0.6e-3);       // of the output layer; never hidden
   Seconds host_embedding = Seconds(0.5e-3);  // of the input layer; never hidden
@@ -45,11 +47,11 @@ struct FrameworkTraits {
   double expert_traffic = 6;  // passes over the routed tokens to sort, pad and combine them
   double loss_bytes = 30;     // traffic per logit in the loss, forward and backward together
   double cast_bytes = 0;      // traffic per parameter, forward and again backward, to cast weights
+  bool unfused = false;       // every primitive is a kernel of its own (cost/eager.h)
   bool native_attention = false;  // flash kernels written for the device's architecture
   bool fused_softmax = false;     // has a fused softmax for plain attention
   bool pads_vocabulary = false;   // to a multiple of 128 times the tensor degree
-  bool selective_is_alternate =
-      false;  // selective recompute repeats every second op, not attention
+  bool alternate = false;         // selective recompute repeats every second op, not attention
 
   // Overlap: the part of a communication that compute does not hide.
   double tensor_exposed = 1;

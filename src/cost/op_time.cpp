@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/eager.h"
 #include "cost/framework.h"
 
 namespace plait {
@@ -16,9 +17,21 @@ constexpr double kPaddedVocabulary = 128;
 constexpr double kFusedSoftmaxColumns = 2048;  // and a number of heads that 4 divides
 constexpr double kFusedSoftmaxHeads = 4;
 constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
-constexpr double kAdapterWork = 0.05;   // of the weight gradients, when only adapters are trained
+// Native flash kernels are bound by exponentials: a head counts as at least so wide.
+constexpr double kLeastHead = 96;
+// Backward of concatenated queries, keys and values concatenates their gradients; of separate ones
+// it adds them up. Passes over them, where nothing is fused.
+constexpr double kConcatenation = 6.5;
+constexpr double kAdapterWork = 0.05;  // of the weight gradients, when only adapters are trained
 
 bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
+
+// How far rows of so many 2-byte elements are from the vectors that tensor cores load: 0 when 8
+// divides them, 1 when they are odd; kernels for pairs of elements lose half as much.
+double misalignment(double elements) {
+  if (divides(kAlignment, elements)) return 0;
+  return divides(2, elements) ? 0.5 : 1;
+}
 
 // The product that one device computes.
 Product sharded(const Job& job, const Op& op, const Sharding& s) {
@@ -47,7 +60,7 @@ Product sharded(const Job& job, const Op& op, const Sharding& s) {
       if (s.sequence_parallel) g.m /= s.tensor;
       break;
   }
-  g.aligned = divides(kAlignment, g.n) && divides(kAlignment, g.k);
+  g.misaligned = std::max(misalignment(g.n), misalignment(g.k));
   return g;
 }
 
@@ -101,7 +114,8 @@ OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType
   const Efficiency& e = d.efficiency;
   const bool half = model.causal && op.rows == op.columns;
   const Flops work = op.forward * (s.samples / s.context / s.tensor * (half ? 0.5 : 1));
-  const double native = traits_of(job).native_attention ? 1 : e.portable_attention;
+  const bool is_native = traits_of(job).native_attention;
+  const double native = is_native ? std::min(1.0, op.inner / kLeastHead) : e.portable_attention;
   const FlopsPerSecond rate = d.peak_of(attention_dtype(job.precision)) * (e.attention * native);
   return {
       work / rate + e.kernel, 2.5 * work / (rate * e.attention_backward) + 2 * e.kernel, {}, {}};
@@ -112,6 +126,13 @@ OpTime attention_time(const Job& job, const Model& model, const DeviceType& d, c
   const FrameworkTraits traits = traits_of(job);
   OpTime time = job.attention == AttentionKernel::flash ? flash_attention_time(job, model, d, op, s)
                                                         : plain_attention_time(job, d, op, s);
+  if (traits.unfused) {
+    const double elements = op.saved * activation_share(op.split, s);
+    time.backward += moving(
+        d, (op.parts == 1 ? kConcatenation : 1) * activation_bytes(job.precision) * elements);
+    time.host += host_of_product(traits, s) + 2 * traits.host_kernel;
+    return time;
+  }
   // Queries, keys and values are cut into heads and laid out, backward likewise.
   const Seconds layout = memory_time(d,
                                      Bytes(traits.traffic * activation_bytes(job.precision) *
@@ -131,14 +152,38 @@ Seconds dispatch_time(const Job& job, const FrameworkTraits& traits, const Devic
       d, traits.traffic * traits.expert_traffic / 2 * activation_bytes(job.precision) * rows);
 }
 
+// What a product brings along where nothing is fused: under autocast its input is converted for
+// each matrix if it comes from the fp32 stream, and its weights are; a bias' gradient is a sum over
+// rows.
+void add_unfused(const Job& job, const FrameworkTraits& traits, const DeviceType& d, const Op& op,
+                 const Product& g, OpTime& time) {
+  constexpr double kBiasPasses = 2.2;
+  constexpr double kCastForward = 2.2;
+  constexpr double kCastBackward = 3;
+  const bool autocast = is_autocast(job);
+  const double element = activation_bytes(job.precision);
+  if (op.parameters > op.inner * op.columns * op.count)
+    time.backward += moving(d, kBiasPasses * element * g.count * g.m * g.n);
+  double launches = op.parts;
+  if (autocast) {
+    const double input = 2 * op.parts * g.count * g.m * g.k;
+    if (op.split != Split::row) {
+      time.forward += moving(d, kCastForward * input);
+      time.backward += moving(d, kCastBackward * input);
+    }
+    launches += 2 * op.parts;
+  }
+  time.host += launches * traits.host_kernel;
+}
+
 OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
   const FrameworkTraits traits = traits_of(job);
   const bool output_layer = op.split == Split::vocabulary;
   const ProductFormat format =
       output_layer ? ProductFormat{attention_dtype(job.precision), 1} : product_format(job, d);
   const Product g = sharded(job, op, s);
-  const Product input_gradient{g.m, g.k, g.n, g.count, g.aligned};
-  const Product weight_gradient{g.n, g.k, g.m, g.count, g.aligned};
+  const Product input_gradient{g.m, g.k, g.n, g.count, g.misaligned};
+  const Product weight_gradient{g.n, g.k, g.m, g.count, g.misaligned};
   OpTime time{matmul_time(d, format, g), matmul_time(d, format, input_gradient),
               matmul_time(d, format, weight_gradient), host_of_product(traits, s)};
   if (job.adapters) time.weight_gradient = kAdapterWork * time.weight_gradient;
@@ -148,6 +193,7 @@ OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const 
     time.backward += moving(d, 2 * g.count * g.m * g.n);
   }
   if (output_layer) return time;
+  if (traits.unfused) add_unfused(job, traits, d, op, g, time);
   const Seconds cast = moving(d, traits.cast_bytes * parameters_per_device(op, s));
   time.forward += cast;
   time.backward += cast;
@@ -177,13 +223,27 @@ OpTime convolution_time(const Job& job, const DeviceType& d, const Op& op, const
   return time;
 }
 
-OpTime loss_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+OpTime loss_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
+                 const Sharding& s) {
   const FrameworkTraits traits = traits_of(job);
+  const double bytes = traits.loss_bytes * (traits.unfused ? eager_loss_share(job, model) : 1.0);
   const double columns =
       op.split == Split::vocabulary ? vocabulary_columns(job, op, s.tensor) : op.columns;
   const double logits = op.rows * s.samples / s.context * columns;
-  const Seconds both = memory_time(d, Bytes(traits.loss_bytes * logits), 8) + traits.host_head;
+  const Seconds both = memory_time(d, Bytes(bytes * logits), 8) + traits.host_head;
   return {both / 2, both / 2, {}, {}};
+}
+
+OpTime unfused_op_time(const Job& job, const FrameworkTraits& traits, const DeviceType& d,
+                       const Op& op, const Sharding& s) {
+  const EagerKernels kernels = eager_kernels(op.function, is_autocast(job));
+  const double bytes =
+      activation_bytes(job.precision) * eager_elements(op) * activation_share(op.split, s);
+  OpTime time{memory_time(d, Bytes(kernels.forward * bytes), kernels.launches),
+              memory_time(d, Bytes(kernels.backward * bytes), kernels.launches),
+              {},
+              kernels.launches * traits.host_kernel};
+  return time;
 }
 
 // Backward reads the output's gradient and what was saved, and writes the input's gradient. A
@@ -192,6 +252,7 @@ OpTime memory_op_time(const Job& job, const DeviceType& d, const Op& op, const S
   const FrameworkTraits traits = traits_of(job);
   const double bytes =
       traits.traffic * activation_bytes(job.precision) * activation_share(op.split, s);
+  if (traits.unfused && op.kind != OpKind::embedding) return unfused_op_time(job, traits, d, op, s);
   const double again = op.moved > 0 ? (op.kind == OpKind::norm ? 2 : 1) * op.saved : 0;
   OpTime time{memory_time(d, Bytes(bytes * op.moved)),
               memory_time(d, Bytes(bytes * (op.moved + again))),
@@ -202,6 +263,17 @@ OpTime memory_op_time(const Job& job, const DeviceType& d, const Op& op, const S
     time.backward += traits.host_embedding / 2;
   }
   return time;
+}
+
+// Bytes that an op keeps where nothing is fused. Under autocast a product that reads the fp32
+// stream keeps a converted copy for each of its matrices.
+double unfused_saved(const Job& job, const Op& op) {
+  const double element = activation_bytes(job.precision);
+  if (op.saved == 0) return 0;
+  if (op.kind == OpKind::matmul)
+    return element * op.saved * (is_autocast(job) && op.split == Split::column ? op.parts : 1);
+  if (op.function == Function::other || op.function == Function::add) return element * op.saved;
+  return eager_kernels(op.function, is_autocast(job)).saved * element / 2 * eager_elements(op);
 }
 
 }  // namespace
@@ -220,8 +292,8 @@ Seconds matmul_time(const DeviceType& d, const ProductFormat& format, const Prod
   if (g.m <= 0 || g.n <= 0 || g.k <= 0 || g.count <= 0) return {};
   const Efficiency& e = d.efficiency;
   const double waves = g.tiles() / d.multiprocessors;
-  const double slow =
-      (1 + e.matmul_inner / g.k) * (1 + e.matmul_tail / waves) * (g.aligned ? 1 : e.misaligned);
+  const double slow = (1 + e.matmul_inner / g.k) * (1 + e.matmul_tail / waves) *
+                      (1 + g.misaligned * (e.misaligned - 1));
   const Seconds compute = Flops(2 * g.m * g.n * g.k * g.count) /
                           (d.peak_of(format.dtype) * (e.matmul * format.relative)) * slow;
   const double operand = size_in_bytes(format.dtype);
@@ -251,7 +323,7 @@ OpTime op_time(const Job& job, const Model& model, const DeviceType& device, con
     case OpKind::attention:
       return attention_time(job, model, device, op, sharding);
     case OpKind::loss:
-      return loss_time(job, device, op, sharding);
+      return loss_time(job, model, device, op, sharding);
     case OpKind::norm:
     case OpKind::elementwise:
     case OpKind::embedding:
@@ -264,7 +336,9 @@ SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const S
   if (op.kind == OpKind::loss) return {};
   double share = s.samples / s.context;
   if (op.saved_is_sharded || s.sequence_parallel) share /= s.tensor;
-  Bytes bytes = share * (Bytes(activation_bytes(job.precision) * op.saved) + op.saved_mask);
+  const double kept =
+      traits_of(job).unfused ? unfused_saved(job, op) : activation_bytes(job.precision) * op.saved;
+  const Bytes bytes = share * (Bytes(kept) + op.saved_mask);
   SavedBytes saved{bytes, bytes};
   if (op.kind != OpKind::attention) return saved;
   const double positions = op.count * op.rows * s.samples / s.context / s.tensor;

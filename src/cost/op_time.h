@@ -33,8 +33,8 @@ struct Product {
   double n = 0;
   double k = 0;
   double count = 1;
-  bool aligned = true;   // 8 divides its dimensions in memory
-  double tiles() const;  // of 128 x 128 results
+  double misaligned = 0;  // 0 when 8 divides its dimensions in memory, 1 when one is odd
+  double tiles() const;   // of 128 x 128 results
 };
 
 // Number format of a product and its speed relative to the format's usual one.
@@ -45,9 +45,10 @@ struct ProductFormat {
 ProductFormat product_format(const Job& job, const DeviceType& device);
 
 // Time of a product:
-//   2 m n k count / (peak * matmul) * (1 + inner / k) * (1 + tail / waves) * (misaligned or 1),
+//   2 m n k count / (peak * matmul) * (1 + inner / k) * (1 + tail / waves) * slow-down,
 //   at least the time to move its operands, plus one kernel
-// where waves = tiles / multiprocessors. docs/cost-model.md#matmul
+// where waves = tiles / multiprocessors and the slow-down of a misaligned product lies between 1
+// and Efficiency::misaligned. docs/cost-model.md#matmul
 Seconds matmul_time(const DeviceType& device, const ProductFormat& format, const Product& product);
 
 // Time of a memory-bound kernel that moves `size` bytes.

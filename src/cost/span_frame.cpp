@@ -200,7 +200,8 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
       Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
   memory.saved = cost.saved;
   memory.working_set = on.table->working_set(units, recompute);
-  memory.workspace = extent.loss + cost.held;
+  memory.loss = extent.loss;
+  memory.workspace = cost.held;
   memory.kept_loss = extent.kept_loss;
   const double tables = extent.table_parameters + tied / tensor_;
   // Weights of two units are gathered at once, the running one's and the next one's; tables stay.

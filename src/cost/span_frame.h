@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <vector>
@@ -54,7 +55,8 @@ class SpanFrame {
     Bytes optimizer_state;
     Bytes saved;        // of one micro-batch
     Bytes working_set;  // while a recomputed unit runs backward; the largest, not a sum
-    Bytes workspace;    // logits and loss, gathered or cast weights
+    Bytes loss;         // logits and their gradients
+    Bytes workspace;    // gathered or cast weights
     Bytes fixed;        // the framework's own, once on a device however many spans it runs
     Bytes kept_loss;    // of a loss whose backward pass has to wait for other micro-batches
     Bytes late;         // of the end of the backward pass, beside the gradients
@@ -62,8 +64,9 @@ class SpanFrame {
     Bytes capacity;
     Bytes reserve;
     // With `live` micro-batches in flight, of which `waiting` are past their loss (GPipe).
+    // The losses are over when recomputed units run backward.
     Bytes forward_peak(double live, double waiting = 0) const {
-      return live * saved + working_set + workspace + waiting * kept_loss;
+      return live * saved + std::max(working_set, loss) + workspace + waiting * kept_loss;
     }
     bool is_late(double live, double waiting = 0) const {
       return !keeps_gradients && gradients + late > forward_peak(live, waiting);

@@ -26,6 +26,7 @@ SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame
     sum.optimizer_state += part.optimizer_state;
     sum.saved += part.saved;
     sum.working_set = std::max(sum.working_set, part.working_set);
+    sum.loss += part.loss;
     sum.workspace += part.workspace;
     sum.kept_loss += part.kept_loss;
     sum.late += part.late;
@@ -43,9 +44,13 @@ void set_memory(const SpanFrame::Memory& memory, double live, double waiting, St
   cost.weights = memory.weights;
   cost.gradients = memory.keeps_gradients || late ? memory.gradients : Bytes(0);
   cost.optimizer_state = memory.optimizer_state;
-  cost.activations = late ? Bytes(0) : live * memory.saved + memory.working_set;
-  cost.workspace =
-      memory.fixed + (late ? memory.late : memory.workspace + waiting * memory.kept_loss);
+  const bool in_loss = memory.loss > memory.working_set;
+  cost.activations =
+      late ? Bytes(0) : live * memory.saved + (in_loss ? Bytes(0) : memory.working_set);
+  cost.workspace = memory.fixed;
+  cost.workspace +=
+      late ? memory.late
+           : memory.workspace + waiting * memory.kept_loss + (in_loss ? memory.loss : Bytes(0));
   cost.capacity = memory.capacity;
   cost.reserve = memory.reserve;
 }

@@ -17,6 +17,8 @@ constexpr TraitName kTraits[] = {
     {"host_split", [](FrameworkTraits& t) -> double& { return t.host_split.value; }},
     {"host_unfused", [](FrameworkTraits& t) -> double& { return t.host_unfused.value; }},
     {"host_recompute", [](FrameworkTraits& t) -> double& { return t.host_recompute; }},
+    {"host_checkpoint", [](FrameworkTraits& t) -> double& { return t.host_checkpoint.value; }},
+    {"host_kernel", [](FrameworkTraits& t) -> double& { return t.host_kernel.value; }},
     {"host_experts", [](FrameworkTraits& t) -> double& { return t.host_experts.value; }},
     {"host_head", [](FrameworkTraits& t) -> double& { return t.host_head.value; }},
     {"host_embedding", [](FrameworkTraits& t) -> double& { return t.host_embedding.value; }},

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "cost/eager.h"
 #include "cost/framework.h"
 #include "cost/measured.h"
 
@@ -152,7 +153,9 @@ KindSums sums_of(const Problem& problem, const ReplicaShape& shape, const Framew
         parameters_per_device(op, s);
     if (op.kind == OpKind::loss) {
       const double share = s.samples / s.context / (op.split == Split::vocabulary ? s.tensor : 1);
-      sums.loss += Bytes(traits.logit_bytes * op.rows * op.columns * share);
+      const double bytes =
+          traits.logit_bytes * (traits.unfused ? eager_loss_share(job, problem.model) : 1.0);
+      sums.loss += Bytes(bytes * op.rows * op.columns * share);
       sums.kept_loss += op.saved_mask * share;
     }
   }
@@ -166,7 +169,7 @@ std::array<UnitCost, 3> recompute_choices(const KindSums& sums, const FrameworkT
   choices.fill(sums.unit);
   if (sums.is_table) return choices;  // frameworks recompute blocks only
   UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
-  if (traits.selective_is_alternate) {
+  if (traits.alternate) {
     selective.recompute = 0.5 * sums.unit.forward;
     selective.backward_comm += 0.5 * sums.unit.forward_comm;
     selective.saved = std::min(sums.unit.saved, input + 0.5 * sums.unit.saved);
@@ -214,17 +217,19 @@ KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const Laye
   if (!sums.is_table) {
     cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
     cost.repeated[static_cast<int>(Recompute::selective)] =
-        traits.selective_is_alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
+        traits.alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
   }
   cost.extent = {sums.loss, sums.kept_loss, 0, sums.is_table ? 1 : 0};
   if (sums.is_table) cost.extent.table_parameters = sums.unit.parameters;
-  cost.input = Bytes(activation_bytes(problem.job.precision) * input * input_share);
+  cost.input = Bytes(stream_bytes(problem.job) * input * input_share);
   cost.by_recompute = recompute_choices(sums, traits, cost.input);
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
     const bool full = r == static_cast<int>(Recompute::full);
-    const double host = sums.host.value * (full ? 1 + traits.host_recompute : 1);
+    const double host =
+        full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
+             : sums.host.value;
     const double device = unit.total().value;
     if (!sums.is_table && device > 0)
       slow_down(unit, beside(device, host, traits.host_corner) / device);

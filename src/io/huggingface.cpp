@@ -69,6 +69,39 @@ void read_architecture(const HfFields& fields, TransformerReading& reading) {
                   names[0].text()));
 }
 
+// The words of `hidden_act` and its kin; what is not here is taken to be one kernel.
+Function activation_named(const std::string& name, Function usual) {
+  if (name.empty()) return usual;
+  if (name == "gelu_new" || name == "gelu_fast") return Function::gelu_new;
+  if (name == "gelu_pytorch_tanh") return Function::gelu_tanh;
+  if (name == "quick_gelu") return Function::quick_gelu;
+  if (name == "silu" || name == "swish" || name == "swiglu") return Function::silu;
+  return name.starts_with("relu") ? Function::relu : Function::gelu;
+}
+
+// How the library computes the block: what matters only where kernels are not fused.
+void read_kernels(const HfFields& fields, const std::string& type, TransformerConfig& c) {
+  const std::string name = fields.text(
+      {"hidden_act", "activation_function", "hidden_activation", "activation", "dense_act_fn"}, "");
+  const bool gpt = type == "gpt2" || type == "gpt_neo" || type == "gptj" || type == "phi" ||
+                   type == "codegen" || type == "gpt_bigcode";
+  const Function usual = c.gated         ? Function::silu
+                         : gpt           ? Function::gelu_new
+                         : type == "opt" ? Function::relu
+                                         : Function::gelu;
+  c.activation = activation_named(name, usual);
+  const std::string_view concatenated[] = {"gpt2", "gpt_neox", "bloom",   "falcon",
+                                           "mpt",  "phi3",     "codegen", "gpt_bigcode"};
+  c.fused_qkv = std::ranges::find(concatenated, type) != std::end(concatenated);
+  const auto stated = fields.find({"rotary_pct", "partial_rotary_factor"});
+  const double turned = stated               ? stated->number()
+                        : type == "gpt_neox" ? 0.25
+                        : type == "phi"      ? 0.5
+                                             : 1;
+  const int head = c.head_dim > 0 ? c.head_dim : c.hidden / std::max(1, c.heads);
+  c.rotary_dim = fields.count({"rotary_dim"}, turned < 1 ? static_cast<int>(turned * head) : 0);
+}
+
 void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {
   TransformerConfig& c = reading.config;
   if (c.patches.patch > 0) {
@@ -143,6 +176,7 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
   else
     reading.warnings.push_back(read_unknown(fields, c));
   read_architecture(fields, reading);
+  read_kernels(fields, type, c);
   choose_sequence(sequence, reading);
   warn_about_windows(fields, reading);
   limit_choice_of_experts(reading);

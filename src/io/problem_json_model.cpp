@@ -26,6 +26,7 @@ constexpr OpNumber kOpNumbers[] = {
     {"columns", [](Op& op) -> double& { return op.columns; }},
     {"count", [](Op& op) -> double& { return op.count; }},
     {"kv_count", [](Op& op) -> double& { return op.kv_count; }},
+    {"parts", [](Op& op) -> double& { return op.parts; }},
     {"forward_flops", [](Op& op) -> double& { return op.forward.value; }},
     {"parameters", [](Op& op) -> double& { return op.parameters; }},
     {"moved", [](Op& op) -> double& { return op.moved; }},
@@ -39,11 +40,13 @@ constexpr OpNumber kOpNumbers[] = {
 
 std::string dump_op(Op op) {
   // Breaks the build when Op gains a field: it belongs into kOpNumbers or here.
-  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, forward,
-                                parameters, moved, saved, saved_mask, saved_is_sharded,
-                                forward_reduce, backward_reduce, expert_exchange, boundary] = op;
+  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, parts,
+                                function, forward, parameters, moved, saved, saved_mask,
+                                saved_is_sharded, forward_reduce, backward_reduce, expert_exchange,
+                                boundary] = op;
   JsonObject json;
   json.text("name", name).text("kind", name_of(kind)).text("split", name_of(split));
+  if (function != Function::other) json.text("function", name_of(function));
   Op fresh;
   for (const OpNumber& number : kOpNumbers)
     if (number.of(op) != number.of(fresh)) json.number(number.key, number.of(op));
@@ -53,7 +56,7 @@ std::string dump_op(Op op) {
 
 Op restore_op(const JsonValue& json) {
   Op op;
-  std::vector<std::string_view> keys = {"name", "kind", "split", "saved_is_sharded"};
+  std::vector<std::string_view> keys = {"name", "kind", "split", "function", "saved_is_sharded"};
   for (const OpNumber& number : kOpNumbers) {
     keys.emplace_back(number.key);
     if (const auto value = json.find(number.key)) number.of(op) = value->at_least(0);
@@ -62,6 +65,8 @@ Op restore_op(const JsonValue& json) {
   op.name = json.at("name").text();
   op.kind = static_cast<OpKind>(json.at("kind").choice(op_kind_names()));
   op.split = static_cast<Split>(json.at("split").choice(split_names()));
+  if (const auto function = json.find("function"))
+    op.function = static_cast<Function>(function->choice(function_names()));
   op.saved_is_sharded = json.boolean_or("saved_is_sharded", false);
   return op;
 }

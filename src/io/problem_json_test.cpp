@@ -146,7 +146,7 @@ TEST(ProblemJson, SaysWhatIsWrongWithACluster) {
             "c#/nodes/1/zone: must be a whole number from 0 to 1, is 2");
   EXPECT_EQ(broken("\"bf16\"", "\"bf17\""),
             "c#/device_types/0/peak_flops_per_s: unknown key 'bf17' (did you mean 'bf16'?)");
-  EXPECT_EQ(broken("\"batched\": 0.6", "\"batched\": 1.6"),
+  EXPECT_EQ(broken("\"batched\": 0.454", "\"batched\": 1.6"),
             "c#/device_types/0/efficiency/batched: must be at most 1");
   EXPECT_EQ(broken("\"memory_B\": 85899345920", "\"memory_B\": 0"),
             "c#/device_types/0/memory_B: must be positive, is 0");

@@ -77,6 +77,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   const RunDegrees degrees = degrees_of(row, problem.job, assumptions);
   const TransformerConfig config = transformer_of(row, problem.job, assumptions);
   problem.cluster = cluster_of(row, reading.catalogue, assumptions);
+  set_graphs(row, config, problem.cluster, problem.job);
   run.device = problem.cluster.device_types[0].name;
   problem.job.precision = precision_of(row, problem.cluster, assumptions);
   problem.job.global_batch = degrees.micro_batches * degrees.micro_batch;

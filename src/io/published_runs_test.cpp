@@ -264,8 +264,9 @@ TEST(PublishedRuns, HuggingFaceStepsAreReadByTheirHeader) {
       "steps.csv",
       "model,seq,vocab,mbs,precision,recompute,grad_accum,params,ms_median,peak_alloc_mib\n"
       "gpt2-124M,1024,50257,4,bf16,1,2,124439808,58.3,3072\n"
-      "unknown-9T,1024,50257,4,amp,0,1,1,58.3,3072\n");
-  ASSERT_EQ(runs.size(), 2u);
+      "unknown-9T,1024,50257,4,amp,0,1,1,58.3,3072\n"
+      "our gpt2,1024,50257,4,amp,0,1,354823168,58.3,3072\n");
+  ASSERT_EQ(runs.size(), 3u);
   ASSERT_TRUE(runs[0].problem) << runs[0].refusal;
   EXPECT_EQ(runs[0].device, "H200");
   EXPECT_EQ(runs[0].problem->model.parameters(), 124'439'808);
@@ -275,6 +276,9 @@ TEST(PublishedRuns, HuggingFaceStepsAreReadByTheirHeader) {
   EXPECT_EQ(runs[0].step, Seconds(0.0583));
   EXPECT_EQ(runs[0].memory, Bytes(3 * 0x1p30));
   EXPECT_EQ(runs[1].refusal, "n_layers is not stated and the model is not known");
+  // Known by its number of parameters: GPT-2 medium.
+  ASSERT_TRUE(runs[2].problem) << runs[2].refusal;
+  EXPECT_EQ(runs[2].problem->model.unit_count(), 26);
 }
 
 TEST(PublishedRuns, AnotherTableIsRefusedAsAWhole) {

@@ -34,6 +34,8 @@ TransformerConfig family_of(const std::string& name) {
   TransformerConfig config;
   if (!is_llama_like(name)) return config;
   config.gated = true;
+  config.activation = Function::silu;
+  config.fused_qkv = false;
   config.norm = NormKind::rms;
   config.qkv_bias = config.projection_bias = config.mlp_bias = false;
   config.positions = Positions::rotary;
@@ -119,7 +121,11 @@ void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& a
 
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
-  const auto known = zoo_transformer(name);
+  constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-"};
+  if (std::ranges::any_of(kOthers, [&](const char* word) { return mentions(name, word); }))
+    throw RowRefused("is no language model of decoders");
+  auto known = zoo_transformer(name);
+  if (!known && !row.hidden && row.parameters) known = zoo_transformer_of(*row.parameters);
   const bool same_width = known && (!row.hidden || *row.hidden == known->hidden);
   TransformerConfig config = same_width ? *known : family_of(name);
   if (!same_width) config.sequence = 0;

@@ -18,6 +18,9 @@ using Assumptions = std::vector<std::string>;
 
 // What the row says of the program that ran and of the job, batch and precision apart.
 Job job_of(const RunRow& row, Assumptions& assumptions);
+// Megatron-Core's newer way to run mixtures, where the date and the device say so.
+void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
+                Job& job);
 
 bool is_megatron_core(Framework framework);  // NeMo and Megatron-Bridge as well
 bool is_fully_sharded(Framework framework);  // FSDP

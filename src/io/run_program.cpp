@@ -15,14 +15,6 @@ bool mentions_any(const std::string& text, std::initializer_list<const char*> wo
 // Blackwell; the dates of the rows are those of the containers.
 constexpr const char* kGraphsSince = "2026-06";
 
-Framework megatron_core(const RunRow& row) {
-  const bool blackwell =
-      mentions_any(row.gpu + row.gpu_class, {"B200", "B300"}) && !mentions(row.gpu, "H");
-  const bool mixture = row.experts.value_or(1) > 1 || mentions_any(row.model, {"oss", "moe", "_a"});
-  return blackwell && mixture && row.date >= kGraphsSince ? Framework::megatron_graph
-                                                          : Framework::megatron;
-}
-
 Framework pytorch(const RunRow& row) {
   return mentions(row.framework + row.plan_detail, "compile") ? Framework::fsdp_compile
                                                               : Framework::fsdp;
@@ -36,7 +28,7 @@ Framework framework_of(const RunRow& row, Assumptions& assumptions) {
     return mentions_any(name, {"megatron", "3d"}) ? Framework::megatron_deepspeed
                                                   : Framework::deepspeed;
   if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
-  if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return megatron_core(row);
+  if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return Framework::megatron;
   if (!mentions_any(name, {"megatron", "internevo", "aceso", "mist"}))
     assumptions.push_back("a program like Megatron-LM");
   return Framework::megatron_lm;
@@ -80,6 +72,14 @@ Job job_of(const RunRow& row, Assumptions& assumptions) {
     job.gradient_bytes = 4;
   if (row.unpadded) job.vocabulary_multiple = 1;
   return job;
+}
+
+void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
+                Job& job) {
+  const bool blackwell = mentions_any(cluster.device_types[0].name, {"B200", "B300"});
+  if (job.framework == Framework::megatron && blackwell && config.moe.experts > 0 &&
+      row.date >= kGraphsSince)
+    job.framework = Framework::megatron_graph;
 }
 
 bool is_megatron_core(Framework framework) {

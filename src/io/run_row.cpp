@@ -13,6 +13,7 @@ namespace plait {
 namespace {
 
 constexpr double kMost = 1e9;
+constexpr double kMostParameters = 1e15;
 constexpr std::size_t kLongestText = 2000;
 
 bool is_absent(std::string_view text) {
@@ -51,13 +52,13 @@ class Cells {
   }
 
   // Positive; zero and an infinite time are no statements.
-  std::optional<double> quantity(std::string_view column) {
+  std::optional<double> quantity(std::string_view column, double most = kMost) {
     const std::string_view cell = table_.cell(row_, column);
     if (is_absent(cell) || cell == "inf") return std::nullopt;
     const auto value = leading_number(cell);
     if (value && *value == 0) return std::nullopt;
-    if (!value || *value < 0 || *value > kMost) {
-      complain(column, fmt::format("a number above 0 and up to {:.0e}", kMost));
+    if (!value || *value < 0 || *value > most) {
+      complain(column, fmt::format("a number above 0 and up to {:.0e}", most));
       return std::nullopt;
     }
     return value;
@@ -165,6 +166,7 @@ RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
   read_machine_cells(cells, row);
   read_plan_cells(cells, row);
   row.sequence = cells.count("seq");
+  row.parameters = cells.quantity("params", kMostParameters);
   if (row.gpu.empty()) row.gpu = "H200";
   row.gpus = row.tensor = row.pipeline = row.data = 1;
   const std::string recompute = cells.text("recompute");

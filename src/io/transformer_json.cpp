@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "io/plait_model.h"
+#include "plan/names.h"
 
 namespace plait {
 namespace {
@@ -71,6 +72,7 @@ void read_sizes(const JsonValue& object, TransformerConfig& c) {
   set(object, "ffn", c.ffn);
   set(object, "position_rows", c.position_rows);
   set(object, "relative_buckets", c.relative_buckets);
+  set(object, "rotary_dim", c.rotary_dim);
   set(object, "type_vocabulary", c.type_vocabulary);
   set(object, "embedding_width", c.embedding_width);
   set(object, "classes", c.classes);
@@ -80,6 +82,10 @@ void read_sizes(const JsonValue& object, TransformerConfig& c) {
 
 void read_switches(const JsonValue& object, TransformerConfig& c) {
   set(object, "gated", c.gated);
+  set(object, "fused_qkv", c.fused_qkv);
+  if (c.gated) c.activation = Function::silu;
+  if (const auto activation = object.find("activation"))
+    c.activation = static_cast<Function>(activation->choice(function_names()));
   set(object, "qkv_bias", c.qkv_bias);
   set(object, "projection_bias", c.projection_bias);
   set(object, "mlp_bias", c.mlp_bias);
@@ -116,12 +122,15 @@ TransformerConfig read_transformer_config(const JsonValue& object) {
                      "ffn",
                      "position_rows",
                      "relative_buckets",
+                     "rotary_dim",
                      "type_vocabulary",
                      "embedding_width",
                      "classes",
                      "decoder_layers",
                      "decoder_sequence",
                      "gated",
+                     "fused_qkv",
+                     "activation",
                      "qkv_bias",
                      "projection_bias",
                      "mlp_bias",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "io/embedded.h"
 #include "io/huggingface.h"
@@ -37,10 +38,11 @@ bool goes_by(const JsonValue& entry, const std::string& name) {
   return std::ranges::find(aliases, name) != aliases.end();
 }
 
+// Points stay: opt-1.3b is not opt-13b.
 std::string letters_and_digits(const std::string& text) {
   std::string out;
   for (const char c : lower(text))
-    if (std::isalnum(static_cast<unsigned char>(c))) out += c;
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.') out += c;
   return out;
 }
 
@@ -49,6 +51,17 @@ bool sounds_like(const JsonValue& entry, const std::string& name) {
   return std::ranges::any_of(aliases_of(entry), [&](const std::string& alias) {
     return letters_and_digits(alias) == name;
   });
+}
+
+// Nothing for models that are no transformers.
+std::optional<TransformerConfig> transformer_of(const JsonValue& entry) {
+  const JsonValue config = entry.at("config");
+  if (config.find("plait_model")) return std::nullopt;
+  std::optional<int> sequence;
+  if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
+  TransformerConfig found = read_huggingface(config, sequence).config;
+  found.name = entry.at("name").text();
+  return found;
 }
 
 }  // namespace
@@ -81,17 +94,21 @@ std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int>
 
 std::optional<TransformerConfig> zoo_transformer(const std::string& name) {
   const std::string wanted = letters_and_digits(name);
-  for (const JsonValue& entry : entries()) {
-    if (!sounds_like(entry, wanted)) continue;
-    const JsonValue config = entry.at("config");
-    if (config.find("plait_model")) return std::nullopt;
-    std::optional<int> sequence;
-    if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
-    TransformerConfig found = read_huggingface(config, sequence).config;
-    found.name = entry.at("name").text();
-    return found;
-  }
+  for (const JsonValue& entry : entries())
+    if (sounds_like(entry, wanted)) return transformer_of(entry);
   return std::nullopt;
+}
+
+std::optional<TransformerConfig> zoo_transformer_of(double parameters) {
+  static const std::map<double, TransformerConfig> by_parameters = [] {
+    std::map<double, TransformerConfig> all;
+    for (const JsonValue& entry : entries())
+      if (auto config = transformer_of(entry))
+        all.emplace(build_transformer(*config).parameters(), std::move(*config));
+    return all;
+  }();
+  const auto found = by_parameters.find(parameters);
+  return found == by_parameters.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string zoo_suggestion(const std::string& name) {

@@ -25,9 +25,12 @@ std::vector<ZooEntry> zoo_entries();
 std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int> sequence);
 
 // The switches of a transformer of the zoo, for readers that change some of them. Only letters and
-// digits of the name count: "GPT OSS 120B" is gpt-oss-120b. Nothing for unknown names and for
-// models that are no transformers.
+// digits of the name count (and points): "GPT OSS 120B" is gpt-oss-120b. Nothing for unknown names
+// and for models that are no transformers.
 std::optional<TransformerConfig> zoo_transformer(const std::string& name);
+
+// The same by the exact number of parameters.
+std::optional<TransformerConfig> zoo_transformer_of(double parameters);
 
 // " (did you mean 'llama-2-7b'?)" or "".
 std::string zoo_suggestion(const std::string& name);

@@ -19,6 +19,22 @@ enum class OpKind {
   loss,         // softmax cross-entropy over `columns` classes for `rows` positions
 };
 
+// What a memory-bound op computes. Fused kernels make little difference between them; programs that
+// run every primitive as a kernel of its own do (cost/eager.h).
+enum class Function {
+  other,
+  add,
+  layer_norm,
+  rms_norm,
+  gelu,        // x Phi(x), in one kernel
+  gelu_tanh,   // its approximation, in one kernel
+  gelu_new,    // the same approximation, written out: eight kernels
+  quick_gelu,  // x sigmoid(1.702 x)
+  relu,
+  silu,  // with a gate: silu(gate) * up
+  rotary,
+};
+
 // How an op is cut over a tensor-parallel group of t devices.
 enum class Split {
   replicated,  // every device computes all of it (1/t of the rows with sequence parallelism)
@@ -44,6 +60,10 @@ struct Op {
   double columns = 0;
   double count = 1;
   double kv_count = 0;  // attention: key and value heads, less than `count` when they are grouped
+  // matmul, attention: matrices that queries, keys and values (or gate and up) are when they are
+  // not concatenated.
+  double parts = 1;
+  Function function = Function::other;
 
   // multiply-add = 2 flops; causal attention counts the full square here. Only matrix products,
   // convolutions and attention count; the other kinds are bound by what they move.

@@ -70,6 +70,7 @@ Op& OpList::norm(std::string name, Split split, double rows, double width, doubl
   Op op;
   op.name = std::move(name);
   op.kind = OpKind::norm;
+  op.function = Function::layer_norm;
   op.split = split;
   op.rows = rows;
   op.columns = width;

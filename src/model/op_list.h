@@ -37,7 +37,7 @@ class OpList {
   };
   Op& attention(std::string name, const AttentionShape& shape);
 
-  // rows vectors of `width`; saves its input.
+  // Layer norm of rows vectors of `width`; saves its input.
   Op& norm(std::string name, Split split, double rows, double width, double parameters);
 
   // Reads and writes so many elements and hands on the ones that it writes; saves nothing.

@@ -104,10 +104,21 @@ class ModelWriter {
                              .first_op = 0,
                              .second_op = logits_op_});
     }
+    set_norms();
     return std::move(model_);
   }
 
  private:
+  void set_norms() {
+    const auto function = [](NormKind kind) {
+      return kind == NormKind::layer ? Function::layer_norm : Function::rms_norm;
+    };
+    for (LayerKind& kind : model_.kinds)
+      for (Op& op : kind.ops)
+        if (op.kind == OpKind::norm)
+          op.function = function(op.name == "attention.qk_norm" ? c_.qk_norm_kind : c_.norm);
+  }
+
   double table() const { return static_cast<double>(c_.vocabulary) * width_; }
   bool has_logits() const {
     return c_.head == Head::language_model || c_.head == Head::masked ||
@@ -228,7 +239,9 @@ class ModelWriter {
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
       const double stream = positions * shape_.hidden;
       ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, shape_.hidden, true);
-      ops.elementwise("head.activation", Split::replicated, stream, stream).saved = stream;
+      Op& activation = ops.elementwise("head.activation", Split::replicated, stream, stream);
+      activation.saved = stream;
+      activation.function = c_.activation;
       ops.norm("head.transform_norm", Split::replicated, positions, shape_.hidden,
                2 * shape_.hidden);
     }
@@ -283,6 +296,7 @@ std::string fault_of(const TransformerConfig& c) {
                      {"heads", c.heads, 1, kMaxWidth},
                      {"key-value heads", c.kv_heads, 0, kMaxWidth},
                      {"head_dim", c.head_dim, 0, kMaxWidth},
+                     {"rotary_dim", c.rotary_dim, 0, kMaxWidth},
                      {"ffn", c.ffn, 0, kMaxWidth},
                      {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
                      {"sequence", c.sequence, 1, 1 << 28},

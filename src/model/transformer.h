@@ -81,10 +81,12 @@ struct TransformerConfig {
   int layers = 0;  // of the encoder when decoder_layers > 0
   int hidden = 0;
   int heads = 0;
-  int kv_heads = 0;    // 0 = heads
-  int head_dim = 0;    // 0 = hidden / heads
-  int ffn = 0;         // 0 = 4 * hidden
-  bool gated = false;  // SwiGLU, GeGLU: two matrices up, one down
+  int kv_heads = 0;                          // 0 = heads
+  int head_dim = 0;                          // 0 = hidden / heads
+  int ffn = 0;                               // 0 = 4 * hidden
+  bool gated = false;                        // SwiGLU, GeGLU: two matrices up, one down
+  Function activation = Function::gelu_new;  // of the MLP; with `gated` of its gate
+  bool fused_qkv = true;  // queries, keys and values come from one matrix; else from three
 
   bool qkv_bias = true;
   bool projection_bias = true;  // attention's output
@@ -107,6 +109,7 @@ struct TransformerConfig {
   Positions positions = Positions::learned;
   int position_rows = 0;      // learned; 0 = sequence
   int relative_buckets = 32;  // relative
+  int rotary_dim = 0;         // rotary: features of a head that are rotated; 0 = all
   int type_vocabulary = 0;    // BERT's segment embedding
   int embedding_width = 0;    // 0 = hidden; else projected to and from hidden (OPT-350M)
   bool tied = true;           // the head uses the embedding's table

@@ -42,6 +42,7 @@ class BlockWriter {
   void add_residual(const std::string& name, int branches = 1) {
     Op& op = ops_.elementwise(name + ".residual", Split::replicated, (1 + branches) * stream(),
                               stream());
+    op.function = Function::add;
     if (!config_.dropout) return;
     op.saved_mask = Bytes(branches * stream());
     op.moved += branches * stream() / 2;  // the mask, a byte each
@@ -84,11 +85,15 @@ class BlockWriter {
     }
     const double queries = shape_.heads * shape_.head_dim;
     const double keys = shape_.kv_heads * shape_.head_dim;
-    ops_.matmul("attention.qkv", Split::column, s_, shape_.hidden, queries + 2 * keys,
-                config_.qkv_bias)
-        .backward_reduce = stream();
+    const double parts = config_.fused_qkv ? 1 : 3;
+    Op& qkv = ops_.matmul("attention.qkv", Split::column, s_, shape_.hidden, queries + 2 * keys,
+                          config_.qkv_bias);
+    qkv.backward_reduce = stream();
+    qkv.parts = parts;
     norm_queries_and_keys(queries, keys);
-    if (config_.positions == Positions::rotary) rotary(s_ * (queries + keys), s_ * keys);
+    const double turned = s_ * (shape_.heads + shape_.kv_heads) *
+                          (config_.rotary_dim > 0 ? config_.rotary_dim : shape_.head_dim);
+    if (config_.positions == Positions::rotary) rotary(turned, s_ * (queries + 2 * keys) - turned);
     const double window = stack_.window > 0 ? stack_.window : s_;
     Op& core = ops_.attention("attention.core", {.queries = window,
                                                  .keys = window,
@@ -96,8 +101,9 @@ class BlockWriter {
                                                  .kv_heads = shape_.kv_heads * s_ / window,
                                                  .key_dim = shape_.head_dim,
                                                  .value_dim = shape_.head_dim});
+    core.parts = parts;
     if (config_.attention_sinks) core.parameters = shape_.heads;
-    if (config_.positions == Positions::rotary) core.moved -= 2 * s_ * (queries + keys);
+    if (config_.positions == Positions::rotary) core.moved -= 2 * turned;
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
                 config_.projection_bias);
   }
@@ -114,7 +120,7 @@ class BlockWriter {
 
   void rotary(double turned, double values) {
     ops_.held += values;
-    ops_.elementwise("attention.rotary", Split::shard, turned, turned);
+    ops_.elementwise("attention.rotary", Split::shard, turned, turned).function = Function::rotary;
     ops_.held -= values;
   }
 
@@ -187,11 +193,19 @@ class BlockWriter {
   int mlp(const std::string& name, double ffn) {
     const double up = config_.gated ? 2 * ffn : ffn;
     const int first = ops_.size();
-    ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias)
-        .backward_reduce = stream();
-    ops_.elementwise(name + ".activation", Split::shard, s_ * up, s_ * ffn).saved = s_ * up;
+    Op& first_op =
+        ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias);
+    first_op.backward_reduce = stream();
+    first_op.parts = config_.gated ? 2 : 1;
+    activation(name, s_ * up, s_ * ffn);
     ops_.matmul(name + ".down", Split::row, s_, ffn, shape_.hidden, config_.mlp_bias);
     return first;
+  }
+
+  void activation(const std::string& name, double read, double written) {
+    Op& op = ops_.elementwise(name + ".activation", Split::shard, read, written);
+    op.saved = read;
+    op.function = config_.activation;
   }
 
   // Tokens are sent to the experts that they chose (dispatch) and their results back (combine).
@@ -208,8 +222,7 @@ class BlockWriter {
     Op& first = expert_matmul("experts.up", shape_.hidden, up);
     first.expert_exchange = visits * shape_.hidden;
     first.backward_reduce = stream();
-    ops_.elementwise("experts.activation", Split::shard, visits * up, visits * moe.ffn).saved =
-        visits * up;
+    activation("experts", visits * up, visits * moe.ffn);
     Op& last = expert_matmul("experts.down", moe.ffn, shape_.hidden);
     last.expert_exchange = visits * shape_.hidden;
     // A token's results are combined before they are reduced, its gradients likewise.

@@ -55,9 +55,9 @@ const Names& attention_names() {
 }
 
 const Names& framework_names() {
-  static const Names names = {"megatron",           "megatron-graph", "megatron-lm",
-                              "megatron-deepspeed", "deepspeed",      "fsdp",
-                              "fsdp-compile",       "jax",            "eager"};
+  static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
+                              "deepspeed", "fsdp",           "fsdp-compile", "jax",
+                              "eager"};
   return names;
 }
 
@@ -69,6 +69,13 @@ const Names& dtype_names() {
 const Names& op_kind_names() {
   static const Names names = {"matmul",      "attention", "convolution", "norm",
                               "elementwise", "embedding", "loss"};
+  return names;
+}
+
+const Names& function_names() {
+  static const Names names = {"other", "add",       "layer-norm", "rms-norm",
+                              "gelu",  "gelu-tanh", "gelu-new",   "quick-gelu",
+                              "relu",  "silu",      "rotary"};
   return names;
 }
 
@@ -101,6 +108,9 @@ std::string_view name_of(Framework value) {
 }
 std::string_view name_of(DType value) { return dtype_names()[static_cast<std::size_t>(value)]; }
 std::string_view name_of(OpKind value) { return op_kind_names()[static_cast<std::size_t>(value)]; }
+std::string_view name_of(Function value) {
+  return function_names()[static_cast<std::size_t>(value)];
+}
 std::string_view name_of(Split value) { return split_names()[static_cast<std::size_t>(value)]; }
 
 std::optional<Schedule> schedule_named(std::string_view name) {
@@ -127,6 +137,9 @@ std::optional<Framework> framework_named(std::string_view name) {
 std::optional<DType> dtype_named(std::string_view name) { return find<DType>(dtype_names(), name); }
 std::optional<OpKind> op_kind_named(std::string_view name) {
   return find<OpKind>(op_kind_names(), name);
+}
+std::optional<Function> function_named(std::string_view name) {
+  return find<Function>(function_names(), name);
 }
 std::optional<Split> split_named(std::string_view name) { return find<Split>(split_names(), name); }
 

@@ -19,9 +19,10 @@ const std::vector<std::string_view>& zero_stage_names();  // 0 1 2 3
 const std::vector<std::string_view>& precision_names();   // fp32 .. pure-bf16 fp8 fp8-row fp4
 const std::vector<std::string_view>& optimizer_names();   // adam sgd momentum
 const std::vector<std::string_view>& attention_names();   // flash plain
-const std::vector<std::string_view>& framework_names();   // megatron deepspeed fsdp jax eager
+const std::vector<std::string_view>& framework_names();   // as the enumerators
 const std::vector<std::string_view>& dtype_names();       // fp32 tf32 fp16 bf16 fp8
 const std::vector<std::string_view>& op_kind_names();     // as the enumerators
+const std::vector<std::string_view>& function_names();    // as the enumerators
 const std::vector<std::string_view>& split_names();       // as the enumerators
 
 std::string_view name_of(Schedule value);
@@ -33,6 +34,7 @@ std::string_view name_of(AttentionKernel value);
 std::string_view name_of(Framework value);
 std::string_view name_of(DType value);
 std::string_view name_of(OpKind value);
+std::string_view name_of(Function value);
 std::string_view name_of(Split value);
 
 // The value of that name, or nothing. Case does not matter and "_" stands for "-" ("ZB_H1").
@@ -45,6 +47,7 @@ std::optional<AttentionKernel> attention_named(std::string_view name);
 std::optional<Framework> framework_named(std::string_view name);
 std::optional<DType> dtype_named(std::string_view name);
 std::optional<OpKind> op_kind_named(std::string_view name);
+std::optional<Function> function_named(std::string_view name);
 std::optional<Split> split_named(std::string_view name);
 
 }  // namespace plait

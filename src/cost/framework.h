@@ -60,11 +60,13 @@ struct FrameworkTraits {
   double expert_exposed = 1;
   double context_exposed = 0.3;
   BytesPerSecond send_limit = BytesPerSecond(0);  // of one device; 0 = as fast as the link
+  bool send_blocks = false;  // stages wait for their hand-overs, which go both ways at once
 
   // Memory.
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included
   Bytes workspace = Bytes(0x1p30);  // product workspaces, communication buffers, temporaries
   bool keeps_gradients = true;      // false: they are freed before each step's first forward
+  bool packs_gradients = false;     // copied for their reduction where spans are cut differently
 };
 FrameworkTraits traits_of(const Job& job);
 

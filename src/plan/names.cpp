@@ -55,9 +55,9 @@ const Names& attention_names() {
 }
 
 const Names& framework_names() {
-  static const Names names = {"megatron",           "megatron-graph", "megatron-lm",
-                              "megatron-deepspeed", "deepspeed",      "fsdp",
-                              "fsdp-compile",       "jax",            "eager"};
+  static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
+                              "deepspeed", "fsdp",           "fsdp-compile", "jax",
+                              "eager",     "aceso"};
   return names;
 }
 

@@ -85,8 +85,9 @@ def test_no_words_print_help_on_stderr():
 def test_every_verb_has_help_with_examples():
     overview = plait("--help")[0]
     verbs = re.findall(r"^  (\w+)  ", overview[overview.index("Verbs"):overview.index("Examples")], re.M)
-    assert {"plan", "estimate", "explain", "check", "models", "model", "devices", "instances",
-            "completion", "version", "help"} == set(verbs), verbs
+    expected = {"plan", "compare", "estimate", "explain", "check", "validate", "models", "model",
+                "devices", "instances", "completion", "version", "help"}
+    assert expected <= set(verbs), verbs
     for verb in verbs:
         text = plait(verb, "--help")[0]
         assert text.startswith(f"plait {verb}") and "Examples" in text
@@ -345,6 +346,30 @@ def test_a_failed_search_leaves_no_file():
 
 
 # Shells and terminals.
+
+def test_validate_has_a_set_of_its_own():
+    sources = answer("validate")["sources"]
+    assert len(sources) >= 8
+    for source in sources:
+        assert source["rows"] == source["predicted"] + source["refused"]
+        assert {"mape", "median_ape", "bias", "spearman", "top1_regret", "top5_regret",
+                "memory_mape", "oom_right", "oom_missed", "oom_false"} <= source.keys()
+    devices = answer("validate", "--by", "gpu")["devices"]
+    assert sum(d["rows"] for d in devices) == sum(s["rows"] for s in sources)
+    assert "megatron_sc21_table1" in plait("validate")[0]
+
+
+def test_validate_reads_a_table_and_writes_every_row():
+    runs, rows = FOLDER / "runs.csv", FOLDER / "rows.csv"
+    runs.write_text("row_id,source_id,model,seq_len,gpu,num_gpus,mbs,gbs,tp,pp,iter_time_s\n"
+                    "a,mine,llama-2-7b,4096,H100,8,1,64,8,1,9.5\n"
+                    "b,mine,llama-2-7b,4096,Abacus,8,1,64,8,1,9.5\n")
+    source, = answer("validate", "--runs", runs, "--rows", rows)["sources"]
+    assert (source["rows"], source["predicted"], source["refused"]) == (2, 1, 1)
+    assert source["refusals"] == {"the device 'Abacus' is not in the catalogue": 1}
+    lines = rows.read_text().splitlines()
+    assert len(lines) == 3 and lines[1].startswith("a,mine,,H100,")
+
 
 def complete(*words):
     script = 'source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _plait; ' \

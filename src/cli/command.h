@@ -64,6 +64,7 @@ std::string verb_help(const Verb& verb);
 Setter into_text(std::string& into);
 Setter into_integer(int& into, int least, int most);
 Setter into_integer(std::optional<int>& into, int least, int most);
+Setter into_fraction(double& into);  // from 0 to 1
 Setter into_switch(bool& into);
 Setter into_list(std::vector<int>& into, int least, int most);  // "13,12,12,13"
 

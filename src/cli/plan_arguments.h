@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/money.h"
 #include "plan/problem.h"
 #include "search/search.h"
 
@@ -24,10 +25,14 @@ struct PlanArguments {
 
   std::string planner = "auto";
   SearchOptions search;
+  Wishes wishes;
   std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
   bool json = false;
   std::string output;
 };
+
+// The planner of this name; InputError when there is none.
+const Planner& named_planner(const std::string& name);
 
 // Threads of a search when nothing is said: one for each core.
 int usual_threads();

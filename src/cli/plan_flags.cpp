@@ -158,6 +158,35 @@ FlagGroup search_flags(PlanArguments& a) {
             .set = into_integer(a.search.threads, 1, kMaxThreads)}}};
 }
 
+// Knobs of the planners that follow other people's papers, under the names they have there.
+FlagGroup peer_flags(PlanArguments& a) {
+  constexpr int kMaxPermuteLength = 12;
+  return {"Knobs of the planners fasop and metis",
+          {{.name = "--max-tp",
+            .value = "N",
+            .help = "fasop, metis: largest tensor degree (4)",
+            .set = into_integer(a.search.max_tensor, 1, kMaxDegree),
+            .hidden = {"--max-profiled-tp-degree"}},
+           {.name = "--rotations",
+            .value = "N",
+            .help = "fasop: cyclic orders of the nodes that are tried; 0 is all (0)",
+            .set = into_integer(a.search.rotations, 0, kMaxDegree)},
+           {.name = "--max-permute-len",
+            .value = "N",
+            .help = "metis: device groups are fused until so many are left to permute (6)",
+            .set = into_integer(a.search.max_permute_len, 1, kMaxPermuteLength)},
+           {.name = "--group-scale-variance",
+            .value = "X",
+            .help = "metis: smallest device group over the mean group, 0 to 1; less tries more (1)",
+            .set = into_fraction(a.search.group_scale_variance),
+            .hidden = {"--min-group-scale-variance"}},
+           {.name = "--max-micro-batch",
+            .value = "N",
+            .help = "metis: most samples of a micro-batch on one replica; 0 is no limit (0)",
+            .set = into_integer(a.search.max_micro_batch, 0, kMaxBatch),
+            .hidden = {"--max-profiled-batch-size"}}}};
+}
+
 FlagGroup pin_flags(PlanArguments& a) {
   Pins& pins = a.search.pins;
   const auto degree = [](std::string name, std::string help, std::optional<int>& into,
@@ -249,13 +278,24 @@ FlagGroup borrowed_flags(PlanArguments& a) {
 
 }  // namespace
 
+const Planner& named_planner(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Planner& planner : planners()) {
+    if (planner.name == name) return planner;
+    names.push_back(planner.name);
+  }
+  refuse_choice("--planner", name, names);
+}
+
 int usual_threads() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
 }
 
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   return {problem_flags(arguments),
+          wish_flags(arguments.wishes),
           search_flags(arguments),
+          peer_flags(arguments),
           pin_flags(arguments),
           {"What to print",
            {{.name = "--json",

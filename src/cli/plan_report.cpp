@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/money.h"
 #include "cost/engine.h"
+#include "cost/price.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 #include "report/quantities.h"
@@ -74,7 +76,7 @@ int slowest_stage(const Estimate& cost) {
 }
 
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
-                       const Style& style) {
+                       const Style& style, const std::optional<double>& steps) {
   Table table({{"#"},
                {"step"},
                {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s"},
@@ -82,15 +84,19 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                {"bubble"},
                {"GiB used"},
                {"$/step"},
+               {"training"},
+               {"price"},
                {"plan", Align::left}});
   int rank = 0;
   for (const auto& [plan, cost] : plans) {
     const Usd price = price_of_step(problem, plan, cost.step);
+    const Training all = training_of(steps.value_or(0), cost.step, price_of(problem.cluster, plan));
     table.row({std::to_string(++rank), in_words(cost.step),
                grouped(tokens_per_second(problem, cost.step)),
                percent(model_flops_utilisation(problem, plan, cost.step)),
                percent(cost.bubble / cost.step), memory_of(cost.stages[tightest_stage(cost)]),
-               price > Usd(0) ? in_words(price) : "", short_description(plan)});
+               price > Usd(0) ? in_words(price) : "", steps ? long_time(all.time) : "",
+               all.price > Usd(0) ? in_words(all.price) : "", short_description(plan)});
   }
   return table.str(style);
 }

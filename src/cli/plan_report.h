@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ namespace plait {
 // Model, cluster and job in a line each.
 std::string problem_heading(const Problem& problem, const Style& style);
 
-// The best plans, a row each.
+// The best plans, a row each; with `steps`, also time and price of so many.
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
-                       const Style& style);
+                       const Style& style, const std::optional<double>& steps = std::nullopt);
 
 // One plan, a row for each stage (the first and the last of them where there are many).
 std::string stage_table(const Problem& problem, const Plan& plan, const Estimate& cost,
@@ -40,8 +41,9 @@ Usd price_of_step(const Problem& problem, const Plan& plan, Seconds step);
 std::string short_description(const Plan& plan);
 
 // A plan of the result as JSON: describe, step_s, tokens_per_s, mfu, peak_memory_GiB, usd_per_step
-// (null when unknown), plan, stages.
-std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked);
+// (null when unknown), training (with `steps`), plan, stages.
+std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
+                             const std::optional<double>& steps = std::nullopt);
 
 // A stage with every named second and byte of its cost.
 std::string stage_json(const Problem& problem, const Plan& plan, int index, const StageCost& cost);

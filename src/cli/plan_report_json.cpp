@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cli/money.h"
 #include "cli/plan_report.h"
 #include "cost/engine.h"
 #include "io/json_writer.h"
@@ -81,7 +82,8 @@ std::string stage_json(const Problem& problem, const Plan& plan, int index, cons
       .str();
 }
 
-std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked) {
+std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
+                             const std::optional<double>& steps) {
   const auto& [plan, cost] = ranked;
   std::vector<std::string> stages;
   for (int s = 0; s < plan.stage_count(); ++s)
@@ -97,6 +99,9 @@ std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked) {
     object.number("usd_per_step", price.value);
   else
     object.json("usd_per_step", "null");
+  if (steps)
+    object.json("training",
+                training_json(training_of(*steps, cost.step, price_of(problem.cluster, plan))));
   return object.number("pipeline_s", cost.pipeline.value)
       .number("tail_s", cost.tail.value)
       .number("bubble_s", cost.bubble.value)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/interrupt.h"
+#include "cli/money.h"
 #include "cli/nothing_fits.h"
 #include "cli/plan_arguments.h"
 #include "cli/plan_report.h"
@@ -21,18 +22,12 @@
 namespace plait {
 namespace {
 
-const Planner& planner_named(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const Planner& planner : planners()) {
-    if (planner.name == name) return planner;
-    names.push_back(planner.name);
-  }
-  refuse_choice("--planner", name, names);
-}
-
 // A search as it went: its result, and what only the clock knows.
 struct Outcome {
   SearchResult result;
+  std::optional<double> steps;  // of the whole training
+  std::string missed;           // by how much limits of time and money are missed; "" = not
+  std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will
   Seconds elapsed;
   bool interrupted = false;
 
@@ -41,6 +36,19 @@ struct Outcome {
     return std::max(0.0, result.plans.front().cost.step / *result.lower_bound - 1);
   }
 };
+
+// The plans that are best in time and money, over all ways to leave nodes out.
+void search_mixes(const SearchContext& context, const PlanArguments& arguments, Outcome& outcome) {
+  ParetoResult found =
+      pareto_front(named_planner(arguments.planner), context, mix_kinds(context.problem.cluster));
+  outcome.mixes = found.mixes;
+  outcome.result.evaluations = found.evaluations;
+  outcome.result.cut_short = found.cut_short;
+  outcome.result.nearest = std::move(found.nearest);
+  for (MixPoint& point : wished_for(arguments.wishes, context.problem, found.front, outcome.missed))
+    if (static_cast<int>(outcome.result.plans.size()) < context.options.keep)
+      outcome.result.plans.push_back(std::move(point.best));
+}
 
 Outcome search(const Problem& problem, const PlanArguments& arguments) {
   Interrupt interrupt;
@@ -53,7 +61,11 @@ Outcome search(const Problem& problem, const PlanArguments& arguments) {
       .on_progress = [&](double fraction) { progress.advanced(fraction); }};
   const auto begin = std::chrono::steady_clock::now();
   Outcome outcome;
-  outcome.result = run_search(planner_named(arguments.planner), context);
+  outcome.steps = steps_of(arguments.wishes, problem);
+  if (arguments.wishes.need_prices())
+    search_mixes(context, arguments, outcome);
+  else
+    outcome.result = run_search(named_planner(arguments.planner), context);
   outcome.elapsed =
       Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   outcome.interrupted = interrupt.happened();
@@ -64,7 +76,7 @@ std::string as_json(const Problem& problem, const Outcome& outcome,
                     const std::vector<std::string>& warnings, const std::string& reason) {
   std::vector<std::string> plans;
   for (const RankedPlan& ranked : outcome.result.plans)
-    plans.push_back(ranked_plan_json(problem, ranked));
+    plans.push_back(ranked_plan_json(problem, ranked, outcome.steps));
   std::vector<std::string> sentences;
   for (const std::string& warning : warnings) sentences.push_back(json_text(warning));
   const auto optional_number = [](const std::optional<double>& value) {
@@ -91,6 +103,9 @@ std::string verdict(const Outcome& outcome) {
     out += *gap < 5e-5 ? "Nothing in this space is faster. "
                        : fmt::format("Within {} of the fastest plan possible in this space. ",
                                      percent(*gap));
+  if (outcome.mixes > 0)
+    out += fmt::format("Chosen from {} ways to leave nodes out. ",
+                       grouped(static_cast<double>(outcome.mixes)));
   if (outcome.result.cut_short)
     out += outcome.interrupted ? "Cut short by Ctrl-C: the best so far. "
                                : "Cut short by the time limit: the best so far. ";
@@ -103,7 +118,11 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
   const Style style = style_of(stdout);
   const RankedPlan& best = outcome.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";
-  out += plan_table(problem, outcome.result.plans, style) + "\n";
+  out += plan_table(problem, outcome.result.plans, style, outcome.steps) + "\n";
+  if (outcome.steps)
+    out += training_in_words(
+               training_of(*outcome.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
+           "\n";
   out += paragraph(verdict(outcome), style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
@@ -123,12 +142,13 @@ void check_output(const std::string& path) {
 }
 
 int plan(PlanArguments arguments) {
-  planner_named(arguments.planner);
+  named_planner(arguments.planner);
   check_output(arguments.output);
   LoadedProblem loaded = load_problem(arguments);
   const Problem& problem = loaded.problem;
   if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
     loaded.warnings.push_back(std::move(note));
+  check_wishes(arguments.wishes, problem);
   if (!arguments.json)
     for (const std::string& warning : loaded.warnings) warn(warning);
   if (const std::string fault = contradiction_in(problem, arguments.search.pins); !fault.empty()) {
@@ -137,7 +157,9 @@ int plan(PlanArguments arguments) {
   }
   const Outcome outcome = is_hopeless(problem) ? Outcome() : search(problem, arguments);
   if (outcome.result.plans.empty()) {
-    const std::string reason = why_nothing_fits(problem, arguments, outcome.result);
+    const std::string reason = outcome.missed.empty()
+                                   ? why_nothing_fits(problem, arguments, outcome.result)
+                                   : outcome.missed;
     if (arguments.json) print(as_json(problem, outcome, loaded.warnings, reason));
     complain(reason);
     return outcome.interrupted ? kInterrupted : kNothingFits;

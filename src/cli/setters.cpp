@@ -48,6 +48,17 @@ Setter into_integer(std::optional<int>& into, int least, int most) {
   };
 }
 
+Setter into_fraction(double& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, fault] = std::from_chars(text.data(), end, value);
+    if (stop != end || fault != std::errc() || !(value >= 0 && value <= 1))
+      throw InputError(flag, fmt::format("must be a number from 0 to 1, is {}", quoted(text)));
+    into = value;
+  };
+}
+
 Setter into_switch(bool& into) {
   return [&into](const std::string&, const std::string&) { into = true; };
 }

@@ -47,6 +47,7 @@ std::string as_text(const std::vector<Accuracy>& all, const ValidateArguments& a
                {"rows"},
                {"predicted"},
                {"MAPE %"},
+               {"others' %"},
                {"median %"},
                {"bias %"},
                {"worst %"},
@@ -61,11 +62,11 @@ std::string as_text(const std::vector<Accuracy>& all, const ValidateArguments& a
   for (const Accuracy& a : all) {
     const int failed = a.failed_fitting + a.failed_not_fitting;
     table.row({a.name, std::to_string(a.rows), std::to_string(a.predicted),
-               optional_percent(a.mape), optional_percent(a.median_ape),
-               optional_percent(a.bias, true), optional_percent(a.worst_error, true), a.worst_row,
-               optional_number(a.spearman), a.jobs > 0 ? std::to_string(a.jobs) : "",
-               optional_number(a.top1_regret), optional_number(a.top5_regret),
-               optional_percent(a.memory_mape),
+               optional_percent(a.mape), optional_percent(a.others_mape),
+               optional_percent(a.median_ape), optional_percent(a.bias, true),
+               optional_percent(a.worst_error, true), a.worst_row, optional_number(a.spearman),
+               a.jobs > 0 ? std::to_string(a.jobs) : "", optional_number(a.top1_regret),
+               optional_number(a.top5_regret), optional_percent(a.memory_mape),
                failed > 0 ? fmt::format("{}/{}", a.failed_not_fitting, failed) : "",
                a.ran_not_fitting > 0 ? std::to_string(a.ran_not_fitting) : ""});
   }
@@ -96,6 +97,9 @@ std::string accuracy_json(const Accuracy& a, const std::string& key) {
   object.json("top1_regret", optional_json(a.top1_regret));
   object.json("top1_regret_mean", optional_json(a.top1_regret_mean));
   object.json("top5_regret", optional_json(a.top5_regret));
+  object.text("other", a.other).number("other_rows", a.with_other);
+  object.json("other_mape", optional_json(a.others_mape));
+  object.json("mape_beside_other", optional_json(a.mape_beside_other));
   object.number("memory_rows", a.with_memory).json("memory_mape", optional_json(a.memory_mape));
   object.json("memory_bias", optional_json(a.memory_bias));
   object.number("oom_right", a.failed_not_fitting).number("oom_missed", a.failed_fitting);

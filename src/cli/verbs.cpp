@@ -17,6 +17,19 @@ std::span<const Verb> verbs() {
            "  plait plan --model llama-2-13b --cluster 4xA100-80GB:8 --global-batch 256 \\\n"
            "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n",
            plan_command},
+      Verb{"compare",
+           "run all planners on one problem: how fast their plans are, and they themselves",
+           "  plait compare --model gpt2-medium --cluster 4xT4:4 --global-batch 32\n"
+           "  plait compare --model gpt2-xl --cluster 1xA100-40GB:4+7xA10:4 --global-batch 64 \\\n"
+           "    --max-tp 4 --max-permute-len 4 --time-limit 10s --json\n",
+           compare_command},
+      Verb{"pareto", "find the mixes of instances that are worth their money",
+           "  plait pareto --model gpt2-xl --global-batch 64 --instances "
+           "p4d.24xlarge:0-8,g5.24xlarge:0-8\n"
+           "  plait pareto --model gpt2-xl --global-batch 64 --tokens 100B --spot --svg front.svg "
+           "\\\n"
+           "    --instances p3.16xlarge:0-4,g4dn.12xlarge:0-8 --precision fp16 --csv\n",
+           pareto_command},
       Verb{"estimate", "price a saved plan: time and memory of every stage and device",
            "  plait estimate plan.json\n"
            "  plait estimate plan.json --json\n",

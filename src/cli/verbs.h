@@ -6,7 +6,9 @@ namespace plait {
 
 // One function a verb, each in the file of its name; verbs.cpp puts them in the table.
 Command plan_command();
+Command compare_command();
 Command estimate_command();
+Command pareto_command();
 Command explain_command();
 Command check_command();
 Command import_command();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <set>
 
 #include "base/error.h"
 #include "cost/framework.h"
@@ -171,18 +170,6 @@ double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds
 
 double tokens_per_second(const Problem& problem, Seconds step) {
   return static_cast<double>(problem.job.global_batch) * problem.model.sequence_length / step.value;
-}
-
-UsdPerSecond price_of(const Cluster& cluster, const Plan& plan) {
-  std::set<int> nodes;
-  for (const Stage& stage : plan.stages)
-    for (const DeviceId id : stage.devices) nodes.insert(cluster.device(id).node);
-  UsdPerSecond price;
-  for (const int node : nodes) {
-    if (!(cluster.nodes[node].price > UsdPerSecond(0))) return {};
-    price += cluster.nodes[node].price;
-  }
-  return price;
 }
 
 }  // namespace plait

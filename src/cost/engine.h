@@ -44,7 +44,4 @@ double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds
 
 double tokens_per_second(const Problem& problem, Seconds step);
 
-// Price of the nodes that the plan uses, whole nodes; 0 when a price is unknown.
-UsdPerSecond price_of(const Cluster& cluster, const Plan& plan);
-
 }  // namespace plait

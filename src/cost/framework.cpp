@@ -17,7 +17,7 @@ FrameworkTraits megatron() {
   t.host_experts = Seconds(8.4e-3);
   t.traffic = 0.58;
   t.expert_traffic = 36.6;
-  t.native_attention = t.fused_softmax = t.pads_vocabulary = true;
+  t.native_attention = t.fused_softmax = t.pads_vocabulary = t.cuts_sends = true;
   t.tensor_exposed = 0.152;
   t.data_exposed = 0.133;
   t.expert_exposed = 0.39;
@@ -38,7 +38,7 @@ FrameworkTraits megatron_graph() {
 FrameworkTraits megatron_lm() {
   FrameworkTraits t;
   t.loss_bytes = 20.6;
-  t.fused_softmax = t.pads_vocabulary = true;
+  t.fused_softmax = t.pads_vocabulary = t.cuts_sends = true;
   t.logit_bytes = 10;
   return t;
 }

@@ -61,6 +61,9 @@ struct FrameworkTraits {
   double context_exposed = 0.3;
   BytesPerSecond send_limit = BytesPerSecond(0);  // of one device; 0 = as fast as the link
   bool send_blocks = false;  // stages wait for their hand-overs, which go both ways at once
+  // Between nodes each member of a tensor group sends its part of a stage's output, which the
+  // receivers gather (SC'21, section 4.1), instead of all of it.
+  bool cuts_sends = false;
 
   // Memory.
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included

@@ -171,15 +171,16 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   const double samples = static_cast<double>(problem.job.global_batch) / plan.micro_batches;
   const Bytes whole(activation_bytes(problem.job.precision) * problem.model.unit(unit - 1).output *
                     samples / plan.context);
+  const FrameworkTraits traits = traits_of(problem.job);
   // Bytes that one device sends, or that one receives.
-  const auto per_device = [&](const Span& span) {
-    return whole / (span.data * (plan.sequence_parallel ? span.tensor : 1.0));
+  const auto bytes_of = [&](const Span& span, bool same_node) {
+    const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
+    return whole / (span.data * (cut ? span.tensor : 1.0));
   };
   std::map<int, int> senders;
   std::map<int, int> receivers;
   for (const DeviceId id : from.devices) ++senders[cluster.device(id).node];
   for (const DeviceId id : to.devices) ++receivers[cluster.device(id).node];
-  const BytesPerSecond limit = traits_of(problem.job).send_limit;
   Seconds slowest;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
@@ -196,11 +197,13 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
     const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
     const BytesPerSecond rate = link.bandwidth * reached;
-    Seconds time = std::max(per_device(last) * sharing_a, per_device(first) * sharing_b) / rate;
-    if (limit > BytesPerSecond(0))
-      time = std::max(time, std::max(per_device(last), per_device(first)) / limit);
+    const Bytes sent = bytes_of(last, same_node);
+    const Bytes received = bytes_of(first, same_node);
+    const Bytes most = std::max(sent * sharing_a, received * sharing_b);
+    Seconds time = most / rate;
+    if (traits.send_limit > BytesPerSecond(0))
+      time = std::max(time, std::max(sent, received) / traits.send_limit);
     const MeasuredLinks links(problem.profile, cluster.type_of(a).name);
-    const Bytes most = std::max(per_device(last) * sharing_a, per_device(first) * sharing_b);
     slowest = std::max(slowest, links.send(same_node, most).value_or(link.latency + time));
   }
   return slowest;

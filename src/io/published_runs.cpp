@@ -86,6 +86,10 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
     problem.model = build_transformer(config);
     shared = std::make_shared<const Problem>(std::move(problem));
   }
+  if (run.memory && mentions(row.recompute, "op-level")) {
+    run.memory = std::nullopt;
+    assumptions.push_back("memory is not compared: which ops are recomputed is not stated");
+  }
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
@@ -103,6 +107,8 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
       if (correction.source == row.source) correction.apply(row);
   MeasuredRun run{.id = row.id, .source = row.source, .grade = row.grade, .device = row.gpu};
   run.job = job_name(row);
+  if (row.others_step_s) run.others_step = Seconds(*row.others_step_s);
+  run.other = row.other;
   run.failed = !row.status.empty() && !row.status.starts_with("ok");
   if (row.memory_gib && !run.failed) run.memory = Bytes(*row.memory_gib * 0x1p30);
   const bool whole_device =

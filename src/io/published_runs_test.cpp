@@ -223,6 +223,14 @@ TEST(PublishedRuns, KnownModelsFillEmptyColumns) {
   EXPECT_TRUE(run.plan.sequence_parallel);
 }
 
+TEST(PublishedRuns, LayersFollowFromParametersWhereTheyAreNotStated) {
+  // 24 layers of 12 * 2048^2 and a table of 51200 x 2048: 1.313e9; in 2 stages 12 each.
+  const MeasuredRun run = read({{"n_layers", ""}, {"params_b", "1.3"}});
+  ASSERT_TRUE(run.problem) << run.refusal;
+  EXPECT_EQ(run.problem->model.unit_count(), 26);
+  EXPECT_EQ(run.assumptions[0], "24 layers, by the parameters");
+}
+
 TEST(PublishedRuns, NetworksAreReadFromTheirDescription) {
   const auto uplink = [](const std::string& text) {
     return read({{"interconnect", text}}).problem->cluster.nodes[0].uplink.bandwidth.value;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <regex>
 
 #include "io/run_parts.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kGpt2Vocabulary = 50257;
 constexpr int kUsualHead = 128;
+constexpr double kMostLayers = 10'000;  // to be inferred
 
 // "LLAMA3.1-405B (proxy, 30 layers)" -> "LLAMA3.1-405B", "DeepSeekV3-L4" -> "DeepSeekV3": tables
 // name a shortened model after the whole one.
@@ -50,12 +52,28 @@ int usual_heads(int hidden, int tensor) {
                   tensor, hidden));
 }
 
+// As many layers as the stated parameters have room for beside the embedding, in equal stages.
+void set_layers_by_parameters(const RunRow& row, TransformerConfig& config,
+                              Assumptions& assumptions) {
+  const double hidden = config.hidden;
+  const double ffn = row.ffn ? *row.ffn : 4 * hidden;
+  const double layer = 4 * hidden * hidden + (config.gated ? 3 : 2) * hidden * ffn;
+  const double table = hidden * row.vocabulary.value_or(kGpt2Vocabulary);
+  const double stages = row.pipeline.value_or(1);
+  const double each = std::round((*row.parameters - table) / layer / stages);
+  if (each < 1 || each * stages > kMostLayers) return;
+  config.layers = static_cast<int>(each * stages);
+  assumptions.push_back(fmt::format("{} layers, by the parameters", config.layers));
+}
+
 void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
   if (row.layers) config.layers = *row.layers;
   if (row.hidden && *row.hidden != config.hidden) {
     config.hidden = *row.hidden;
     config.heads = config.kv_heads = config.ffn = config.head_dim = 0;
   }
+  if (config.layers == 0 && config.hidden > 0 && row.parameters)
+    set_layers_by_parameters(row, config, assumptions);
   if (config.layers == 0) throw RowRefused("n_layers is not stated and the model is not known");
   if (config.hidden == 0) throw RowRefused("hidden is not stated and the model is not known");
   if (row.heads && *row.heads != config.heads) {

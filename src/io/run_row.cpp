@@ -77,6 +77,7 @@ class Cells {
 
 void read_model_cells(Cells& cells, RunRow& row) {
   row.model = cells.text("model");
+  if (const auto billions = cells.quantity("params_b")) row.parameters = *billions * 1e9;
   row.layers = cells.count("n_layers");
   row.hidden = cells.count("hidden");
   row.ffn = cells.count("ffn_hidden");
@@ -129,6 +130,8 @@ void read_result_cells(Cells& cells, RunRow& row) {
   row.flops_convention = cells.text("flops_convention");
   row.memory_gib = cells.quantity("peak_mem_gb");
   row.memory_kind = cells.text("mem_kind");
+  row.others_step_s = cells.quantity("predicted_iter_time_s");
+  row.other = cells.text("predictor");
   row.status = cells.text("status");
   row.grade = cells.text("quality");
   row.notes = cells.text("notes");

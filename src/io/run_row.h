@@ -27,7 +27,8 @@ struct RunRow {
   std::string task;  // "pretrain", "lora", ..
   std::string model;
 
-  std::optional<int> layers;  // n_layers
+  std::optional<double> parameters;  // params_b, times 10^9
+  std::optional<int> layers;         // n_layers
   std::optional<int> hidden;
   std::optional<int> ffn;         // ffn_hidden
   std::optional<int> heads;       // n_heads
@@ -70,8 +71,10 @@ struct RunRow {
   std::optional<double> samples_per_s;
   std::optional<double> tflops_per_gpu;
   std::string flops_convention;
-  std::optional<double> memory_gib;  // peak_mem_gb
-  std::string memory_kind;           // mem_kind
+  std::optional<double> memory_gib;     // peak_mem_gb
+  std::string memory_kind;              // mem_kind
+  std::optional<double> others_step_s;  // predicted_iter_time_s
+  std::string other;                    // predictor
   std::string status;
   std::string grade;  // quality
   std::string notes;

@@ -34,7 +34,9 @@ struct MeasuredRun {
   std::optional<Seconds> step;
   std::optional<Bytes> memory;  // of the fullest device
   MemoryMeaning memory_meaning = MemoryMeaning::allocated;
-  bool failed = false;  // did not run; out of memory as far as the table says
+  std::optional<Seconds> others_step;  // what another predictor says of it
+  std::string other;                   // which one
+  bool failed = false;                 // did not run; out of memory as far as the table says
 };
 
 }  // namespace plait

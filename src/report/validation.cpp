@@ -93,6 +93,11 @@ class Tally {
     }
     for (const auto& [grade, errors] : errors_by_grade_)
       accuracy_.mape_by_grade[grade] = mean_of(magnitudes(errors));
+    accuracy_.with_other = size_of(others_errors_);
+    if (!others_errors_.empty()) {
+      accuracy_.others_mape = mean_of(magnitudes(others_errors_));
+      accuracy_.mape_beside_other = mean_of(magnitudes(errors_beside_));
+    }
     accuracy_.with_memory = size_of(memory_errors_);
     if (!memory_errors_.empty()) {
       accuracy_.memory_mape = mean_of(magnitudes(memory_errors_));
@@ -115,6 +120,11 @@ class Tally {
       accuracy_.worst_row = run.id;
     }
     errors_.push_back(error);
+    if (run.others_step) {
+      accuracy_.other = run.other;
+      others_errors_.push_back(run.others_step->value / measured - 1);
+      errors_beside_.push_back(error);
+    }
     errors_by_grade_[run.grade.empty() ? "?" : run.grade].push_back(error);
     predicted_.push_back(predicted);
     measured_.push_back(measured);
@@ -144,6 +154,8 @@ class Tally {
   std::vector<double> predicted_;
   std::vector<double> measured_;
   std::vector<double> memory_errors_;
+  std::vector<double> others_errors_;
+  std::vector<double> errors_beside_;
   std::map<std::string, JobTimes> jobs_;
 };
 

@@ -38,6 +38,12 @@ struct Accuracy {
   std::optional<double> spearman;
   std::map<std::string, double> mape_by_grade;
 
+  // Another predictor on those of the rows that it was used on, and plait on the same rows.
+  std::string other;
+  int with_other = 0;
+  std::optional<double> others_mape;
+  std::optional<double> mape_beside_other;
+
   // Within the jobs of at least kRegretRows rows: measured time of the plan that is predicted to be
   // the best (the best of the best five) over the least measured. Worst job, and mean over jobs.
   int jobs = 0;

@@ -102,6 +102,19 @@ TEST(Accuracy, ClassifiesRunsThatFailed) {
   EXPECT_EQ(a.timed, 1);
 }
 
+TEST(Accuracy, PutsAnotherPredictorBesideOnItsRows) {
+  // The other errs by 50 % on the first row, where plait errs by 10 %; it says nothing of the
+  // second.
+  std::vector<MeasuredRun> runs{run("1", 10), run("2", 10)};
+  runs[0].others_step = Seconds(15);
+  runs[0].other = "theirs";
+  const Accuracy a = accuracy_by(RunGrouping::source, runs, {predicted(11), predicted(13)})[0];
+  EXPECT_EQ(a.other, "theirs");
+  EXPECT_EQ(a.with_other, 1);
+  EXPECT_NEAR(*a.others_mape, 0.5, 1e-12);
+  EXPECT_NEAR(*a.mape_beside_other, 0.1, 1e-12);
+}
+
 TEST(Accuracy, ComparesMemoryWhereItIsStated) {
   std::vector<MeasuredRun> runs{run("1", 1), run("2", 1)};
   runs[0].memory = Bytes(100);

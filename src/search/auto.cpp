@@ -96,7 +96,7 @@ class AutoSearch {
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < found_.best()) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -109,6 +109,11 @@ class AutoSearch {
       if (context_.on_progress)
         context_.on_progress(from + (to - from) * std::min(1.0, (first + kRound) / (count + 0.0)));
     }
+  }
+
+  // What a plan must beat.
+  Seconds wanted(const Shortlist& found) const {
+    return std::min(found.best(), context_.options.cutoff);
   }
 
   // The plans so far, as the incumbents of a task that counts its own evaluations.
@@ -128,7 +133,7 @@ class AutoSearch {
     return !context_.options.pins.schedule || *context_.options.pins.schedule == schedule_;
   }
   Seconds incumbent(const Shortlist& found) const {
-    return exact_schedule() ? found.best() : Seconds(HUGE_VAL);
+    return exact_schedule() ? wanted(found) : Seconds(HUGE_VAL);
   }
 
   void family_pass(Candidate& c, Shortlist& found) {

@@ -13,6 +13,12 @@ std::span<const Planner> planners() {
   static const Planner table[] = {
       {"auto", "plait's own: bounds, label search, branch and bound; the default",
        search_automatically},
+      {"amp", "as in AMP: one set of degrees for all stages, devices in rank order",
+       search_like_amp},
+      {"fasop", "as in FASOP: the same over cyclic node orders, stages balanced by moving layers",
+       search_like_fasop},
+      {"metis", "as in Metis: device groups of powers of two, degrees by a greedy path",
+       search_like_metis},
       {"exhaustive", "every plan of the space, each simulated; the oracle, for small problems",
        search_exhaustively},
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,7 +40,16 @@ struct SearchOptions {
   int keep = 5;  // how many plans to return
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
+  // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
+  Seconds cutoff = Seconds(HUGE_VAL);
   Pins pins;
+
+  // Knobs of the planners that follow other people's papers; docs/planners.md.
+  int max_tensor = 4;       // fasop, metis: largest tensor degree
+  int rotations = 0;        // fasop: node orders tried, evenly spaced among the cyclic; 0 = all
+  int max_permute_len = 6;  // metis: device groups are fused until at most so many are permuted
+  double group_scale_variance = 1;  // metis: smallest group over the mean; less tries more groups
+  int max_micro_batch = 0;          // metis: samples of a micro-batch on a replica; 0 = any number
 };
 
 struct RankedPlan {

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "search/device_groups.h"
+#include "search/layer_balance.h"
+#include "search/peer_search.h"
+#include "search/planners.h"
+
+// Metis (Um et al., USENIX ATC 2024): orders of the device types, device groups of powers of two,
+// degrees of each stage by a greedy path from data to tensor parallelism, layers and samples by
+// speed.
+namespace plait {
+namespace {
+
+constexpr int kMostStages = 512;
+
+class MetisSearch {
+ public:
+  explicit MetisSearch(const SearchContext& context)
+      : context_(context), cluster_(context.problem.cluster), search_(context) {}
+
+  SearchResult run() {
+    const std::string nothing =
+        "metis uses all devices in groups of powers of two, which these layers, nodes and batch do "
+        "not allow";
+    if (!search_.obstacle().empty()) return search_.result(nothing);
+    std::vector<int> types = node_types(cluster_);
+    std::ranges::sort(types);
+    double sequences = 1;
+    for (std::size_t i = 2; i <= types.size(); ++i) sequences *= static_cast<double>(i);
+    double done = 0;
+    do {
+      order_ = devices_of(cluster_, nodes_by_type(cluster_, types));
+      try_sequence();
+      search_.report_progress(++done / sequences);
+    } while (!search_.stopped() && std::ranges::next_permutation(types).found);
+    return search_.result(nothing);
+  }
+
+ private:
+  void try_sequence() {
+    const GroupRules rules{cluster_.device_count(), context_.options.group_scale_variance,
+                           context_.options.max_permute_len};
+    const int most = std::min({cluster_.device_count(), search_.units(), kMostStages});
+    const std::vector<int> batches = divisors_of(context_.problem.job.global_batch);
+    for (int stages = 1; stages <= most && !search_.stopped(); ++stages) {
+      if (!search_.allows_stages(stages)) continue;
+      for_each_grouping(rules, stages, [&](const std::vector<int>& groups) {
+        for (auto m = batches.rbegin(); m != batches.rend(); ++m) {
+          const auto& pin = context_.options.pins.micro_batches;
+          if (!pin || *pin == *m) walk(groups, search_.settings(*m));
+          if (search_.stopped()) return false;
+        }
+        return true;
+      });
+    }
+  }
+
+  // From all data parallel towards tensor parallel, one stage at a time, until a plan fits at once.
+  void walk(const std::vector<int>& groups, const PlanSettings& settings) {
+    std::vector<int> tensor;
+    for (const int group : groups) {
+      const Pins& pins = context_.options.pins;
+      int degree = pins.tensor.value_or(1);
+      if (pins.data) degree = std::max(1, group / (*pins.data * settings.context));
+      if (group % (degree * settings.context) != 0) return;
+      tensor.push_back(degree);
+    }
+    for (int stage = 0; stage >= 0 && !search_.stopped();) {
+      std::vector<double> room;  // what is free of the memory, or less for more replicas
+      if (attempt(groups, tensor, settings, room)) return;
+      stage = next_stage(groups, tensor, settings, room);
+      if (stage >= 0) tensor[stage] *= 2;
+    }
+  }
+
+  int next_stage(const std::vector<int>& groups, const std::vector<int>& tensor,
+                 const PlanSettings& settings, const std::vector<double>& room) const {
+    int best = -1;
+    for (int s = 0; s < static_cast<int>(groups.size()); ++s) {
+      const int data = groups[s] / (tensor[s] * settings.context);
+      if (data % 2 != 0 || tensor[s] * 2 > context_.options.max_tensor) continue;
+      if (best < 0 || room[s] < room[best]) best = s;
+    }
+    return best;
+  }
+
+  // True when the layers as first balanced fit, so that no more tensor parallelism is called for.
+  bool attempt(const std::vector<int>& groups, const std::vector<int>& tensor,
+               const PlanSettings& settings, std::vector<double>& room) {
+    std::vector<Slot> slots;
+    bool valid = true;
+    std::size_t from = 0;
+    for (std::size_t s = 0; s < groups.size(); ++s) {
+      Slot slot;
+      slot.devices.assign(order_.begin() + static_cast<std::ptrdiff_t>(from),
+                          order_.begin() + static_cast<std::ptrdiff_t>(from) + groups[s]);
+      slot.tensor = tensor[s];
+      slot.data = groups[s] / (tensor[s] * settings.context);
+      room.push_back(1.0 / slot.data);
+      divide_samples(slot, settings);
+      valid = valid && is_small_enough(slot, settings) && search_.allows(slot, settings);
+      slots.push_back(std::move(slot));
+      from += groups[s];
+    }
+    if (!valid) return false;
+    const Layout layout = search_.layout(settings, std::move(slots));
+    const Balance balance = balance_layers(search_, layout);
+    for (std::size_t s = 0; s < room.size(); ++s) room[s] = 1 - balance.fill[s];
+    if (balance.fits() || search_.has_nothing()) search_.offer(layout, balance.cuts);
+    return balance.fits() && balance.attempts == 1;
+  }
+
+  bool is_small_enough(const Slot& slot, const PlanSettings& settings) const {
+    const int most = context_.options.max_micro_batch;
+    const int micro_batch = context_.problem.job.global_batch / settings.micro_batches;
+    const int largest =
+        slot.shares.empty() ? micro_batch / slot.data : *std::ranges::max_element(slot.shares);
+    return most == 0 || largest <= most;
+  }
+
+  // Metis' data balancer: replicas of a stage with several device types get samples in proportion
+  // to their speed at one sample, at least one each.
+  void divide_samples(Slot& slot, const PlanSettings& settings) {
+    const int size = slot.tensor * settings.context;
+    const int micro_batch = context_.problem.job.global_batch / settings.micro_batches;
+    const auto type_at = [&](int i) { return cluster_.device(slot.devices[i]).type; };
+    bool mixed = false;
+    for (int r = 1; r < slot.data; ++r) mixed = mixed || type_at(r * size) != type_at(0);
+    if (!mixed || context_.options.pins.micro_batch || slot.data > micro_batch) return;
+    PlanSettings one_sample = settings;
+    one_sample.micro_batches = context_.problem.job.global_batch;
+    one_sample.expert = 1;
+    std::vector<double> ideal;
+    for (int r = 0; r < slot.data; ++r) {
+      const auto first = slot.devices.begin() + static_cast<std::ptrdiff_t>(r) * size;
+      const SpanFrame& frame =
+          search_.frame(one_sample, {{first, first + size}, slot.tensor, 1, {}});
+      ideal.push_back(1 / search_.time(frame, {0, search_.units()}).value);
+    }
+    const double sum = std::accumulate(ideal.begin(), ideal.end(), 0.0);
+    for (double& samples : ideal) samples *= micro_batch / sum;
+    slot.shares = rounded(ideal, micro_batch);
+    if (std::ranges::all_of(slot.shares, [&](int share) { return share == slot.shares[0]; }))
+      slot.shares.clear();
+  }
+
+  // Whole numbers, at least 1, that add up to `sum`: each time one more for who lacks most.
+  static std::vector<int> rounded(const std::vector<double>& ideal, int sum) {
+    std::vector<int> whole;
+    for (const double x : ideal) whole.push_back(std::max(1, static_cast<int>(std::floor(x))));
+    int left = sum - std::accumulate(whole.begin(), whole.end(), 0);
+    for (; left != 0; left += left > 0 ? -1 : 1) {
+      std::size_t best = 0;
+      const int step = left > 0 ? 1 : -1;
+      const auto lack = [&](std::size_t i) { return step * (ideal[i] - whole[i]); };
+      for (std::size_t i = 1; i < ideal.size(); ++i)
+        if (whole[best] + step < 1 || (whole[i] + step >= 1 && lack(i) > lack(best))) best = i;
+      whole[best] += step;
+    }
+    return whole;
+  }
+
+  const SearchContext& context_;
+  const Cluster& cluster_;
+  PeerSearch search_;
+  std::vector<DeviceId> order_;
+};
+
+}  // namespace
+
+SearchResult search_like_metis(const SearchContext& context) { return MetisSearch(context).run(); }
+
+}  // namespace plait

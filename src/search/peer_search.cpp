@@ -1,0 +1,283 @@
+#include "search/peer_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cost/schedule.h"
+#include "cost/stage_cost.h"
+#include "plan/names.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t kMostKeyNumbers = 1 << 24;
+
+Stage stage_of(const Slot& slot, const UnitRange& units, Recompute recompute) {
+  Stage stage;
+  stage.spans.push_back(
+      {.units = units, .tensor = slot.tensor, .data = slot.data, .recompute = recompute});
+  stage.devices = slot.devices;
+  stage.shares = slot.shares;
+  return stage;
+}
+
+}  // namespace
+
+PeerSearch::PeerSearch(const SearchContext& context)
+    : context_(context),
+      space_(context.problem, context.options.pins),
+      engine_(context.problem),
+      tables_(
+          [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
+      found_(engine_, context.options.keep),
+      deadline_(std::chrono::steady_clock::now() +
+                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                    std::chrono::duration<double>(context.options.time_limit.value))),
+      recompute_(context.options.pins.recompute.value_or(Recompute::none)),
+      obstacle_(space_.contradiction()),
+      places_(context.problem.cluster.devices.size()) {
+  schedule_ = context.options.pins.schedule.value_or(Schedule::one_f_one_b);
+  if (schedule_ == Schedule::interleaved || schedule_ == Schedule::zb_v)
+    obstacle_ = "this planner gives each stage one chunk, schedule " +
+                std::string(name_of(schedule_)) + " needs several";
+  for (int p = 0; p < static_cast<int>(space_.pools().size()); ++p)
+    for (int i = 0; i < space_.pools()[p].size(); ++i)
+      places_[index(space_.pools()[p].devices[i])] = {p, i};
+}
+
+bool PeerSearch::stopped() {
+  const std::int64_t limit = context_.options.max_evaluations;
+  stopped_ = stopped_ || context_.stop.stop_requested() ||
+             (limit > 0 && found_.evaluations() >= limit) ||
+             std::chrono::steady_clock::now() > deadline_;
+  return stopped_;
+}
+
+PlanSettings PeerSearch::settings(int micro_batches) const {
+  const Pins& pins = space_.pins();
+  PlanSettings settings;
+  settings.micro_batches = micro_batches;
+  settings.context = pins.context.value_or(1);
+  settings.expert = pins.expert.value_or(1);
+  settings.zero = pins.zero.value_or(ZeroStage::off);
+  settings.sequence_parallel =
+      !space_.settings().empty() && space_.settings().front().sequence_parallel;
+  return settings;
+}
+
+bool PeerSearch::allows_stages(int stages) const {
+  return stages >= space_.min_stages() && stages <= space_.max_stages(settings(1));
+}
+
+std::vector<Degrees> PeerSearch::uniform_degrees(int max_tensor) const {
+  const Problem& problem = space_.problem();
+  const Pins& pins = space_.pins();
+  int per_node = 0;
+  for (const Pool& pool : space_.pools()) per_node = std::gcd(per_node, pool.per_node);
+  const int context = pins.context.value_or(1);
+  const int devices = problem.cluster.device_count();
+  std::vector<Degrees> all;
+  for (const int tensor : divisors_of(per_node)) {
+    if (tensor > max_tensor || devices % (tensor * context) != 0) continue;
+    for (const int data : divisors_of(devices / (tensor * context))) {
+      const int pipeline = devices / (tensor * context * data);
+      if (problem.job.global_batch % data != 0 || !allows_stages(pipeline)) continue;
+      for (const int m : divisors_of(problem.job.global_batch / data))
+        if (!pins.micro_batches || *pins.micro_batches == m)
+          all.push_back({tensor, data, pipeline, m});
+    }
+  }
+  return all;
+}
+
+std::vector<Slot> PeerSearch::uniform_slots(const std::vector<DeviceId>& order,
+                                            const Degrees& degrees) const {
+  std::vector<Slot> slots;
+  const int size = static_cast<int>(order.size()) / degrees.pipeline;
+  for (int s = 0; s < degrees.pipeline; ++s) {
+    const auto from = order.begin() + static_cast<std::ptrdiff_t>(s) * size;
+    slots.push_back({{from, from + size}, degrees.tensor, degrees.data, {}});
+  }
+  return slots;
+}
+
+bool PeerSearch::allows(const Slot& slot, const PlanSettings& settings) const {
+  const Problem& problem = space_.problem();
+  const Pins& pins = space_.pins();
+  const int micro_batch = problem.job.global_batch / settings.micro_batches;
+  if (pins.tensor && *pins.tensor != slot.tensor) return false;
+  if (pins.data && *pins.data != slot.data) return false;
+  if (pins.micro_batch && *pins.micro_batch * slot.data != micro_batch) return false;
+  if (pins.micro_batch && !slot.shares.empty()) return false;
+  if (slot.shares.empty() ? micro_batch % slot.data != 0 : micro_batch < slot.data) return false;
+  if (slot.data * settings.context % settings.expert != 0) return false;
+  if (!cuts_evenly(problem.model, slot.tensor)) return false;
+  if (settings.sequence_parallel &&
+      problem.model.sequence_length % (settings.context * slot.tensor) != 0)
+    return false;
+  return has_tidy_tensor_groups(slot);
+}
+
+bool PeerSearch::has_tidy_tensor_groups(const Slot& slot) const {
+  if (slot.tensor == 1) return true;
+  for (std::size_t i = 0; i < slot.devices.size(); ++i) {
+    const Place& first = places_[index(slot.devices[i - i % slot.tensor])];
+    const Place& here = places_[index(slot.devices[i])];
+    const int per_node = space_.pools()[first.pool].per_node;
+    if (here.pool != first.pool) return false;
+    if (space_.aligned(first.pool, first.position, slot.tensor) != first.position) return false;
+    if (per_node % slot.tensor != 0 && slot.tensor % per_node != 0) return false;
+    if (slot.tensor > kMaxTensorNodes * per_node) return false;
+  }
+  return true;
+}
+
+// Devices enter by what tells them apart: their pool, and which of them share a node.
+std::vector<int> PeerSearch::key_of(const PlanSettings& settings, const Slot& slot) const {
+  std::vector<int> key{settings.micro_batches, slot.tensor, slot.data};
+  int node = -1;
+  int number = 0;
+  for (const DeviceId id : slot.devices) {
+    const int at = space_.problem().cluster.device(id).node;
+    if (at != node) ++number;
+    node = at;
+    key.insert(key.end(), {places_[index(id)].pool, number});
+  }
+  key.insert(key.end(), slot.shares.begin(), slot.shares.end());
+  return key;
+}
+
+const SpanFrame& PeerSearch::frame(const PlanSettings& settings, const Slot& slot) {
+  std::vector<int> key = key_of(settings, slot);
+  const std::size_t numbers = key.size();
+  std::unique_ptr<SpanFrame>& kept = frames_[std::move(key)];
+  if (!kept) {
+    key_numbers_ += numbers;
+    kept = std::make_unique<SpanFrame>(space_.problem(), settings, slot.devices, slot.tensor,
+                                       slot.data, slot.shares, tables_);
+  }
+  return *kept;
+}
+
+Layout PeerSearch::layout(const PlanSettings& settings, std::vector<Slot> slots) {
+  if (key_numbers_ > kMostKeyNumbers) {
+    frames_.clear();
+    key_numbers_ = 0;
+  }
+  Layout layout{settings, std::move(slots), {}};
+  for (const Slot& slot : layout.slots) layout.frames.push_back(&frame(settings, slot));
+  return layout;
+}
+
+Seconds PeerSearch::time(const SpanFrame& frame, const UnitRange& units) const {
+  return frame.time(units, recompute_).total();
+}
+
+double PeerSearch::fill(const Layout& layout, int stage, const UnitRange& units) const {
+  const int m = layout.settings.micro_batches;
+  const double live = chunks_in_flight(schedule_, layout.stages(), stage, m, 1);
+  const double waiting = schedule_ == Schedule::gpipe ? m - 1 : 0;
+  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  double fullest = 0;
+  for (int r = 0; r < layout.frames[stage]->replica_count(); ++r) {
+    const SpanFrame::Memory memory = layout.frames[stage]->memory(r, units, recompute_, tied);
+    fullest = std::max(fullest, memory.peak(live, waiting) / (memory.capacity - memory.reserve));
+  }
+  return fullest;
+}
+
+Seconds PeerSearch::send(const Layout& layout, int stage, int unit) const {
+  Plan plan;
+  plan.micro_batches = layout.settings.micro_batches;
+  plan.context = layout.settings.context;
+  plan.sequence_parallel = layout.settings.sequence_parallel;
+  const Stage from = stage_of(layout.slots[stage], {unit - 1, unit}, recompute_);
+  const Stage to = stage_of(layout.slots[stage + 1], {unit, unit + 1}, recompute_);
+  return hand_over_time(space_.problem(), plan, from, to, unit);
+}
+
+Plan PeerSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) const {
+  Plan plan;
+  plan.schedule = schedule_;
+  plan.micro_batches = layout.settings.micro_batches;
+  plan.context = layout.settings.context;
+  plan.expert = layout.settings.expert;
+  int tensor = 1;
+  for (int s = 0; s < layout.stages(); ++s) {
+    plan.stages.push_back(stage_of(layout.slots[s], {cuts[s], cuts[s + 1]}, recompute_));
+    tensor = std::max(tensor, layout.slots[s].tensor);
+  }
+  plan.zero = layout.settings.zero;
+  // Said only where it means something, as in Space::plan_of.
+  plan.sequence_parallel = layout.settings.sequence_parallel &&
+                           (tensor > 1 || space_.pins().sequence_parallel.has_value());
+  return plan;
+}
+
+void PeerSearch::offer(const Layout& layout, const std::vector<int>& cuts) {
+  if (found_.offer(plan_of(layout, cuts)) && context_.on_improvement)
+    context_.on_improvement(found_.plans().front());
+}
+
+void PeerSearch::report_progress(double fraction) const {
+  if (context_.on_progress) context_.on_progress(fraction);
+}
+
+SearchResult PeerSearch::result(const std::string& nothing_found) const {
+  SearchResult result;
+  result.plans = found_.plans();
+  result.evaluations = found_.evaluations();
+  result.cut_short = stopped_;
+  if (!found_.empty()) return result;
+  result.nearest = found_.nearest();
+  if (!result.nearest) result.reason = obstacle_.empty() ? nothing_found : obstacle_;
+  return result;
+}
+
+std::vector<int> pinned_cuts(const Pins& pins) {
+  if (pins.stages.empty()) return {};
+  std::vector<int> cuts{0};
+  for (const int units : pins.stages) cuts.push_back(cuts.back() + units);
+  return cuts;
+}
+
+namespace {
+
+// By node, the type of its first device; -1 for a node without devices.
+std::vector<int> type_by_node(const Cluster& cluster) {
+  std::vector<int> types(cluster.nodes.size(), -1);
+  for (const Device& device : cluster.devices)
+    if (types[device.node] < 0) types[device.node] = device.type;
+  return types;
+}
+
+}  // namespace
+
+std::vector<int> node_types(const Cluster& cluster) {
+  std::vector<int> types;
+  for (const int type : type_by_node(cluster))
+    if (type >= 0 && std::ranges::find(types, type) == types.end()) types.push_back(type);
+  return types;
+}
+
+std::vector<int> nodes_by_type(const Cluster& cluster, const std::vector<int>& types) {
+  const std::vector<int> type_of = type_by_node(cluster);
+  std::vector<int> nodes;
+  for (const int type : types)
+    for (int n = 0; n < static_cast<int>(type_of.size()); ++n)
+      if (type_of[n] == type) nodes.push_back(n);
+  return nodes;
+}
+
+std::vector<DeviceId> devices_of(const Cluster& cluster, const std::vector<int>& nodes) {
+  std::vector<std::vector<DeviceId>> by_node(cluster.nodes.size());
+  for (int i = 0; i < cluster.device_count(); ++i)
+    by_node[cluster.devices[i].node].push_back(DeviceId(i));
+  std::vector<DeviceId> devices;
+  for (const int node : nodes)
+    devices.insert(devices.end(), by_node[node].begin(), by_node[node].end());
+  return devices;
+}
+
+}  // namespace plait

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cost/engine.h"
+#include "cost/span_frame.h"
+#include "search/search.h"
+#include "search/shortlist.h"
+#include "search/space.h"
+
+namespace plait {
+
+// The devices of a stage that has no units yet, and how they are cut.
+struct Slot {
+  std::vector<DeviceId> devices;  // ordered as in Stage
+  int tensor = 1;
+  int data = 1;
+  std::vector<int> shares;  // as in Stage
+};
+
+// A pipeline without units.
+struct Layout {
+  PlanSettings settings;
+  std::vector<Slot> slots;               // first stage first
+  std::vector<const SpanFrame*> frames;  // of the slots; equal slots share one
+
+  int stages() const { return static_cast<int>(slots.size()); }
+};
+
+// Degrees that hold for all stages. tensor * data * pipeline * context devices are all there are.
+struct Degrees {
+  int tensor = 1;
+  int data = 1;
+  int pipeline = 1;
+  int micro_batches = 1;
+};
+
+// What the planners that follow other people's papers share: stages take consecutive devices of an
+// order; one chunk a stage; no recompute, ZeRO, context or expert parallelism unless pinned (none
+// of those papers searches them); sequence parallelism as in the rest of the space. Keeps the plans
+// that are found. docs/planners.md says what each planner does with it.
+class PeerSearch {
+ public:
+  explicit PeerSearch(const SearchContext& context);
+
+  const Space& space() const { return space_; }
+  int units() const { return space_.problem().model.unit_count(); }
+  Recompute recompute() const { return recompute_; }
+  // "" or why the planner has nothing to try: a schedule with several chunks was asked for, ...
+  const std::string& obstacle() const { return obstacle_; }
+  // Whether time is up, enough plans were costed, or a stop was asked for.
+  bool stopped();
+
+  PlanSettings settings(int micro_batches) const;
+  // Whether plans of the space and the pins leave room for a pipeline of so many stages.
+  bool allows_stages(int stages) const;
+  // Ascending in tensor, data and micro-batches. `max_tensor` also bounds the tensor degree, which
+  // divides the devices of every node.
+  std::vector<Degrees> uniform_degrees(int max_tensor) const;
+  // The devices of `order`, cut evenly.
+  std::vector<Slot> uniform_slots(const std::vector<DeviceId>& order, const Degrees& degrees) const;
+
+  // Whether the slot can be part of a sound plan that the pins allow.
+  bool allows(const Slot& slot, const PlanSettings& settings) const;
+  // Valid until the next call. Every slot must be allowed.
+  Layout layout(const PlanSettings& settings, std::vector<Slot> slots);
+  // A frame of any devices, kept likewise until the next layout.
+  const SpanFrame& frame(const PlanSettings& settings, const Slot& slot);
+
+  // Forward and backward of one micro-batch.
+  Seconds time(const SpanFrame& frame, const UnitRange& units) const;
+  // Peak memory of the fullest device over what it has to give: fits when at most 1.
+  double fill(const Layout& layout, int stage, const UnitRange& units) const;
+  // To hand a micro-batch from a stage to the next, before unit `unit`.
+  Seconds send(const Layout& layout, int stage, int unit) const;
+
+  // `cuts` has stages + 1 entries: stage s runs units [cuts[s], cuts[s + 1]).
+  void offer(const Layout& layout, const std::vector<int>& cuts);
+  // Whether no plan was offered, not even one that does not fit.
+  bool has_nothing() const { return found_.evaluations() == 0; }
+  void report_progress(double fraction) const;
+  SearchResult result(const std::string& nothing_found) const;
+
+ private:
+  // Whether all tensor groups are as Space has them: in one pool, straddling nodes only as whole
+  // nodes.
+  bool has_tidy_tensor_groups(const Slot& slot) const;
+  std::vector<int> key_of(const PlanSettings& settings, const Slot& slot) const;
+  Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
+
+  const SearchContext& context_;
+  Space space_;
+  CostEngine engine_;
+  TableSource tables_;
+  Shortlist found_;
+  std::chrono::steady_clock::time_point deadline_;
+  Schedule schedule_ = Schedule::one_f_one_b;
+  Recompute recompute_ = Recompute::none;
+  std::string obstacle_;
+  struct Place {
+    int pool = 0;
+    int position = 0;  // among the pool's devices
+  };
+  std::vector<Place> places_;  // by device
+  std::map<std::vector<int>, std::unique_ptr<SpanFrame>> frames_;
+  std::size_t key_numbers_ = 0;  // in all keys of frames_
+  bool stopped_ = false;
+};
+
+// Units per stage as pinned, as cuts; empty when none are.
+std::vector<int> pinned_cuts(const Pins& pins);
+
+// Positions in Cluster::nodes, nodes of one device type together, types in the order given.
+std::vector<int> nodes_by_type(const Cluster& cluster, const std::vector<int>& types);
+// Device types of the cluster's nodes in order of first appearance; a node counts as the type of
+// its first device.
+std::vector<int> node_types(const Cluster& cluster);
+std::vector<DeviceId> devices_of(const Cluster& cluster, const std::vector<int>& nodes);
+
+}  // namespace plait

@@ -5,8 +5,27 @@
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "cost/measured_links.h"
 
 namespace plait {
+namespace {
+
+// Hand-overs as part of the stages' own work: the activation going down and the gradient coming up
+// are exchanged at once, while both stages wait. One end is counted with the forward pass of the
+// upper stage, the other with the backward pass of the lower.
+void block_on_sends(Pipeline& pipeline) {
+  const int last = pipeline.stages * pipeline.chunks - 1;
+  for (int s = 0; s < pipeline.stages; ++s)
+    for (int c = 0; c < pipeline.chunks; ++c) {
+      const int position = chunk_position(pipeline.schedule, pipeline.stages, s, c);
+      ChunkTime& time = pipeline.time[s * pipeline.chunks + c];
+      if (position < last) time.forward += pipeline.send[position];
+      if (position > 0) time.backward += pipeline.send[position - 1];
+    }
+  std::ranges::fill(pipeline.send, Seconds(0));
+}
+
+}  // namespace
 
 CostEngine::CostEngine(const Problem& problem) : problem_(problem) {}
 
@@ -61,6 +80,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
                                  : hand_over_time(problem_, plan, from, to, at[k + 1].second));
     if (!same) estimate.stages[at[k].first].send += pipeline.send.back();
   }
+  if (traits_of(problem_.job).send_blocks) block_on_sends(pipeline);
   return pipeline;
 }
 
@@ -97,7 +117,7 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
     estimate.stages[b].tied_sync += time;
     tied += time;
   }
-  estimate.step = end + tied;
+  estimate.step = end + tied + measured_extras(problem_.profile, problem_.cluster, plan);
   estimate.tail = estimate.step - estimate.pipeline;
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });

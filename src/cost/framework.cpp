@@ -117,6 +117,16 @@ FrameworkTraits deepspeed() {
   return t;
 }
 
+// Aceso's runtime, a Megatron-LM 2.4 that synchronises after every message (Liu et al.,
+// EuroSys'24).
+FrameworkTraits aceso() {
+  FrameworkTraits t = megatron_lm();
+  t.send_blocks = true;
+  t.packs_gradients = true;
+  t.workspace = Bytes(0);
+  return t;
+}
+
 FrameworkTraits traits_with_overlap(const Job& job) {
   switch (job.framework) {
     case Framework::megatron:
@@ -137,6 +147,8 @@ FrameworkTraits traits_with_overlap(const Job& job) {
       return jax();
     case Framework::eager:
       return eager(job.precision);
+    case Framework::aceso:
+      return aceso();
   }
   return megatron();
 }
@@ -166,6 +178,7 @@ double mixed_gradient(Framework framework) {
     case Framework::megatron_deepspeed:
     case Framework::deepspeed:
     case Framework::jax:
+    case Framework::aceso:
       return 2;
   }
   return 4;

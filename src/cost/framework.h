@@ -62,6 +62,7 @@ struct FrameworkTraits {
   double expert_exposed = 1;
   double context_exposed = 0.3;
   BytesPerSecond send_limit = BytesPerSecond(0);  // of one device; 0 = as fast as the link
+  bool send_blocks = false;  // stages wait for their hand-overs, which go both ways at once
   // Between nodes each member of a tensor group sends its part of a stage's output, which the
   // receivers gather (SC'21, section 4.1), instead of all of it.
   bool cuts_sends = false;
@@ -70,6 +71,7 @@ struct FrameworkTraits {
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included
   Bytes workspace = Bytes(0x1p30);  // product workspaces, communication buffers, temporaries
   bool keeps_gradients = true;      // false: they are freed before each step's first forward
+  bool packs_gradients = false;     // copied for their reduction where spans are cut differently
 };
 FrameworkTraits traits_of(const Job& job);
 

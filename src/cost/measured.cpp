@@ -6,13 +6,10 @@
 #include <cmath>
 #include <vector>
 
+#include "cost/series.h"
+
 namespace plait {
 namespace {
-
-struct Point {
-  double micro_batch = 0;
-  double value = 0;
-};
 
 // Position of the degree that is nearest to `wanted`, by ratio; the smaller one of two equals.
 int nearest(const std::vector<int>& degrees, int wanted) {
@@ -21,63 +18,6 @@ int nearest(const std::vector<int>& degrees, int wanted) {
   };
   return *std::ranges::min_element(degrees, {}, distance);
 }
-
-// One measured field over the micro-batch, all else alike.
-class Series {
- public:
-  explicit Series(std::vector<Point> points) : points_(std::move(points)) {}
-
-  bool empty() const { return points_.empty(); }
-  bool has(double b) const {
-    return std::ranges::any_of(points_, [&](const Point& p) { return p.micro_batch == b; });
-  }
-  const Point& front() const { return points_.front(); }
-  std::size_t size() const { return points_.size(); }
-
-  // The points that the value at b is made from.
-  std::pair<Point, Point> around(double b) const {
-    if (points_.size() == 1) return {points_[0], points_[0]};
-    auto above = std::ranges::find_if(points_, [&](const Point& p) { return p.micro_batch >= b; });
-    if (above != points_.end() && above->micro_batch == b) return {*above, *above};
-    if (above == points_.begin()) ++above;
-    if (above == points_.end()) --above;
-    return {*(above - 1), *above};
-  }
-
-  // Affine; at least two points.
-  double at(double b) const {
-    const auto [low, high] = around(b);
-    if (low.micro_batch == high.micro_batch) return low.value;
-    const double slope = (high.value - low.value) / (high.micro_batch - low.micro_batch);
-    if (b < low.micro_batch) return low.value - bounded(slope, low) * (low.micro_batch - b);
-    if (b > high.micro_batch) return high.value + bounded(slope, high) * (b - high.micro_batch);
-    return low.value + slope * (b - low.micro_batch);
-  }
-
-  // Growth with the micro-batch over the whole series, by least squares.
-  double slope() const {
-    double mean_b = 0;
-    double mean_v = 0;
-    for (const Point& p : points_) {
-      mean_b += p.micro_batch / static_cast<double>(points_.size());
-      mean_v += p.value / static_cast<double>(points_.size());
-    }
-    double above = 0;
-    double below = 0;
-    for (const Point& p : points_) {
-      above += (p.micro_batch - mean_b) * (p.value - mean_v);
-      below += (p.micro_batch - mean_b) * (p.micro_batch - mean_b);
-    }
-    return below > 0 ? above / below : 0;
-  }
-
- private:
-  static double bounded(double slope, const Point& end) {
-    return std::clamp(slope, 0.0, end.value / end.micro_batch);
-  }
-
-  std::vector<Point> points_;  // ascending micro-batch
-};
 
 using Field = std::optional<double> (*)(const ComputeSample&);
 
@@ -117,7 +57,7 @@ class Reader {
     std::vector<Point> points;
     for (const auto& [micro_batch, sample] : samples_)
       if (const auto value = of(sample))
-        points.push_back({.micro_batch = static_cast<double>(micro_batch), .value = *value});
+        points.push_back({.x = static_cast<double>(micro_batch), .value = *value});
     return Series(std::move(points));
   }
 
@@ -136,8 +76,7 @@ class Reader {
       at = series.at(b);
     } else {
       const Point& only = series.front();
-      at = only.value *
-           ratio(part(measured_conditions(b)), part(measured_conditions(only.micro_batch)));
+      at = only.value * ratio(part(measured_conditions(b)), part(measured_conditions(only.x)));
     }
     if (same_degrees()) return at;
     return at * ratio(part(analytic_(kind_, sharding_)), part(measured_conditions(b)));
@@ -267,8 +206,8 @@ void take_times(const Reader& reader, double b, MeasuredCost& out) {
   if (!forward.empty() && backward.empty()) out.origin.time = Source::interpolated;
   out.origin.tensor = reader.tensor();
   out.origin.sequence = reader.sequence();
-  out.origin.micro_batch_low = static_cast<int>(low.micro_batch);
-  out.origin.micro_batch_high = static_cast<int>(high.micro_batch);
+  out.origin.micro_batch_low = static_cast<int>(low.x);
+  out.origin.micro_batch_high = static_cast<int>(high.x);
   out.origin.communication_inside = reader.inside();
 }
 

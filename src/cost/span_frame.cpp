@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "cost/measured_links.h"
 
 namespace plait {
 namespace {
@@ -125,8 +126,10 @@ UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
 Seconds SpanFrame::reduce(double parameters, const Group& group) const {
   if (parameters <= 0 || group.members == 1) return {};
   const Bytes gradients(parameters * state_.sent_gradient);
-  if (settings_.zero == ZeroStage::off) return all_reduce(group, gradients);
-  return reduce_scatter(group, gradients) + all_gather(group, Bytes(parameters * state_.gathered));
+  const MeasuredLinks links(problem_.profile, replicas_.front().device->name);
+  if (settings_.zero == ZeroStage::off) return links.all_reduce(group, gradients);
+  return links.reduce_scatter(group, gradients) +
+         links.all_gather(group, Bytes(parameters * state_.gathered));
 }
 
 double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& units) const {
@@ -182,7 +185,7 @@ Source SpanFrame::memory_source(const UnitRange& units) const {
 }
 
 SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompute recompute,
-                                    double tied) const {
+                                    double tied, bool continues) const {
   const Replica& on = replicas_[replica];
   const UnitTable::Extent extent = on.table->extent(units);
   UnitCost cost = on.table->cost(units, recompute);
@@ -199,7 +202,9 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   memory.optimizer_state =
       Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
   memory.saved = cost.saved;
+  if (continues) memory.saved -= on.table->inside_input(units.begin);
   memory.working_set = on.table->working_set(units, recompute);
+  memory.transient = on.table->workspace(units);
   memory.loss = extent.loss;
   memory.workspace = cost.held;
   memory.kept_loss = extent.kept_loss;

@@ -55,6 +55,7 @@ class SpanFrame {
     Bytes optimizer_state;
     Bytes saved;        // of one micro-batch
     Bytes working_set;  // while a recomputed unit runs backward; the largest, not a sum
+    Bytes transient;    // measured workspace of the unit that runs backward; the largest
     Bytes loss;         // logits and their gradients
     Bytes workspace;    // gathered or cast weights
     Bytes fixed;        // the framework's own, once on a device however many spans it runs
@@ -66,7 +67,8 @@ class SpanFrame {
     // With `live` micro-batches in flight, of which `waiting` are past their loss (GPipe).
     // The losses are over when recomputed units run backward.
     Bytes forward_peak(double live, double waiting = 0) const {
-      return live * saved + std::max(working_set, loss) + workspace + waiting * kept_loss;
+      return live * saved + std::max(working_set + transient, loss) + workspace +
+             waiting * kept_loss;
     }
     bool is_late(double live, double waiting = 0) const {
       return !keeps_gradients && gradients + late > forward_peak(live, waiting);
@@ -82,7 +84,14 @@ class SpanFrame {
   };
   // On one of the distinct replicas. `tied` parameters are kept in a second copy.
   int replica_count() const { return static_cast<int>(replicas_.size()); }
-  Memory memory(int replica, const UnitRange& units, Recompute recompute, double tied) const;
+  // `continues`: the span before it is recomputed, too, and the first unit is inside a layer.
+  Memory memory(int replica, const UnitRange& units, Recompute recompute, double tied,
+                bool continues = false) const;
+
+  // Samples of a micro-batch on a distinct replica, or on the last where there are fewer.
+  double samples(int replica) const { return at(replica).samples; }
+  // What recompute keeps to begin at a unit inside a layer.
+  Bytes inside_input(int replica, int unit) const { return at(replica).table->inside_input(unit); }
 
   int tensor() const { return tensor_; }
   int data() const { return data_; }
@@ -96,6 +105,7 @@ class SpanFrame {
     double samples = 0;
   };
 
+  const Replica& at(int replica) const { return replicas_[std::min(replica, replica_count() - 1)]; }
   int copies() const { return data_ * settings_.context; }
   // Parameters that one device updates or keeps when they are cut over the copies.
   double cut(const UnitCost& cost) const;

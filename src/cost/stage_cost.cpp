@@ -5,27 +5,78 @@
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "cost/measured_links.h"
 #include "cost/schedule.h"
 
 namespace plait {
 namespace {
 
+bool cut_differently(const Stage& stage) {
+  return std::ranges::any_of(stage.spans, [&](const Span& span) {
+    return span.tensor != stage.spans.front().tensor || span.data != stage.spans.front().data;
+  });
+}
+
+// Recompute goes on from one span to the next: both repeat their work and no layer begins.
+bool continues_recompute(const Model& model, const Span& before, const Span& after) {
+  return before.recompute == Recompute::full && after.recompute == Recompute::full &&
+         before.units.end == after.units.begin && !model.unit(after.units.begin).starts_layer;
+}
+
+// Where a span is less data-parallel than the one before it, its devices gather the samples of one
+// micro-batch; where it is more so, they gather the gradients on the way back.
+struct Resharding {
+  Seconds forward;
+  Seconds backward;
+};
+
+Resharding resharding(const Problem& problem, const Plan& plan, const Stage& stage,
+                      const Span& before, const Span& after) {
+  if (before.data == after.data || before.chunk != after.chunk) return {};
+  const Span& wide = before.data > after.data ? before : after;
+  const int fewer = std::min(before.data, after.data);
+  const int members = (wide.data + fewer - 1) / fewer;
+  std::vector<DeviceId> group;
+  for (int d = 0; d < members; ++d) group.push_back(stage.devices[d * wide.tensor * plan.context]);
+  const double samples = static_cast<double>(problem.job.global_batch) / plan.micro_batches / fewer;
+  const Bytes size(activation_bytes(problem.job.precision) *
+                   problem.model.unit(after.units.begin - 1).output * samples / plan.context);
+  const MeasuredLinks links(problem.profile, problem.cluster.type_of(group.front()).name);
+  const Seconds time = links.all_gather(group_of(problem.cluster, group), size);
+  return before.data > after.data ? Resharding{time, Seconds(0)} : Resharding{Seconds(0), time};
+}
+
+// What crosses a cut inside a layer for the use of later ops (the residual), beside the input of
+// the first one: the stage keeps it for each micro-batch in flight.
+Bytes passing_by(const Problem& problem, const Stage& stage, const SpanFrame& first, int replica) {
+  const int unit = stage.spans.front().units.begin;
+  if (unit == 0 || problem.model.unit(unit).starts_layer) return {};
+  const Bytes crossing(activation_bytes(problem.job.precision) *
+                       problem.model.unit(unit - 1).output * first.samples(replica));
+  return std::max(Bytes(0), crossing - first.inside_input(replica, unit));
+}
+
 // Sum over the spans on their k-th replica (spans that cut the devices in other ways may have fewer
 // distinct replicas; their last stands in).
 SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame>& frames,
-                                 int replica, double tied) {
+                                 int replica, double tied, const Problem& problem) {
   SpanFrame::Memory sum;
+  sum.saved = passing_by(problem, stage, frames.front(), replica);
+  Bytes repeated;  // since recompute last began
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const Span& span = stage.spans[i];
     const bool holds_tied = i + 1 == frames.size();
     const int on = std::min(replica, frames[i].replica_count() - 1);
+    const bool continues = i > 0 && continues_recompute(problem.model, stage.spans[i - 1], span);
     const SpanFrame::Memory part =
-        frames[i].memory(on, span.units, span.recompute, holds_tied ? tied : 0);
+        frames[i].memory(on, span.units, span.recompute, holds_tied ? tied : 0, continues);
+    repeated = continues ? repeated + part.working_set : part.working_set;
     sum.weights += part.weights;
     sum.gradients += part.gradients;
     sum.optimizer_state += part.optimizer_state;
     sum.saved += part.saved;
-    sum.working_set = std::max(sum.working_set, part.working_set);
+    sum.working_set = std::max(sum.working_set, repeated);
+    sum.transient = std::max(sum.transient, part.transient);
     sum.loss += part.loss;
     sum.workspace += part.workspace;
     sum.kept_loss += part.kept_loss;
@@ -35,6 +86,8 @@ SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame
     sum.capacity = part.capacity;
     sum.reserve = part.reserve;
   }
+  if (traits_of(problem.job).packs_gradients && cut_differently(stage))
+    sum.workspace += sum.gradients;
   return sum;
 }
 
@@ -44,9 +97,9 @@ void set_memory(const SpanFrame::Memory& memory, double live, double waiting, St
   cost.weights = memory.weights;
   cost.gradients = memory.keeps_gradients || late ? memory.gradients : Bytes(0);
   cost.optimizer_state = memory.optimizer_state;
-  const bool in_loss = memory.loss > memory.working_set;
-  cost.activations =
-      late ? Bytes(0) : live * memory.saved + (in_loss ? Bytes(0) : memory.working_set);
+  const Bytes running = memory.working_set + memory.transient;
+  const bool in_loss = memory.loss > running;
+  cost.activations = late ? Bytes(0) : live * memory.saved + (in_loss ? Bytes(0) : running);
   cost.workspace = memory.fixed;
   cost.workspace +=
       late ? memory.late
@@ -76,7 +129,12 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
       result.chunk_backward.emplace_back();
       result.chunk_weight_gradient.emplace_back();
     }
-    const UnitCost time = frames.back().time(span.units, span.recompute);
+    UnitCost time = frames.back().time(span.units, span.recompute);
+    if (&span != &stage.spans.front()) {
+      const Resharding between = resharding(problem, plan, stage, *(&span - 1), span);
+      time.forward_comm += between.forward;
+      time.backward_comm += between.backward;
+    }
     cost.forward += time.forward;
     cost.backward += time.backward + time.weight_gradient;
     cost.recompute += time.recompute;
@@ -103,7 +161,7 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   StageCost tightest;
   for (int r = 0; r < replicas; ++r) {
     StageCost candidate = cost;
-    set_memory(replica_memory(stage, frames, r, tied), live, waiting, candidate);
+    set_memory(replica_memory(stage, frames, r, tied, problem), live, waiting, candidate);
     if (r == 0 || candidate.spare() < tightest.spare()) tightest = candidate;
   }
   cost = tightest;
@@ -146,10 +204,12 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const BytesPerSecond rate = link.bandwidth * reached;
     const Bytes sent = bytes_of(last, same_node);
     const Bytes received = bytes_of(first, same_node);
-    Seconds time = std::max(sent * sharing_a, received * sharing_b) / rate;
+    const Bytes most = std::max(sent * sharing_a, received * sharing_b);
+    Seconds time = most / rate;
     if (traits.send_limit > BytesPerSecond(0))
       time = std::max(time, std::max(sent, received) / traits.send_limit);
-    slowest = std::max(slowest, link.latency + time);
+    const MeasuredLinks links(problem.profile, cluster.type_of(a).name);
+    slowest = std::max(slowest, links.send(same_node, most).value_or(link.latency + time));
   }
   return slowest;
 }

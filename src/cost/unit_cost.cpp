@@ -8,6 +8,7 @@
 #include "cost/eager.h"
 #include "cost/framework.h"
 #include "cost/measured.h"
+#include "cost/measured_links.h"
 
 namespace plait {
 namespace {
@@ -27,9 +28,10 @@ constexpr double kGatherCorner = 4;
 // traffic that backward has without it.
 constexpr double kSequenceParallelBackward = 1.25;
 
-Seconds tensor_reduction(const Group& group, bool sequence_parallel, Bytes size) {
-  return sequence_parallel ? reduce_scatter(group, size) + all_gather(group, size)
-                           : all_reduce(group, size);
+Seconds tensor_reduction(const MeasuredLinks& links, const Group& group, bool sequence_parallel,
+                         Bytes size) {
+  return sequence_parallel ? links.reduce_scatter(group, size) + links.all_gather(group, size)
+                           : links.all_reduce(group, size);
 }
 
 // Communication of one op for one micro-batch, as far as compute does not hide it.
@@ -42,6 +44,7 @@ class CommCost {
  public:
   CommCost(const Problem& problem, const ReplicaShape& shape, const FrameworkTraits& traits)
       : model_(problem.model),
+        links_(problem.profile, problem.cluster.device_types[shape.device_type].name),
         shape_(shape),
         traits_(traits),
         element_(activation_bytes(problem.job.precision)),
@@ -66,7 +69,7 @@ class CommCost {
     }
     const auto reduced = [&](double elements) {
       if (elements <= 0) return Seconds(0);
-      return tensor_reduction(shape_.tensor_group, s.sequence_parallel,
+      return tensor_reduction(links_, shape_.tensor_group, s.sequence_parallel,
                               Bytes(element_ * elements * per_device_));
     };
     const bool vocabulary = op.split == Split::vocabulary;
@@ -101,6 +104,7 @@ class CommCost {
   }
 
   const Model& model_;
+  const MeasuredLinks links_;
   const ReplicaShape& shape_;
   const FrameworkTraits& traits_;
   const double element_;
@@ -278,11 +282,13 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const Laye
   cost.by_recompute = measured->costs;
   cost.origin = measured->origin;
   cost.workspace = measured->workspace;
-  const Bytes saved = measured->costs[static_cast<int>(Recompute::none)].saved;
+  if (cost.extent.tables > 0) cost.by_recompute.fill(cost.by_recompute[0]);
+  const Bytes saved = cost.by_recompute[0].saved;
   cost.repeated[static_cast<int>(Recompute::full)] = saved;
   cost.repeated[static_cast<int>(Recompute::selective)] =
-      saved - measured->costs[static_cast<int>(Recompute::selective)].saved;
-  if (measured->input) {
+      saved - cost.by_recompute[static_cast<int>(Recompute::selective)].saved;
+  if (cost.extent.tables > 0) cost.repeated = {};
+  if (measured->input && cost.extent.tables == 0) {
     cost.input = *measured->input;
     cost.by_recompute[static_cast<int>(Recompute::full)].saved = cost.input;
   }
@@ -343,7 +349,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     const LayerKind& kind = model.kinds[k];
     kinds.push_back(kind_cost(problem, shape, kind, input[k]));
     take_measured(problem, shape, kind, input[k], kinds.back());
-    if (!kind.starts_layer)
+    if (!kind.starts_layer && kinds.back().extent.tables == 0)
       kinds.back().by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
   }
   for (int r = 0; r < 3; ++r) {
@@ -422,15 +428,14 @@ Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
 
 Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const {
   PLAIT_CHECK(range.begin < range.end);
-  const Bytes workspace = workspace_.empty() ? Bytes(0) : most(workspace_, range);
-  if (recompute == Recompute::none) return workspace;
+  if (recompute == Recompute::none) return {};
   if (!in_ops_ || recompute == Recompute::selective)
-    return workspace + most(working_set_[static_cast<int>(recompute)], range);
+    return most(working_set_[static_cast<int>(recompute)], range);
   const std::vector<UnitCost>& all = prefix_[static_cast<int>(Recompute::none)];
   Bytes largest;
   for (int u = range.begin; u < range.end; u = next_layer_[u])
     largest = std::max(largest, all[std::min(next_layer_[u], range.end)].saved - all[u].saved);
-  return workspace + largest;
+  return largest;
 }
 
 }  // namespace plait

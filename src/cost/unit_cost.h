@@ -63,9 +63,15 @@ class UnitTable {
       cost.saved += inside_input_[range.begin];
     return cost;
   }
-  // What the backward pass needs beside what is saved: the most that any unit of the range repeats,
-  // and its measured workspace. Ops repeat together, up to the next layer.
+  // What the backward pass of a recomputed unit needs beside what is saved: the most that any unit
+  // of the range repeats. Ops repeat together, up to the next layer.
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
+  // The largest measured workspace of a unit's backward pass.
+  Bytes workspace(const UnitRange& range) const {
+    return workspace_.empty() ? Bytes(0) : most(workspace_, range);
+  }
+  // What cost(.., Recompute::full) keeps to begin at a unit inside a layer.
+  Bytes inside_input(int unit) const { return in_ops_ ? inside_input_[unit] : Bytes(0); }
 
   // Additive facts about a run of units that no time depends on.
   struct Extent {

@@ -108,7 +108,7 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 }  // namespace
 
 std::span<const Importer> importers() {
-  static const std::array kImporters{kMetisImporter, kAmpImporter, kFasopImporter};
+  static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter};
   return kImporters;
 }
 

@@ -40,6 +40,7 @@ LoadedProfile load_profile(const std::string& path, const Model& model, const Cl
 
 // The importers, each in the file of its name.
 extern const Importer kMetisImporter;
+extern const Importer kAcesoImporter;
 extern const Importer kAmpImporter;
 extern const Importer kFasopImporter;
 

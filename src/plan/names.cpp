@@ -57,7 +57,7 @@ const Names& attention_names() {
 const Names& framework_names() {
   static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
                               "deepspeed", "fsdp",           "fsdp-compile", "jax",
-                              "eager"};
+                              "eager",     "aceso"};
   return names;
 }
 

@@ -34,6 +34,7 @@ enum class Framework {
   fsdp_compile,        // FSDP with torch.compile: TorchTitan
   jax,                 // JAX with XLA
   eager,               // PyTorch with Hugging Face models, kernel by kernel
+  aceso,               // Aceso's FlexPipe: Megatron-LM that waits for every message
 };
 
 // What the user wants trained; the part of the input that is neither model nor machine.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "model/gan.h"
 #include "model/resnet.h"
+#include "plan/names.h"
 
 namespace plait {
 namespace {
@@ -37,9 +38,25 @@ std::vector<int> integers(const JsonValue& list) {
 
 // Counts that follow from the shape may be left out for products; the others are 0 then.
 Op read_op(const JsonValue& object) {
-  object.allow_only({"name", "kind", "split", "rows", "inner", "columns", "count", "kv_count",
-                     "forward_flops", "parameters", "moved", "saved", "saved_bytes",
-                     "saved_is_sharded", "forward_reduce", "backward_reduce", "expert_exchange",
+  object.allow_only({"name",
+                     "kind",
+                     "split",
+                     "rows",
+                     "inner",
+                     "columns",
+                     "count",
+                     "kv_count",
+                     "parts",
+                     "function",
+                     "forward_flops",
+                     "parameters",
+                     "moved",
+                     "saved",
+                     "saved_bytes",
+                     "saved_is_sharded",
+                     "forward_reduce",
+                     "backward_reduce",
+                     "expert_exchange",
                      "boundary"});
   Op op;
   op.name = object.at("name").text();
@@ -51,6 +68,9 @@ Op read_op(const JsonValue& object) {
   op.columns = amount(object, "columns", 0);
   op.count = amount(object, "count", 1);
   op.kv_count = amount(object, "kv_count", op.kind == OpKind::attention ? op.count : 0);
+  op.parts = amount(object, "parts", 1);
+  if (const auto function = object.find("function"))
+    op.function = static_cast<Function>(function->choice(function_names()));
   const bool product = op.kind == OpKind::matmul || op.kind == OpKind::convolution;
   const double times = product ? op.count : 0;
   const double work = op.kind == OpKind::attention ? 4 * op.count : 2 * times;
@@ -181,6 +201,7 @@ Json op_json(const Op& op) {
                                                     {"columns", op.columns},
                                                     {"count", op.count},
                                                     {"kv_count", op.kv_count},
+                                                    {"parts", op.parts},
                                                     {"forward_flops", op.forward.value},
                                                     {"parameters", op.parameters},
                                                     {"moved", op.moved},
@@ -192,6 +213,7 @@ Json op_json(const Op& op) {
                                                     {"boundary", op.boundary}};
   for (const auto& [key, value] : amounts) out[key] = number(value);
   out["saved_is_sharded"] = op.saved_is_sharded;
+  if (op.function != Function::other) out["function"] = name_of(op.function);
   return out;
 }
 

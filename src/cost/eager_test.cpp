@@ -1,0 +1,91 @@
+#include "cost/eager.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/op_time.h"
+#include "cost/sample_devices.h"
+
+namespace plait {
+namespace {
+
+Job eager_job(Precision precision) {
+  Job job;
+  job.global_batch = 1;
+  job.framework = Framework::eager;
+  job.precision = precision;
+  return job;
+}
+
+// Bytes that a block keeps for one position, in units of the hidden size.
+double saved_per_feature(const TransformerConfig& config, Precision precision) {
+  const Model model = build_transformer(config);
+  Bytes saved;
+  for (const Op& op : model.unit(1).ops)
+    saved += saved_bytes(eager_job(precision), model, op, {.samples = 1}).all;
+  return saved.value / config.sequence / config.hidden;
+}
+
+TEST(Eager, Gpt2BlockKeepsTheTensorsOfItsActivation) {
+  TransformerConfig gpt = samples::gpt(1, 1024, 16, 1024);
+  gpt.dropout = false;
+  const double softmax = 4.0 * 16 / 1024;  // a value for each head and position
+  // bf16: norms 2 * 2, inputs of qkv and up 2 * 2, q k v 6, projection's input 2, gelu_new and
+  // down's input 5 tensors of 4 h: 40. 56 in all.
+  EXPECT_NEAR(saved_per_feature(gpt, Precision::pure_bf16), 56 + softmax, 1e-9);
+  // Autocast: norms 2 * 4 of the fp32 stream, inputs 2 * 2, q k v 6, 2, and 64 for the MLP.
+  EXPECT_NEAR(saved_per_feature(gpt, Precision::bf16), 84 + softmax, 1e-9);
+}
+
+TEST(Eager, LlamaBlockKeepsNormsInFp32AndThreeTensorsOfItsGate) {
+  const TransformerConfig llama = samples::llama(1, 2048, 5632, 32, 4);
+  // Norms 2 * 6, inputs 2 * 2, q k v 2 * (1 + 2 / 8), projection's input 2, and 4 tensors of ffn.
+  const double expected = 12 + 4 + 2.5 + 2 + 8 * 5632.0 / 2048 + 4.0 * 32 / 2048;
+  EXPECT_NEAR(saved_per_feature(llama, Precision::pure_bf16), expected, 1e-9);
+  // Autocast: norms 2 * 8; copies for three and two matrices instead of one each.
+  const double converted = 16 + 6 + 4 + 2.5 + 2 + 8 * 5632.0 / 2048 + 4.0 * 32 / 2048;
+  EXPECT_NEAR(saved_per_feature(llama, Precision::bf16), converted, 1e-9);
+}
+
+TEST(Eager, ReluKeepsNothingOfItsOwn) {
+  TransformerConfig opt = samples::gpt(1, 1024, 16, 1024);
+  opt.dropout = false;
+  opt.activation = Function::relu;
+  // 4 + 4 + 6 + 2 and down's input of 8.
+  EXPECT_NEAR(saved_per_feature(opt, Precision::pure_bf16), 24 + 4.0 * 16 / 1024, 1e-9);
+}
+
+TEST(Eager, ActivationsTakeTheirPasses) {
+  Op op;
+  op.function = Function::gelu_new;
+  op.split = Split::shard;
+  op.saved = 1e6;
+  op.moved = 2e6;
+  const DeviceType d = samples::plain_device();
+  const OpTime pure = op_time(eager_job(Precision::pure_bf16), {}, d, op, {.samples = 1});
+  // 14.2 passes over 2 MB at 1 TB/s and eight kernels of 10 us; eight launches of 60 us.
+  EXPECT_NEAR(pure.forward.value, 14.2 * 2e6 / 1e12 + 8 * 10e-6, 1e-12);
+  EXPECT_NEAR(pure.backward.value, 21.7 * 2e6 / 1e12 + 8 * 10e-6, 1e-12);
+  EXPECT_NEAR(pure.host.value, 8 * 60e-6, 1e-12);
+  const OpTime mixed = op_time(eager_job(Precision::bf16), {}, d, op, {.samples = 1});
+  EXPECT_NEAR(mixed.forward.value, 33.6 * 2e6 / 1e12 + 8 * 10e-6, 1e-12);
+}
+
+TEST(Eager, MaskedModelsDoNotConvertTheirLogits) {
+  Model model;
+  model.causal = true;
+  EXPECT_EQ(eager_loss_share(eager_job(Precision::pure_bf16), model), 1);
+  model.causal = false;
+  EXPECT_EQ(eager_loss_share(eager_job(Precision::pure_bf16), model), 0.5);
+  EXPECT_EQ(eager_loss_share(eager_job(Precision::bf16), model), 1);
+}
+
+TEST(Eager, TheStreamIsFp32UnderAutocastOnly) {
+  EXPECT_EQ(stream_bytes(eager_job(Precision::bf16)), 4);
+  EXPECT_EQ(stream_bytes(eager_job(Precision::pure_bf16)), 2);
+  Job job = eager_job(Precision::bf16);
+  job.framework = Framework::megatron;
+  EXPECT_EQ(stream_bytes(job), 2);
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,203 @@
+#include "cost/span_frame.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/engine.h"
+#include "cost/sample_devices.h"
+
+namespace plait {
+namespace {
+
+constexpr double kGiB = 0x1p30;
+
+Job job_of(Framework framework, AttentionKernel attention, int batch,
+           Precision precision = Precision::bf16) {
+  Job job;
+  job.global_batch = batch;
+  job.framework = framework;
+  job.attention = attention;
+  job.precision = precision;
+  return job;
+}
+
+// A frame over `devices` devices of the problem's cluster, all of the model on them.
+struct Frame {
+  Frame(const Problem& problem, const PlanSettings& settings, int tensor, int data)
+      : engine(problem),
+        frame(
+            problem, settings, ids(tensor * data), tensor, data, {},
+            [this](const ReplicaShape& shape) -> const UnitTable& { return engine.table(shape); }) {
+  }
+  static std::vector<DeviceId> ids(int count) {
+    std::vector<DeviceId> out;
+    for (int d = 0; d < count; ++d) out.push_back(DeviceId(d));
+    return out;
+  }
+  CostEngine engine;
+  SpanFrame frame;
+};
+
+TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {
+  // Eq. 2 of arXiv 2205.05198: s b h (10 + 24/t + 5 a s / (h t)) in 16 bits with dropout.
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+  Frame f(problem, {}, 4, 1);
+  const double sbh = 1024.0 * 2 * 1024;
+  const auto saved = [&](Recompute r) { return f.frame.memory(0, {1, 2}, r, 0).saved.value; };
+  EXPECT_DOUBLE_EQ(saved(Recompute::none), sbh * (10 + 24.0 / 4 + 5.0 * 16 * 1024 / (1024 * 4)));
+  EXPECT_DOUBLE_EQ(saved(Recompute::selective), sbh * (10 + 24.0 / 4));
+  EXPECT_DOUBLE_EQ(saved(Recompute::full), 2 * sbh);
+}
+
+TEST(StageMemory, RecomputedUnitsNeedTheirActivationsForAMoment) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+  Frame f(problem, {}, 1, 1);
+  const auto memory = [&](Recompute r) { return f.frame.memory(0, {1, 5}, r, 0); };
+  const double sbh = 1024.0 * 2 * 1024;
+  EXPECT_EQ(memory(Recompute::none).working_set.value, 0);
+  EXPECT_DOUBLE_EQ(memory(Recompute::full).working_set.value, sbh * (34 + 5 * 16));
+  EXPECT_DOUBLE_EQ(memory(Recompute::selective).working_set.value, sbh * 5 * 16);
+}
+
+TEST(StageMemory, ZeroCutsWhatItSays) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  const double p = 12.0 * 1024 * 1024 + 13 * 1024;
+  const auto memory = [&](Framework framework, ZeroStage zero) {
+    Problem other = problem;
+    other.job.framework = framework;
+    PlanSettings settings;
+    settings.zero = zero;
+    Frame f(other, settings, 1, 8);
+    return f.frame.memory(0, {1, 2}, Recompute::none, 0);
+  };
+  const auto states = [](const SpanFrame::Memory& m) {
+    return (m.weights + m.gradients + m.optimizer_state).value;
+  };
+  using enum Framework;
+  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::off)), 18 * p);
+  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::optimizer)), 6 * p + 12 * p / 8);
+  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::gradients)), 2 * p + 16 * p / 8);
+  // DeepSpeed keeps an fp32 copy of the gradients, cut with the optimizer state.
+  EXPECT_DOUBLE_EQ(states(memory(megatron_deepspeed, ZeroStage::optimizer)), 4 * p + 16 * p / 8);
+  // FSDP: fp32 weights, gradients and moments, all cut, and two gathered units in 16 bits.
+  const SpanFrame::Memory cut = memory(fsdp, ZeroStage::parameters);
+  EXPECT_DOUBLE_EQ(states(cut), 16 * p / 8);
+  EXPECT_DOUBLE_EQ(cut.workspace.value, 2 * 2 * p);
+}
+
+TEST(StageMemory, LogitsCountWhereTheLossIs) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  Frame f(problem, {}, 4, 1);
+  const SpanFrame::Memory head = f.frame.memory(0, {5, 6}, Recompute::none, 0);
+  // 10 bytes for each logit of a quarter of the vocabulary, 4 of them kept when others go first.
+  EXPECT_DOUBLE_EQ(head.loss.value, 10.0 * 8 * 1024 * 50257 / 4);
+  EXPECT_DOUBLE_EQ(head.kept_loss.value, 4.0 * 8 * 1024 * 50257 / 4);
+  EXPECT_EQ(head.peak(1, 3) - head.peak(1), 3 * head.kept_loss);
+}
+
+TEST(StageMemory, TheLossIsOverWhenRecomputedUnitsRunBackward) {
+  SpanFrame::Memory memory;
+  memory.saved = Bytes(10);
+  memory.working_set = Bytes(5);
+  memory.loss = Bytes(7);
+  EXPECT_EQ(memory.peak(2), Bytes(27));
+  memory.working_set = Bytes(9);
+  EXPECT_EQ(memory.peak(2), Bytes(29));
+}
+
+TEST(StageMemory, FreedGradientsMatterAtTheEndOfBackward) {
+  SpanFrame::Memory memory;
+  memory.weights = Bytes(2);
+  memory.gradients = Bytes(20);
+  memory.late = Bytes(3);
+  memory.saved = Bytes(10);
+  memory.keeps_gradients = false;
+  EXPECT_EQ(memory.peak(1), Bytes(25));  // 2 + 20 + 3
+  EXPECT_EQ(memory.peak(4), Bytes(42));  // 2 + 4 * 10
+  memory.keeps_gradients = true;
+  EXPECT_EQ(memory.peak(4), Bytes(62));
+}
+
+// Peak allocation of Hugging Face GPT-2 steps, measured on one H200 with PyTorch 2.11: batch of
+// sequences of 1024, without dropout.
+TEST(StageMemory, Gpt2StepsNeedWhatWasMeasured) {
+  struct Step {
+    int layers, hidden, heads, batch;
+    Precision precision;
+    Recompute recompute;
+    double measured_mib;
+  };
+  constexpr Precision mixed = Precision::bf16;
+  constexpr Precision pure = Precision::pure_bf16;
+  const Step steps[] = {
+      {12, 768, 12, 4, pure, Recompute::none, 5165.0},
+      {12, 768, 12, 4, mixed, Recompute::none, 7126.7},
+      {12, 768, 12, 16, pure, Recompute::full, 10537.6},
+      {12, 768, 12, 16, mixed, Recompute::full, 11635.2},
+      {24, 1024, 16, 1, pure, Recompute::full, 2969.6},
+      {24, 1024, 16, 1, mixed, Recompute::none, 7413.8},
+      {36, 1280, 20, 8, pure, Recompute::none, 29434.0},
+      {36, 1280, 20, 8, mixed, Recompute::none, 45435.7},
+  };
+  DeviceType h200 = samples::h100();
+  h200.memory = Bytes(139.8 * kGiB);
+  for (const Step& step : steps) {
+    TransformerConfig config = samples::gpt(step.layers, step.hidden, step.heads, 1024);
+    config.dropout = false;
+    const Problem problem = samples::problem_of(
+        config, samples::cluster_of(h200, 1, 1),
+        job_of(Framework::eager, AttentionKernel::flash, step.batch, step.precision));
+    Frame f(problem, {}, 1, 1);
+    const double mib =
+        f.frame.memory(0, {0, step.layers + 2}, step.recompute, 0).peak(1).value / 0x1p20;
+    EXPECT_NEAR(mib / step.measured_mib, 1, 0.03) << step.layers << " layers, " << step.batch;
+  }
+}
+
+TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron_lm, AttentionKernel::flash, 8));
+  const double p = 12.0 * 1024 * 1024 + 13 * 1024;
+  const Group group = group_of(problem.cluster, Frame::ids(8));
+  Frame off(problem, {}, 1, 8);
+  EXPECT_NEAR(off.frame.gradient_sync({1, 2}).value, all_reduce(group, Bytes(4 * p)).value, 1e-12);
+  PlanSettings zero1;
+  zero1.zero = ZeroStage::optimizer;
+  Frame cut(problem, zero1, 1, 8);
+  EXPECT_NEAR(cut.frame.gradient_sync({1, 2}).value,
+              (reduce_scatter(group, Bytes(4 * p)) + all_gather(group, Bytes(2 * p))).value, 1e-12);
+}
+
+TEST(Optimizer, MovesTwentyEightBytesAParameter) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
+      job_of(Framework::megatron_lm, AttentionKernel::flash, 8));
+  const double p = 12.0 * 1024 * 1024 + 13 * 1024;
+  Frame off(problem, {}, 1, 8);
+  EXPECT_NEAR(off.frame.optimizer({1, 2}).value, 28 * p / (0.9 * 1.555e12), 1e-12);
+  PlanSettings zero1;
+  zero1.zero = ZeroStage::optimizer;
+  Frame cut(problem, zero1, 1, 8);
+  EXPECT_NEAR(cut.frame.optimizer({1, 2}).value, 28 * p / 8 / (0.9 * 1.555e12), 1e-12);
+}
+
+TEST(Adapters, NeedNeitherSyncNorOptimizer) {
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 1, 8),
+                                        job_of(Framework::megatron, AttentionKernel::flash, 8));
+  problem.job.adapters = true;
+  Frame f(problem, {}, 1, 8);
+  EXPECT_EQ(f.frame.gradient_sync({0, 6}).value, 0);
+  EXPECT_EQ(f.frame.optimizer({0, 6}).value, 0);
+}
+
+}  // namespace
+}  // namespace plait

@@ -16,10 +16,11 @@
 
 // plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. families (on large clusters): pools cut into equal stages, units balanced over them;
+//   2. families: pools cut into equal stages, units balanced over them;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
-//   4. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
+//   4. what the peers' planners find (on small clusters);
+//   5. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
 //   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
@@ -28,8 +29,9 @@ namespace {
 
 constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
-constexpr int kBeam = 24;
+constexpr int kBeam = 12;
 constexpr std::int64_t kEvaluations = 60'000;  // of the best-first search, per setting
+constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
 struct Candidate {
@@ -54,11 +56,10 @@ class AutoSearch {
   SearchResult run() {
     list_candidates();
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
-    if (small)
-      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    else
-      sweep(0.0, 0.2, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
     sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     SearchResult result;
@@ -123,6 +124,17 @@ class AutoSearch {
     Shortlist copy(engine_, context_.options.keep);
     copy.start_from(found_);
     return copy;
+  }
+
+  // The planners of other people's papers cut and place stages in their own ways; on slow networks,
+  // which the label search does not see, they are now and then the better ones.
+  void ask_peers() {
+    SearchContext quiet{context_.problem, context_.options, context_.stop, {}, {}};
+    quiet.options.max_evaluations = kPeerPlans;
+    for (const auto& search : {search_like_amp, search_like_fasop, search_like_metis}) {
+      if (stop()) return;
+      for (const RankedPlan& ranked : search(quiet).plans) found_.offer(ranked.plan);
+    }
   }
 
   void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {

@@ -29,8 +29,8 @@ namespace {
 
 constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
-constexpr int kBeam = 12;
-constexpr std::int64_t kEvaluations = 25'000;  // of the best-first search, per setting
+constexpr int kBeam = 8;
+constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 

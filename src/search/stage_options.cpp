@@ -11,7 +11,7 @@ namespace plait {
 namespace {
 
 // Up to this many devices all ways to mix pools in one stage are tried; beyond it only those that
-// take a whole pool, a half or a quarter of it.
+// take whole pools or, of two, a half or a quarter too.
 constexpr int kSmallCluster = 16;
 constexpr int kMaxMixedPools = 6;
 // A pool may be cut evenly into this many stages even if the micro-batch is not divisible.
@@ -85,7 +85,8 @@ class MixedOptions {
     const int most = space_.pools()[pools_[at]].size() / tensor_;
     const bool small = space_.problem().cluster.device_count() <= kSmallCluster;
     for (int n = most; n >= 1; n = small ? n - 1 : n / 2) {
-      if (!small && n * 4 < most) break;
+      const bool few_pools = space_.pools().size() <= 2;
+      if (!small && n * (few_pools ? 4 : 1) < most) break;
       replicas_[at] = n;
       choose_replicas(at + 1);
     }

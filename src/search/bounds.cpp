@@ -171,11 +171,11 @@ std::vector<Bounds::Step> Bounds::make_steps(int after) {
 }
 
 const std::vector<Bounds::Step>& Bounds::steps(int after) {
-  // Any open stage keeps at least after + 1 micro-batches; rounded down to a power of two.
+  // Any open stage keeps at least after + 1 micro-batches; rounded down to a power of four.
   const unsigned live = static_cast<unsigned>(std::min(settings_.micro_batches, after + 1));
-  const auto level = static_cast<std::size_t>(std::bit_width(live)) - 1;
+  const auto level = (static_cast<std::size_t>(std::bit_width(live)) - 1) / 2;
   if (steps_.size() <= level) steps_.resize(level + 1);
-  if (steps_[level].empty()) steps_[level] = make_steps((1 << level) - 1);
+  if (steps_[level].empty()) steps_[level] = make_steps((1 << 2 * level) - 1);
   return steps_[level];
 }
 

@@ -87,7 +87,7 @@ class Bounds {
   std::vector<Seconds> least_latency_;    // [i] = units [0, i), each on its fastest option
   std::vector<int> tiny_units_;           // [i] = units of [0, i) that cost next to nothing
   std::vector<double> large_units_;       // [i] = spend of [0, i) / the least spend of the others
-  std::vector<std::vector<Step>> steps_;  // by power of two of the micro-batches in flight
+  std::vector<std::vector<Step>> steps_;  // by power of four of the micro-batches in flight
   std::vector<std::vector<std::vector<Rounds>>> rounds_;  // by stages after, units left, excess
 };
 

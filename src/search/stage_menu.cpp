@@ -76,9 +76,14 @@ std::optional<StageMenu::Choice> StageMenu::choose(const SpanFrame& frame, const
 }
 
 const SpanFrame* StageMenu::first_frame(int o) {
-  const std::vector<int> nothing_used(space_.pools().size(), 0);
-  std::vector<int> begin;
-  return place(o, nothing_used, begin) ? &frame(o, begin) : nullptr;
+  if (first_frames_.empty()) first_frames_.resize(options_.size());
+  std::optional<const SpanFrame*>& first = first_frames_[o];
+  if (!first) {
+    const std::vector<int> nothing_used(space_.pools().size(), 0);
+    std::vector<int> begin;
+    first = place(o, nothing_used, begin) ? &frame(o, begin) : nullptr;
+  }
+  return *first;
 }
 
 // On the replica that is slowest over the whole model: a sum over units that no run exceeds.
@@ -159,6 +164,7 @@ void StageMenu::drop_dominated_options() {
   }
   options_ = std::move(kept);
   frames_ = std::move(frames);
+  first_frames_.clear();
 }
 
 }  // namespace plait

@@ -57,6 +57,7 @@ class StageMenu : public StageCosts {
   std::vector<StageOption> options_;
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
+  std::vector<std::optional<const SpanFrame*>> first_frames_;  // by option, on free pools
   std::unique_ptr<Bounds> bounds_;
 };
 

@@ -1,0 +1,129 @@
+#include "cost/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/sample_devices.h"
+#include "cost/stage_cost.h"
+
+namespace plait {
+namespace {
+
+Job job_of(Framework framework, int batch) {
+  Job job;
+  job.global_batch = batch;
+  job.framework = framework;
+  return job;
+}
+
+// Stages of equally many devices, in order; `ends` are the units at which they end.
+Plan pipeline(const std::vector<int>& ends, int tensor, int data, int micro_batches) {
+  Plan plan;
+  plan.micro_batches = micro_batches;
+  int unit = 0;
+  int device = 0;
+  for (const int end : ends) {
+    Stage stage;
+    stage.spans.push_back({.units = {unit, end}, .tensor = tensor, .data = data});
+    for (int d = 0; d < tensor * data; ++d) stage.devices.push_back(DeviceId(device++));
+    plan.stages.push_back(stage);
+    unit = end;
+  }
+  return plan;
+}
+
+TEST(HandOver, DevicesOfAStageShareTheNetworkOfTheirNode) {
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::plain_device(), 2, 8),
+                                              job_of(Framework::megatron, 8));
+  const Plan plan = pipeline({3, 6}, 1, 8, 1);
+  // A sequence of 1024 x 1024 values in 2 bytes; 200 GB/s shared by 8 senders, and 5 us.
+  EXPECT_NEAR(hand_over_time(problem, plan, plan.stages[0], plan.stages[1], 3).value,
+              2.0 * 1024 * 1024 / 25e9 + 5e-6, 1e-12);
+}
+
+TEST(HandOver, OfMegatronDeepspeedInsideANodeReachesItsLimit) {
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::plain_device(), 1, 8),
+                                              job_of(Framework::megatron_deepspeed, 1));
+  const Plan plan = pipeline({3, 6}, 4, 1, 1);
+  EXPECT_NEAR(hand_over_time(problem, plan, plan.stages[0], plan.stages[1], 3).value,
+              2.0 * 1024 * 1024 / (12.5 * 0x1p30) + 5e-6, 1e-12);
+}
+
+TEST(Engine, EveryBoundaryIsCrossedForwardAndBackward) {
+  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 4, 1),
+                                              job_of(Framework::megatron, 1));
+  const Plan plan = pipeline({2, 4, 6, 8}, 1, 1, 1);
+  const Estimate estimate = CostEngine(problem).estimate(plan);
+  // One micro-batch visits all stages and comes back.
+  Seconds expected;
+  for (const StageCost& stage : estimate.stages) {
+    expected += stage.forward_total() + stage.backward_total();
+    expected += 2 * stage.send;
+  }
+  EXPECT_NEAR(estimate.pipeline.value, expected.value, 1e-12);
+  for (int s = 0; s < 3; ++s) EXPECT_GT(estimate.stages[s].send.value, 0);
+}
+
+TEST(Engine, TiedTablesOnTwoStagesAreSummed) {
+  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 2),
+                                              job_of(Framework::megatron, 2));
+  const CostEngine engine(problem);
+  const Estimate cut = engine.estimate(pipeline({4, 8}, 1, 1, 2));
+  const Estimate whole = engine.estimate(pipeline({8}, 1, 2, 1));
+  // 4 bytes of 50257 x 1024 gradients, over a pair.
+  const std::vector<DeviceId> pair{DeviceId(0), DeviceId(1)};
+  const Seconds sync = all_reduce(group_of(problem.cluster, pair), Bytes(4.0 * 50257 * 1024));
+  EXPECT_NEAR(cut.stages[0].tied_sync.value, sync.value, 1e-12);
+  EXPECT_EQ(whole.stages[0].tied_sync.value, 0);
+}
+
+TEST(Engine, TheSlowestReplicaCounts) {
+  Cluster cluster = samples::cluster_of(samples::h100(), 1, 2);
+  const Problem fast =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+  cluster.device_types.push_back(samples::a100());
+  cluster.devices[1].type = 1;
+  const Problem mixed =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+  cluster.devices[0].type = 1;
+  const Problem slow =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+  const Plan plan = pipeline({8}, 1, 2, 1);
+  const auto pipeline_of = [&](const Problem& p) { return CostEngine(p).estimate(plan).pipeline; };
+  EXPECT_EQ(pipeline_of(mixed), pipeline_of(slow));
+  EXPECT_LT(pipeline_of(fast), pipeline_of(mixed));
+}
+
+TEST(Engine, StagesThatEndEarlySynchroniseMeanwhile) {
+  // The last stage ends its last backward before the first one does; its gradients are reduced
+  // while the others still work, so the tail is what the first stage needs.
+  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of(Framework::megatron_lm, 8));
+  const Plan plan = pipeline({4, 8}, 1, 4, 2);
+  const Estimate estimate = CostEngine(problem).estimate(plan);
+  const StageCost& first = estimate.stages[0];
+  const StageCost& last = estimate.stages[1];
+  EXPECT_LT(last.gradient_sync + last.optimizer,
+            first.gradient_sync + first.optimizer + first.backward_total());
+  EXPECT_NEAR(estimate.tail.value, (first.gradient_sync + first.optimizer + first.tied_sync).value,
+              1e-12);
+}
+
+TEST(Engine, GPipeHoldsTheSoftmaxOfEveryMicroBatch) {
+  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 2),
+                                              job_of(Framework::megatron, 8));
+  Plan plan = pipeline({4, 8}, 1, 1, 8);
+  const CostEngine engine(problem);
+  const Bytes one = engine.estimate(plan).stages[1].workspace;
+  plan.schedule = Schedule::gpipe;
+  // Seven micro-batches wait with 4 bytes a logit; 1F1B's last stage has none that waits.
+  EXPECT_NEAR((engine.estimate(plan).stages[1].workspace - one).value, 7 * 4.0 * 1024 * 50257, 1);
+}
+
+}  // namespace
+}  // namespace plait

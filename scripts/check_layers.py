@@ -12,7 +12,8 @@ LAYERS = [
     {"cost"},
     {"search"},
     {"io", "export", "report"},
-    {"cli", "python", "runtime"},
+    {"runtime"},
+    {"cli", "python"},
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 

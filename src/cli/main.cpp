@@ -2,12 +2,14 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "io/json_reader.h"
+#include "runtime/backend.h"
 
 namespace plait {
 namespace {
@@ -45,9 +47,11 @@ int run(std::vector<std::string> words) {
 }  // namespace plait
 
 int main(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  plait::runtime::set_command_line(words);
+  if (!words.empty()) words.erase(words.begin());
   try {
-    return plait::run(argc > 0 ? std::vector<std::string>(argv + 1, argv + argc)
-                               : std::vector<std::string>());
+    return plait::run(std::move(words));
   } catch (const plait::InputError& error) {
     plait::complain(error.what());
   } catch (const std::bad_alloc&) {

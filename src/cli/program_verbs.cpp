@@ -6,6 +6,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/json_reader.h"
+#include "runtime/backend.h"
 
 namespace plait {
 namespace {
@@ -36,7 +37,8 @@ int show_help(const std::string& name) {
 Command version_command() {
   Command command;
   command.run = [] {
-    print("plait " PLAIT_VERSION "\n");
+    const runtime::Backend* backend = runtime::backend();
+    print("plait " PLAIT_VERSION + (backend ? " with " + backend->library() : "") + "\n");
     return kDone;
   };
   return command;

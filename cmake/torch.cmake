@@ -1,0 +1,37 @@
+# Debian's libtorch-dev, or another libtorch through CMAKE_PREFIX_PATH.
+if(PLAIT_TORCH STREQUAL "ON")
+  find_package(Torch REQUIRED)
+else()
+  find_package(Torch QUIET)
+endif()
+if(NOT Torch_FOUND)
+  return()
+endif()
+
+add_library(plait_torch STATIC ${torch_sources})
+target_link_libraries(plait_torch PUBLIC plait_core)
+# Its headers do not pass our warnings.
+target_include_directories(plait_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+target_link_libraries(plait_torch PUBLIC ${TORCH_LIBRARIES})
+target_compile_definitions(plait_torch PUBLIC USE_C10D_GLOO)
+separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(plait_torch PUBLIC ${torch_flags})
+
+add_executable(plait-torch)
+target_link_libraries(plait-torch PRIVATE plait_cli plait_torch)
+install(TARGETS plait-torch)
+
+if(PLAIT_TESTS AND torch_tests)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(plait_torch_tests ${torch_tests})
+  target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
+  target_compile_definitions(plait_torch_tests PRIVATE PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                             PLAIT_PROGRAM="$<TARGET_FILE:plait>")
+  add_dependencies(plait_torch_tests plait plait-torch)
+  gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "torch."
+                       DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
+                       TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
+                       PROPERTIES LABELS slow TIMEOUT 1800)
+endif()

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace plait::runtime {
+
+// What needs libtorch, behind a header that does not. Two programs are built from one command line:
+// `plait` starts in milliseconds and has no backend; `plait-torch`, beside it where libtorch was
+// found, has one. A verb that needs the backend runs on in `plait-torch` with the same words
+// (docs/adr/0008-two-programs.md).
+struct Backend {
+  std::string (*library)();  // "libtorch 1.13.1, CPU"
+};
+
+// nullptr in `plait`.
+const Backend* backend();
+
+// The backend, or the same command line run on by plait-torch: returns only in a program that has
+// one. Throws InputError where there is no plait-torch beside this program.
+const Backend& need_backend(const std::string& verb);
+
+// The words of this program's command line, for need_backend(). Set once, by main().
+void set_command_line(std::vector<std::string> words);
+const std::vector<std::string>& command_line();
+
+// This program's own file, and the program that has libtorch beside it.
+std::string program_file();
+std::string torch_program_file();
+
+}  // namespace plait::runtime

@@ -1,0 +1,7 @@
+#include "runtime/backend.h"
+
+namespace plait::runtime {
+
+const Backend* backend() { return nullptr; }
+
+}  // namespace plait::runtime

@@ -188,12 +188,12 @@ std::string LayerLowering::tokens(const Op& op, Step& step) {
     steps_.target = rows;
   } else {
     steps_.source = rows;
-    steps_.classes = whole(op.parameters / op.columns);
+    steps_.vocabulary = whole(op.parameters / op.columns);
   }
   step.positions = rows;
-  Parameter& table = add(step, "weight", {steps_.classes, step.columns});
+  Parameter& table = add(step, "weight", {steps_.vocabulary, step.columns});
   table.dim = 0;
-  table.parts = {{steps_.classes, 0}};
+  table.parts = {{steps_.vocabulary, 0}};
   hidden_ = step.columns;
   alive("x", Alive::Cut::stream, {rows, step.columns});
   return "";

@@ -129,7 +129,6 @@ std::string LayerLowering::classifier(const Op& op, Step& step) {
   add_bias(op, step, op.inner * op.columns, {step.columns});
   for (Parameter& parameter : step.parameters) parameter.gradient = GradientOf::whole;
   dead("pooled");
-  steps_.classes = step.columns;
   alive("x", Alive::Cut::none, {1, step.columns});
   return "";
 }
@@ -159,6 +158,7 @@ std::string LayerLowering::logits(const Op& op, Step& step) {
 std::string LayerLowering::loss(const Op& op, Step& step) {
   step.kind = StepKind::loss;
   steps_.classes = whole(op.columns);
+  steps_.labels = shape_of("x")[0];
   step.cut = alive_.at("x").cut == Alive::Cut::features;
   has_loss_ = true;
   const bool pooled = alive_.contains("pooled") && find("head.next_sentence") != nullptr;
@@ -266,7 +266,6 @@ std::string LayerLowering::average_pool(const Op&, Step& step) {
 std::string LayerLowering::fully_connected(const Op& op, Step& step) {
   const std::string fault = dense(op, step);
   for (Parameter& parameter : step.parameters) parameter.gradient = GradientOf::whole;
-  steps_.classes = step.columns;
   alive("x", Alive::Cut::none, {1, step.columns});
   return fault;
 }

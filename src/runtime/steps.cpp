@@ -19,8 +19,7 @@ std::vector<Interval> shard_of(const std::vector<Part>& parts, int tensor, int r
     } else {
       const std::int64_t piece = part.size / part.pieces;
       const std::int64_t count = std::max<std::int64_t>(1, part.pieces / tensor);
-      const std::int64_t first =
-          part.pieces >= tensor ? rank * count : rank * part.pieces / tensor;
+      const std::int64_t first = part.pieces >= tensor ? rank * count : rank * part.pieces / tensor;
       mine = {first * piece, (first + count) * piece};
     }
     out.push_back({offset + mine.begin, offset + mine.end});

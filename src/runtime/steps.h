@@ -118,17 +118,17 @@ struct Step {
   bool reads_input = false;           // keeps x as "routed" and takes "input" back as x
   bool reads_residual = false;        // keeps x as "routed" and takes "residual" as x
   bool may_cut_after = true;
-  bool selective = false;             // selective recompute runs it again
+  bool selective = false;  // selective recompute runs it again
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t rotary_dim = 0;
   bool causal = false;
   bool scaled = true;  // scores by 1 / sqrt(head_dim)
   bool gated = false;
-  bool gathers = false;  // a convolution cut by output whose output every device gets whole
-  bool cut = false;      // the loss is over a vocabulary that is cut
-  std::int64_t positions = 0;            // of the stream
-  std::int64_t inner = 0, columns = 0;   // of a matrix product
-  std::int64_t experts = 0, chosen = 0;  // of a mixture
+  bool gathers = false;        // a convolution cut by output whose output every device gets whole
+  bool cut = false;            // the loss is over a vocabulary that is cut
+  std::int64_t positions = 0;  // of the stream
+  std::int64_t inner = 0, columns = 0;            // of a matrix product
+  std::int64_t experts = 0, chosen = 0;           // of a mixture
   std::int64_t kernel = 0, stride = 0, side = 0;  // of a convolution; side of its output
   std::vector<Alive> alive;                       // after it
 };
@@ -140,7 +140,9 @@ struct Steps {
   bool images = false;      // samples are images, not tokens
   std::int64_t source = 0;  // tokens of a sample; side of an image
   std::int64_t target = 0;  // tokens of the decoder; 0 where there is only one stack
-  std::int64_t classes = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t classes = 0;    // of the loss
+  std::int64_t labels = 0;     // of a sample
   bool masked = false;         // the loss is over masked tokens
   bool next_sentence = false;  // and over whether two sentences follow each other
   std::int64_t type_rows = 0;

@@ -86,15 +86,15 @@ at::Tensor activation_of(const at::Tensor& x, Function function) {
 at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weight,
                      const at::Tensor& bias) {
   const std::int64_t width = x.size(-1);
-  if (kind != Function::rms_norm)
-    return at::layer_norm(
-        x, {width}, weight.defined() ? c10::optional<at::Tensor>(weight) : c10::nullopt,
-        bias.defined() ? c10::optional<at::Tensor>(bias) : c10::nullopt, kEpsilon);
+  if (kind != Function::rms_norm) {
+    if (!weight.defined()) return at::layer_norm(x, {width}, {}, {}, kEpsilon);
+    if (!bias.defined()) return at::layer_norm(x, {width}, weight, {}, kEpsilon);
+    return at::layer_norm(x, {width}, weight, bias, kEpsilon);
+  }
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
   if (x.is_cuda())
-    return at::rms_norm(x, {width},
-                        weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt,
-                        kEpsilon);
+    return at::rms_norm(
+        x, {width}, weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt, kEpsilon);
 #endif
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor scale = at::rsqrt(wide.square().mean(-1, true) + kEpsilon);
@@ -154,8 +154,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                            keys.size(1) != queries.size(1));
   }
 #endif
-  if (!out.defined())
-    out = plain_attention(queries, keys, values, bias, shape.causal, scale);
+  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape.causal, scale);
   return out.transpose(1, 2).reshape({q.size(0), q.size(1), q.size(2)});
 }
 

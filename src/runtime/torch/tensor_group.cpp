@@ -142,8 +142,8 @@ at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim) {
   return group.size() == 1 ? x : GatherThenTake::apply(x, &group, static_cast<std::int64_t>(dim));
 }
 
-at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
-                             std::int64_t begin, TensorGroup& group) {
+at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t begin,
+                             TensorGroup& group) {
   return CutCrossEntropy::apply(logits, labels, begin, &group);
 }
 

@@ -48,7 +48,7 @@ at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim);
 
 // Cross-entropy of each position, in fp32, over classes that are cut: this device has those from
 // `begin` on. Backward overwrites what forward kept, so it may run once.
-at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
-                             std::int64_t begin, TensorGroup& group);
+at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t begin,
+                             TensorGroup& group);
 
 }  // namespace plait::runtime

@@ -54,6 +54,7 @@ std::set<std::string> device_types_of(const Profile& profile) {
   for (const auto& [key, sample] : profile.compute) names.insert(key.device_type);
   for (const auto& [key, curve] : profile.collectives) names.insert(key.device_type);
   for (const StepExtra& extra : profile.extras) names.insert(extra.device_type);
+  for (const auto& [key, sample] : profile.ops) names.insert(key.device_type);
   return names;
 }
 
@@ -81,6 +82,7 @@ void name_as_cluster(LoadedProfile& loaded, const Cluster& cluster) {
     };
     copy(loaded.profile.compute, named.compute);
     copy(loaded.profile.collectives, named.collectives);
+    copy(loaded.profile.ops, named.ops);
     for (StepExtra extra : loaded.profile.extras)
       if (extra.device_type == name) {
         extra.device_type = type.name;
@@ -94,7 +96,7 @@ void name_as_cluster(LoadedProfile& loaded, const Cluster& cluster) {
 void check_units(const std::string& path, const Profile& profile, const Model& model) {
   std::set<std::string> measured;
   for (const auto& [key, sample] : profile.compute) measured.insert(key.unit);
-  if (measured.empty()) return;
+  if (measured.empty() || !profile.ops.empty()) return;
   std::set<std::string> own;
   for (const LayerKind& kind : model.kinds) own.insert(kind.name);
   const bool any =

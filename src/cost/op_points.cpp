@@ -29,6 +29,14 @@ double alignment_of(const OpKey& key) {
                                     : 0;
 }
 
+// Elements that an element-wise op writes: it reads one for each of them, or two to add.
+double results_of(const Op& op) {
+  if (op.function == Function::add) return std::floor(op.moved / 3);
+  if (op.function == Function::rotary || op.function == Function::other)
+    return std::floor(op.moved / 2);
+  return eager_elements(op);
+}
+
 using Pass = std::optional<Seconds> OpSample::*;
 struct PassPair {
   Pass measured;
@@ -60,14 +68,21 @@ OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& s
   key.dtype = narrow ? attention_dtype(job.precision) : compute_dtype(job.precision);
   const double share = activation_share(op.split, s);
   switch (op.kind) {
-    case OpKind::matmul:
-    case OpKind::convolution: {
+    case OpKind::matmul: {
       const Product g = sharded_product(job, op, s);
       key.rows = g.m;
       key.inner = g.k;
       key.columns = g.n;
       key.count = g.count;
+      break;
+    }
+    case OpKind::convolution: {
+      const Product g = sharded_product(job, op, s);
       const Window window = window_of(op);
+      key.rows = op.rows;
+      key.count = g.m / op.rows;
+      key.inner = g.k;
+      key.columns = g.n;
       key.window = window.side;
       key.stride = window.stride;
       break;
@@ -85,7 +100,7 @@ OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& s
       key.columns = op.columns;
       break;
     case OpKind::elementwise:
-      key.rows = eager_elements(op) * share;
+      key.rows = results_of(op) * share;
       break;
     case OpKind::embedding:
       key.rows = op.rows * s.samples / s.context;
@@ -114,10 +129,11 @@ OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device,
   ProductFormat format = product_format(job, device);
   if (format.dtype != key.dtype) format = {key.dtype, 1};
   const double misaligned = std::max(misalignment(key.columns), misalignment(key.inner));
-  const Product g{key.rows, key.columns, key.inner, key.count, misaligned};
+  const bool convolution = key.kind == OpKind::convolution;
+  const double rows = convolution ? key.rows * key.count : key.rows;
+  const Product g{rows, key.columns, key.inner, convolution ? 1 : key.count, misaligned};
   const Product input_gradient{g.m, g.k, g.n, g.count, misaligned};
   const Product weight_gradient{g.n, g.k, g.m, g.count, misaligned};
-  const bool convolution = key.kind == OpKind::convolution;
   DeviceType d = device;
   if (convolution) d.memory_bandwidth = BytesPerSecond(HUGE_VAL);
   OpTime time{matmul_time(d, format, g),
@@ -126,10 +142,9 @@ OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device,
               {}};
   if (!convolution) return time;
   const double window = std::max(1, key.window * key.window);
-  const double input = key.rows * key.stride * key.stride * key.inner / window;
-  const double elements = input + key.rows * key.columns + key.inner * key.columns;
-  const Seconds floor =
-      memory_time(device, Bytes(activation_bytes(job.precision) * elements * key.count));
+  const double input = rows * key.stride * key.stride * key.inner / window;
+  const double elements = input + rows * key.columns + key.inner * key.columns;
+  const Seconds floor = memory_time(device, Bytes(activation_bytes(job.precision) * elements));
   for (Seconds* pass : {&time.forward, &time.backward, &time.weight_gradient})
     *pass = std::max(*pass, floor);
   return time;

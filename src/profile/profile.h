@@ -50,7 +50,8 @@ struct ComputeSample {
 //   matmul       [rows x inner] times [inner x columns], `count` of them
 //   attention    rows queries, columns keys, heads of `inner`, `count` heads and `kv_count` of keys
 //                and values (samples included)
-//   convolution  as the product that it is equivalent to; `window` is the side of its kernel
+//   convolution  rows positions of an image's result, inner = channels times window^2, columns
+//                channels of the result, `count` images
 //   norm         rows of `columns` features
 //   elementwise  `rows` results
 //   embedding    rows of `columns` features out of `inner` entries

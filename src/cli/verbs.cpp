@@ -56,6 +56,11 @@ std::span<const Verb> verbs() {
            "  plait validate --runs published_runs.csv --by gpu\n"
            "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
            validate_command},
+      Verb{"tokenize", "turn a text into tokens to train on",
+           "  plait tokenize book.txt -o tokens.bin --vocabulary 4096\n"
+           "  plait tokenize more.txt -o more.bin --tokenizer tokens.json\n"
+           "  plait tokenize tokens.bin --decode\n",
+           tokenize_command},
       Verb{"models", "list the models that are known by name",
            "  plait models\n"
            "  plait models --json\n",

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace plait::runtime {
+
+// Which of the processes of a run this one is, and where they meet.
+struct RankPlace {
+  int rank = 0;
+  int world = 1;
+  int local_rank = 0;   // on its machine: which GPU
+  int local_world = 0;  // ranks of its machine; 0 = the launcher does not say
+  std::string address;  // of rank 0
+  int port = 0;
+  std::string launcher;  // who started it, for messages
+  friend bool operator==(const RankPlace&, const RankPlace&) = default;
+};
+
+// The value of an environment variable, or nothing; std::getenv in the program.
+using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+Variables environment_variables();
+
+// Reads what a launcher told this process; nothing when none did. In this order:
+//   torchrun, plait --local   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+//   Open MPI's mpirun         OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
+//   MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
+//   Slurm's srun              SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID SLURM_STEP_NODELIST
+// MASTER_ADDR and MASTER_PORT count under all of them. Without: mpirun on one machine meets at the
+// loopback, srun at the first node of its list; ports follow from the job's number, so that two
+// jobs on a machine do not meet. InputError for variables that are set in part or contradict each
+// other.
+std::optional<RankPlace> rank_place(const Variables& variables);
+
+// The first host of a Slurm list: "gpu[003-010,12],login1" -> "gpu003".
+std::string first_host(const std::string& list);
+
+}  // namespace plait::runtime

@@ -110,13 +110,16 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 }  // namespace
 
 std::span<const Importer> importers() {
-  static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter};
+  static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter,
+                                     kNcclTestsImporter};
   return kImporters;
 }
 
 LoadedProfile import_profile(const std::string& from, const std::string& path, const Model& model) {
   const ProfilePath files = find_profile_files(path);
   const Importer& importer = importer_for(from, path, files);
+  if (importer.needs_model && model.units.empty())
+    throw InputError("--model", fmt::format("is needed to read what {} measured", importer.name));
   LoadedProfile loaded = importer.read(files, model);
   loaded.profile.provenance.source = importer.name;
   loaded.profile.provenance.command = fmt::format("plait import --from {} {}", importer.name, path);

@@ -23,6 +23,7 @@ struct Importer {
   std::string_view what;  // "Metis' DeviceType.X_tpT_bsB.json"
   bool (*recognises)(const ProfilePath& files);
   LoadedProfile (*read)(const ProfilePath& files, const Model& model);
+  bool needs_model = true;
 };
 
 // The one table of importers. To add one: write a file, add a row.
@@ -43,5 +44,6 @@ extern const Importer kMetisImporter;
 extern const Importer kAcesoImporter;
 extern const Importer kAmpImporter;
 extern const Importer kFasopImporter;
+extern const Importer kNcclTestsImporter;
 
 }  // namespace plait

@@ -9,7 +9,7 @@
 
 namespace plait {
 
-// The native profile file, {"plait_profile": 1, ...}; docs/files-profile.md describes it.
+// The native profile file, {"plait_profile": 1, ...}; docs/profiler.md describes it.
 // InputError names file and JSON pointer for whatever is not one: unknown keys, negative times,
 // points that are there twice.
 Profile read_profile_file(const std::string& path);

@@ -74,7 +74,8 @@ struct PointRequest {
 // micro-batch. Degrees that do not divide an op's sizes are left out, with a sentence in `notes`.
 // The models must outlive the points.
 std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std::string>& notes);
-// Ops of a list: {"plait_ops": 1, "ops": [{"op": "matmul", "dtype": "bf16", "rows": 4096, ...}]}.
+// Ops of a list: {"plait_ops": 1, "ops": [{"op": "matmul", "dtype": "bf16", "rows": [1024, 4096],
+// "inner": 768, "columns": 3072}]}. A size that is a list stands for each of its values.
 std::vector<ProfilePoint> points_of_list(const std::string& path);
 
 // The most informative first: again and again the point for which sqrt(weight) times the distance

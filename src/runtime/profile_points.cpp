@@ -17,7 +17,8 @@ namespace plait::runtime {
 namespace {
 
 constexpr double kFarthest = 4;  // powers of two; the distance of the first point of a group
-constexpr int kMostOps = 100'000;
+constexpr std::size_t kMostOps = 10'000;
+constexpr int kMostWindow = 1000;
 
 bool is_whole(double size) { return size >= 0 && size == std::floor(size); }
 
@@ -95,6 +96,58 @@ ProfilePoint point_of(const PointRequest& request, const Model& model, int unit,
   return point;
 }
 
+// An entry of a list of ops; a size that is a list stands for each of its values.
+std::vector<OpKey> keys_of(const JsonValue& item) {
+  item.allow_only({"op", "function", "dtype", "rows", "inner", "columns", "count", "kv_count",
+                   "causal", "window", "stride"});
+  OpKey base;
+  base.kind = static_cast<OpKind>(item.at("op").choice(op_kind_names()));
+  if (const auto function = item.find("function"))
+    base.function = static_cast<Function>(function->choice(function_names()));
+  base.dtype = static_cast<DType>(item.at("dtype").choice(dtype_names()));
+  base.causal = item.boolean_or("causal", false);
+  base.window = item.integer_or("window", 0, kMostWindow, 0);
+  base.stride = item.integer_or("stride", 0, kMostWindow, 0);
+  std::vector<OpKey> keys{base};
+  const auto spread = [&](const char* name, double OpKey::*size) {
+    const auto value = item.find(name);
+    if (!value) return;
+    const std::vector<JsonValue> choices =
+        value->is_array() ? value->items() : std::vector<JsonValue>{*value};
+    std::vector<OpKey> more;
+    for (const OpKey& key : keys)
+      for (const JsonValue& choice : choices) {
+        more.push_back(key);
+        more.back().*size = choice.at_least(0);
+      }
+    if (more.size() > kMostOps) throw InputError(item.where(), "stands for too many ops");
+    keys = std::move(more);
+  };
+  spread("rows", &OpKey::rows);
+  spread("inner", &OpKey::inner);
+  spread("columns", &OpKey::columns);
+  spread("count", &OpKey::count);
+  spread("kv_count", &OpKey::kv_count);
+  return keys;
+}
+
+void check_key(const JsonValue& item, const OpKey& key) {
+  if (!divides(key))
+    throw InputError(item.where(), "sizes must be whole numbers, and rows at least 1");
+  const bool product = key.kind == OpKind::matmul || key.kind == OpKind::convolution ||
+                       key.kind == OpKind::attention;
+  if (product && (key.inner < 1 || key.columns < 1))
+    throw InputError(item.where(), "needs inner and columns");
+  const bool wide =
+      key.kind == OpKind::norm || key.kind == OpKind::embedding || key.kind == OpKind::loss;
+  if (wide && key.columns < 1) throw InputError(item.where(), "needs columns");
+  if (key.kind == OpKind::attention && key.kv_count > 0 && !is_whole(key.count / key.kv_count))
+    throw InputError(item.where(), "kv_count must divide count");
+  const double side = std::sqrt(key.rows);
+  if (key.kind == OpKind::convolution && (!is_whole(side) || key.window < 1 || key.stride < 1))
+    throw InputError(item.where(), "needs window and stride, and rows that are a square");
+}
+
 }  // namespace
 
 std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std::string>& notes) {
@@ -137,22 +190,14 @@ std::vector<ProfilePoint> points_of_list(const std::string& path) {
     throw InputError(path, fmt::format("must have from 1 to {} ops", kMostOps));
   std::vector<ProfilePoint> points;
   std::set<std::string> seen;
-  for (const JsonValue& item : items) {
-    item.allow_only({"op", "function", "dtype", "rows", "inner", "columns", "count", "kv_count",
-                     "causal", "window", "stride"});
-    const OpKey key = restore_op_key(item, "");
-    if (!divides(key))
-      throw InputError(item.where(), "sizes must be whole numbers, rows at least 1");
-    const bool product = key.kind == OpKind::matmul || key.kind == OpKind::convolution ||
-                         key.kind == OpKind::attention;
-    if (product && (key.inner < 1 || key.columns < 1))
-      throw InputError(item.where(), "needs inner and columns");
-    if (key.kind == OpKind::attention && key.kv_count > 0 &&
-        !is_whole(key.count / std::max(1.0, key.kv_count)))
-      throw InputError(item.where(), "kv_count must divide count");
-    ProfilePoint point = point_of(key);
-    if (seen.insert(point.text).second) points.push_back(std::move(point));
-  }
+  for (const JsonValue& item : items)
+    for (const OpKey& key : keys_of(item)) {
+      check_key(item, key);
+      ProfilePoint point = point_of(key);
+      if (seen.insert(point.text).second) points.push_back(std::move(point));
+      if (points.size() > kMostOps)
+        throw InputError(path, fmt::format("has more than {} ops", kMostOps));
+    }
   return points;
 }
 

@@ -14,6 +14,7 @@ Command explain_command();
 Command check_command();
 Command import_command();
 Command validate_command();
+Command trial_command();
 Command tokenize_command();
 Command models_command();
 Command model_command();

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+
+namespace plait::runtime {
+
+// The planning description of a model, lowered to what is executed: one step for each op, in the
+// same order, so that a cut may fall after any of them. Free of libtorch.
+
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+// Consecutive entries of one dimension that are cut over a tensor group on their own: of the
+// dimension of attention.qkv there are three, queries, keys and values. A cut falls between
+// `pieces` (heads) only; 0 = the last devices may get fewer entries or none (the vocabulary).
+struct Part {
+  std::int64_t size = 0;
+  std::int64_t pieces = 0;
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
+// What device `rank` of `tensor` holds. Pieces that are fewer than the devices are repeated: 2
+// key heads of 8 entries on device 3 of 4 give {8, 16}.
+std::vector<Interval> shard_of(const std::vector<Part>& parts, int tensor, int rank);
+
+enum class Start { normal, kaiming, ones, zeros };
+
+// How the gradients that the devices of a tensor group compute for an uncut parameter add up.
+enum class GradientOf {
+  positions,  // the same on all, unless each has its own positions (sequence parallelism): then sum
+  whole,      // always the same on all
+  part,       // always a part of the sum
+};
+
+struct Parameter {
+  std::string name;  // "3.attention.qkv.weight", layer 3: the same whatever the plan
+  std::vector<std::int64_t> shape;
+  int dim = -1;  // that is cut; -1: every device of a tensor group has all of it
+  std::vector<Part> parts;
+  Start start = Start::normal;
+  GradientOf gradient = GradientOf::positions;
+  bool owned = true;  // false: another step owns it, and this one uses it again
+
+  double size() const;
+};
+
+// A tensor that is alive between two steps, without the dimension of samples.
+struct Alive {
+  std::string name;  // "x", "residual", "memory", "q" ...
+  std::vector<std::int64_t> shape;
+  // Cut over the tensor group: by position, when sequence parallel; along `dim`; or not at all.
+  enum class Cut { stream, features, none } cut = Cut::stream;
+  int dim = 0;
+  std::vector<Part> parts;
+  friend bool operator==(const Alive&, const Alive&) = default;
+};
+
+enum class StepKind {
+  tokens,
+  positions,
+  types,
+  patches,
+  class_token,
+  relative_bias,  // holds the table that the blocks of the stack read
+  nothing,        // dropout, which is not applied
+  norm,
+  qk_norm,
+  dense,   // x W' + b, uncut
+  column,  // W cut by output
+  row,     // W cut by input, then a reduction
+  queries_keys_values,
+  cross_queries,
+  cross_keys_values,
+  rotary,
+  attention,
+  activation,
+  residual,
+  router,
+  top_k,
+  experts_up,
+  experts_activation,
+  experts_down,
+  combine,
+  shared_gate,
+  shared_add,
+  pooler,
+  next_sentence,
+  classifier,
+  logits,
+  loss,
+  convolution,
+  batch_norm,
+  relu,
+  max_pool,
+  skip,  // the convolution on the way past a bottleneck
+  skip_norm,
+  add_relu,
+  average_pool,
+};
+
+struct Step {
+  StepKind kind = StepKind::nothing;
+  std::string name;  // of the op
+  Function function = Function::other;
+  std::vector<Parameter> parameters;  // weight, then bias, where there are any
+  bool begins_branch = false;         // keeps x as "residual" first
+  bool keeps_memory = false;          // keeps x as "memory" first: an encoder's output
+  bool keeps_input = false;           // keeps x as "input" first, for a later branch
+  bool reads_input = false;           // keeps x as "routed" and takes "input" back as x
+  bool reads_residual = false;        // keeps x as "routed" and takes "residual" as x
+  bool may_cut_after = true;
+  bool selective = false;  // selective recompute runs it again
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t rotary_dim = 0;
+  bool causal = false;
+  bool scaled = true;  // scores by 1 / sqrt(head_dim)
+  bool gated = false;
+  bool gathers = false;        // a convolution cut by output whose output every device gets whole
+  bool cut = false;            // the loss is over a vocabulary that is cut
+  std::int64_t positions = 0;  // of the stream
+  std::int64_t inner = 0, columns = 0;            // of a matrix product
+  std::int64_t experts = 0, chosen = 0;           // of a mixture
+  std::int64_t kernel = 0, stride = 0, side = 0;  // of a convolution; side of its output
+  std::vector<Alive> alive;                       // after it
+};
+
+struct Steps {
+  std::vector<Step> all;
+  std::vector<int> begin;   // of each unit; one more at the end
+  std::vector<bool> layer;  // unit: whether it begins a layer
+  bool images = false;      // samples are images, not tokens
+  std::int64_t source = 0;  // tokens of a sample; side of an image
+  std::int64_t target = 0;  // tokens of the decoder; 0 where there is only one stack
+  std::int64_t vocabulary = 0;
+  std::int64_t classes = 0;    // of the loss
+  std::int64_t labels = 0;     // of a sample
+  bool masked = false;         // the loss is over masked tokens
+  bool next_sentence = false;  // and over whether two sentences follow each other
+  std::int64_t type_rows = 0;
+};
+
+// The model as steps, or why it cannot be run: "layer 1 (decoder): op 'attention.q_down' ...".
+struct Lowered {
+  Steps steps;
+  std::string fault;
+};
+Lowered lower(const Model& model);
+
+}  // namespace plait::runtime

@@ -1,0 +1,47 @@
+#include "runtime/steps.h"
+
+#include <gtest/gtest.h>
+
+#include "io/model_json.h"
+#include "model/resnet.h"
+
+namespace plait::runtime {
+namespace {
+
+TEST(Steps, QueriesKeysAndValuesAreCutByHeads) {
+  // 4 query heads of 2, 2 key and 2 value heads: device 1 of 2 has heads 2, 3 and 1 and 1.
+  const std::vector<Part> parts{{8, 4}, {4, 2}, {4, 2}};
+  EXPECT_EQ(shard_of(parts, 2, 1), (std::vector<Interval>{{4, 8}, {10, 12}, {14, 16}}));
+  // On four devices, devices 2 and 3 share the second key head.
+  EXPECT_EQ(shard_of(parts, 4, 2), (std::vector<Interval>{{4, 6}, {10, 12}, {14, 16}}));
+}
+
+TEST(Steps, TheLastDevicesGetFewerWordsOfTheVocabulary) {
+  EXPECT_EQ(shard_of({{10, 0}}, 4, 3), (std::vector<Interval>{{9, 10}}));
+  EXPECT_EQ(shard_of({{5, 0}}, 4, 3), (std::vector<Interval>{{5, 5}}));
+}
+
+double owned(const Steps& steps) {
+  double sum = 0;
+  for (const Step& step : steps.all)
+    for (const Parameter& parameter : step.parameters)
+      if (parameter.owned) sum += parameter.size();
+  return sum;
+}
+
+TEST(Steps, OpGranularityGivesTheSameSteps) {
+  const Model model = load_model("gpt2", std::nullopt).model;
+  const Lowered coarse = lower(model);
+  const Lowered fine = lower(at_op_granularity(model));
+  ASSERT_EQ(coarse.fault, "");
+  ASSERT_EQ(fine.fault, "");
+  ASSERT_EQ(coarse.steps.all.size(), fine.steps.all.size());
+  for (std::size_t i = 0; i < fine.steps.all.size(); ++i) {
+    EXPECT_EQ(coarse.steps.all[i].alive, fine.steps.all[i].alive);
+    EXPECT_EQ(coarse.steps.all[i].parameters.size(), fine.steps.all[i].parameters.size());
+  }
+  EXPECT_EQ(owned(fine.steps), model.parameters());
+}
+
+}  // namespace
+}  // namespace plait::runtime

@@ -1,0 +1,109 @@
+#pragma once
+
+// Small models of every family that can be trained, for tests.
+
+#include <string>
+#include <vector>
+
+#include "model/resnet.h"
+#include "model/transformer.h"
+
+namespace plait::samples {
+
+inline TransformerConfig tiny_gpt() {
+  TransformerConfig c{.name = "gpt", .sequence = 16, .vocabulary = 61, .layers = 4, .hidden = 32};
+  c.heads = 4;
+  return c;
+}
+
+inline TransformerConfig tiny_llama() {
+  TransformerConfig c = tiny_gpt();
+  c.name = "llama";
+  c.kv_heads = 2;
+  c.ffn = 48;
+  c.gated = true;
+  c.activation = Function::silu;
+  c.qkv_bias = c.projection_bias = c.mlp_bias = c.tied = c.dropout = false;
+  c.norm = NormKind::rms;
+  c.positions = Positions::rotary;
+  return c;
+}
+
+inline TransformerConfig tiny_bert() {
+  TransformerConfig c = tiny_gpt();
+  c.name = "bert";
+  c.activation = Function::gelu;
+  c.norm_place = NormPlace::after_adding;
+  c.final_norm = false;
+  c.embedding_norm = true;
+  c.type_vocabulary = 2;
+  c.head = Head::pretraining;
+  c.head_bias = true;
+  c.pooler = 32;
+  c.causal = false;
+  return c;
+}
+
+inline TransformerConfig tiny_t5() {
+  TransformerConfig c = tiny_llama();
+  c.name = "t5";
+  c.kv_heads = 0;
+  c.gated = false;
+  c.activation = Function::relu;
+  c.positions = Positions::relative;
+  c.tied = true;
+  c.causal = false;
+  c.layers = 2;
+  c.decoder_layers = 2;
+  c.decoder_sequence = 8;
+  return c;
+}
+
+inline TransformerConfig tiny_mixture() {
+  TransformerConfig c = tiny_llama();
+  c.name = "mixture";
+  c.moe = {.experts = 4, .top_k = 2, .ffn = 16, .shared_ffn = 16, .shared_gate = true};
+  c.moe.first_dense = 1;
+  c.qk_norm = QkNorm::per_head;
+  return c;
+}
+
+// GPT-NeoX's two branches side by side.
+inline TransformerConfig tiny_parallel(bool shared_norm) {
+  TransformerConfig c = tiny_gpt();
+  c.name = shared_norm ? "parallel_shared" : "parallel";
+  c.parallel = true;
+  c.shared_norm = shared_norm;
+  c.tied = false;
+  c.positions = Positions::rotary;
+  c.rotary_dim = 4;
+  return c;
+}
+
+inline TransformerConfig tiny_vit() {
+  TransformerConfig c = tiny_gpt();
+  c.name = "vit";
+  c.vocabulary = 0;
+  c.patches = {.image = 16, .patch = 4};
+  c.head = Head::classifier;
+  c.classes = 10;
+  c.causal = c.tied = false;
+  return c;
+}
+
+inline WideResnetConfig tiny_resnet() {
+  return {
+      .name = "resnet", .blocks = {2, 1}, .channels = 8, .width = 2, .classes = 10, .image = 32};
+}
+
+inline std::vector<Model> tiny_models() {
+  std::vector<Model> models;
+  for (const TransformerConfig& config :
+       {tiny_gpt(), tiny_llama(), tiny_bert(), tiny_t5(), tiny_mixture(), tiny_parallel(false),
+        tiny_parallel(true), tiny_vit()})
+    models.push_back(build_transformer(config));
+  models.push_back(build_wide_resnet(tiny_resnet()));
+  return models;
+}
+
+}  // namespace plait::samples

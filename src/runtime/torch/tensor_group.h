@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace plait::runtime {
+
+enum class Reduction { sum, maximum };
+
+// The devices that share the matrices of a layer, as one of them sees them.
+class TensorGroup {
+ public:
+  virtual ~TensorGroup() = default;
+  virtual int size() const = 0;
+  virtual int rank() const = 0;
+  virtual void all_reduce(at::Tensor& tensor, Reduction reduction) = 0;
+  // The parts of all members, in their order, along `dim`.
+  virtual at::Tensor all_gather(const at::Tensor& part, int dim) = 0;
+  // This member's part, along `dim`, of the sum.
+  virtual at::Tensor reduce_scatter(const at::Tensor& whole, int dim) = 0;
+};
+
+// One member whose group is not there: results have the right shapes and wrong values. For
+// measuring one shard on one device; with size 1 it is also right.
+class AbsentGroup : public TensorGroup {
+ public:
+  explicit AbsentGroup(int size = 1, int rank = 0) : size_(size), rank_(rank) {}
+  int size() const override { return size_; }
+  int rank() const override { return rank_; }
+  void all_reduce(at::Tensor&, Reduction) override {}
+  at::Tensor all_gather(const at::Tensor& part, int dim) override;
+  at::Tensor reduce_scatter(const at::Tensor& whole, int dim) override;
+
+ private:
+  int size_;
+  int rank_;
+};
+
+// The collectives as differentiable functions. A region is what is computed on parts: matrices cut
+// by column, then by row. With `positions` its outside is cut by position (sequence parallelism,
+// dimension 1 of [samples, positions, features]), else every device has all of it.
+
+// Into a region: the identity or a gathering; backward a sum or a sum cut by position.
+at::Tensor enter_region(const at::Tensor& x, TensorGroup& group, bool positions);
+// Out of it: the other way round.
+at::Tensor leave_region(const at::Tensor& x, TensorGroup& group, bool positions);
+// Features that were cut, whole on every device; backward each takes its own.
+at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim);
+
+// Cross-entropy of each position, in fp32, over classes that are cut: this device has those from
+// `begin` on. Backward overwrites what forward kept, so it may run once.
+at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t begin,
+                             TensorGroup& group);
+
+}  // namespace plait::runtime

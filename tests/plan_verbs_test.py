@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""The verbs that search: plan, compare, pareto."""
+import json
+import re
+import sys
+
+from program import Here, MIXED, SMALL, answer, plait, run_tests
+
+
+def without_clock(text):
+    return re.sub(r'"search_s": [^,]*,', "", text)
+
+
+def test_plan_prints_the_promised_object():
+    result = answer(*SMALL)
+    assert {"plans", "lower_bound_s", "gap", "evaluations", "search_s"} <= result.keys()
+    assert 1 <= len(result["plans"]) <= 5
+    for plan in result["plans"]:
+        assert {"describe", "step_s", "tokens_per_s", "mfu", "peak_memory_GiB", "usd_per_step",
+                "plan", "stages"} <= plan.keys()
+        # 32 samples of 1024 tokens in a step.
+        assert abs(plan["tokens_per_s"] * plan["step_s"] / (32 * 1024) - 1) < 1e-9
+        assert 0 < plan["mfu"] < 1 and plan["peak_memory_GiB"] > 0 and plan["usd_per_step"] > 0
+        assert len(plan["stages"]) == len(plan["plan"]["stages"])
+    steps = [plan["step_s"] for plan in result["plans"]]
+    assert steps == sorted(steps)
+    assert result["gap"] is None or result["gap"] >= 0
+
+
+def test_plan_prints_a_table_that_explains_itself():
+    out, err = plait(*SMALL)
+    for words in ("gpt2: 124.4 M parameters, 12 layers, 1,024 tokens a sample",
+                  "2 x 4 A100-80GB: 8 devices", "32 samples a step", "tokens/s", "MFU", "GiB used",
+                  "$/step", "bubble", "stage by stage", "plans costed in"):
+        assert words in out, words
+    assert err == ""
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_the_answer_is_the_same_for_any_number_of_threads_and_runs():
+    for problem in (SMALL, MIXED):
+        first, *others = [without_clock(plait(*problem, "--json", "--threads", threads)[0])
+                          for threads in (1, 2, 2, 1)]
+        assert all(other == first for other in others)
+
+
+def test_warnings_go_to_stderr_and_into_json():
+    words = [*SMALL[:4], "1xV100-16GB:4", *SMALL[5:]]
+    assert "V100-16GB does not support bf16" in plait(*words)[1]
+    assert "V100-16GB does not support bf16" in answer(*words)["warnings"][0]
+
+
+def test_every_dimension_can_be_pinned():
+    pinned = answer(*SMALL, "--tp", 2, "--pp", 2, "--dp", 2, "--micro-batch", 2, "--recompute", "full",
+                    "--zero", 1, "--schedule", "gpipe", "--no-sp", "--stages", "6,8")
+    plan = pinned["plans"][0]
+    # 32 samples / (dp 2 x micro-batch 2) = 8 micro-batches.
+    assert plan["describe"].startswith("pp2 tp2 dp2 m8 gpipe zero1 recompute=full layers=6,8 ")
+
+
+def test_megatron_spellings_are_understood():
+    ours = plait(*SMALL, "--json", "--tp", 2, "--pp", 2, "--micro-batch", 2, "--recompute", "full")[0]
+    theirs = plait("plan", "--model", "gpt2", "--cluster", "2xA100-80GB:4", "--global-batch-size", 32,
+                   "--json", "--tensor_model_parallel_size", 2, "--pipeline-model-parallel-size=2",
+                   "--micro-batch-size", 2, "--recompute-granularity", "full", "--bf16")[0]
+    assert without_clock(ours) == without_clock(theirs)
+
+
+def test_stages_may_count_layers_or_units():
+    layers = answer(*SMALL, "--stages", "5,7")
+    units = answer(*SMALL, "--stages", "6,8")
+    assert layers["plans"] == units["plans"]
+    assert "6, 8 units" in layers["warnings"][0]
+
+
+def test_top_limits_the_plans():
+    assert len(answer(*SMALL, "--top", 2)["plans"]) == 2
+
+
+def test_hostfiles_are_clusters():
+    (Here.folder / "hosts.txt").write_text("one slots=4\ntwo slots=4\n", encoding="utf-8")
+    result = answer("plan", "--model", "gpt2", "--cluster", "hosts.txt", "--device", "A100-80GB",
+                    "--global-batch", 32)
+    # As the shorthand: names of nodes are not part of a plan.
+    assert result["plans"] == answer(*SMALL)["plans"]
+
+
+def test_unknown_prices_are_null():
+    (Here.folder / "free.json").write_text(json.dumps({
+        "plait_cluster": 1,
+        "nodes": [{"device": "A100-80GB", "devices": 4, "price_usd_per_hour": 0}]}), encoding="utf-8")
+    words = ["plan", "--model", "gpt2", "--cluster", "free.json", "--global-batch", 32]
+    assert answer(*words)["plans"][0]["usd_per_step"] is None
+    assert "$" not in plait(*words)[0]
+
+
+def test_nothing_fits_is_exit_3_with_reason_and_remedy():
+    words = ["plan", "--model", "llama-2-7b", "--cluster", "1xA100-80GB:8", "--global-batch", 8]
+    out, err = plait(*words, "--tp", 1, "--pp", 1, "--zero", 0, status=3)
+    assert out == "" and err.startswith("plait: nothing fits: ")
+    assert "GiB too much" in err and "it fits without --zero 0" in err
+    result = answer(*words, "--tp", 1, "--pp", 1, "--zero", 0, status=3)
+    assert result["plans"] == [] and "GiB too much" in result["reason"]
+
+
+def test_compare_runs_every_planner():
+    words = ["compare", "--model", "gpt2", "--cluster", "1xT4:2+1xV100-16GB:2", "--global-batch", "4",
+             "--precision", "fp16"]
+    rows = answer(*words)["planners"]
+    assert [row["planner"] for row in rows] == ["auto", "amp", "fasop", "metis"], rows
+    for row in rows:
+        assert row["slower_than_auto"] >= 0 and row["evaluations"] > 0, row
+        assert row["best"]["step_s"] == row["step_s"], row
+    table = plait(*words)[0]
+    for row in rows:
+        assert re.search(rf"^{row['planner']} .* (m?s|us)  pp", table, re.M), table
+    assert "slower" in table, table
+
+
+RENTED = ["plan", "--model", "gpt2", "--cluster", "2xp4d.24xlarge+1xg5.24xlarge", "--global-batch",
+          "32"]
+OFFERS = ["pareto", "--model", "gpt2", "--global-batch", "32", "--instances",
+          "p4d.24xlarge:0-2,g5.24xlarge:0-1"]
+
+
+def test_training_has_time_and_price():
+    plan = answer(*RENTED, "--steps", "1000")["plans"][0]
+    training = plan["training"]
+    assert training["steps"] == 1000, training
+    assert abs(training["time_s"] / (1000 * plan["step_s"]) - 1) < 1e-12, training
+    assert abs(training["usd"] / (1000 * plan["usd_per_step"]) - 1) < 1e-12, training
+    # 1 M tokens in steps of 32 x 1,024 are 30.5, so 31 steps.
+    assert answer(*RENTED, "--tokens", "1M")["plans"][0]["training"]["steps"] == 31
+    assert "training" not in answer(*RENTED)["plans"][0]
+
+
+def test_the_cheapest_plan_is_no_dearer_and_no_faster_than_the_fastest():
+    fast = answer(*RENTED)["plans"][0]
+    cheap = answer(*RENTED, "--objective", "cost")["plans"][0]
+    both = answer(*RENTED, "--objective", "cost-time")["plans"][0]
+    assert cheap["usd_per_step"] <= fast["usd_per_step"]
+    assert cheap["step_s"] >= fast["step_s"]
+    for plan in fast, cheap:
+        assert both["usd_per_step"] * both["step_s"] <= plan["usd_per_step"] * plan["step_s"] * 1.001
+
+
+def test_limits_are_kept_or_missed_by_so_much():
+    front = answer(*OFFERS, "--steps", "1M")["front"]
+    cheapest, fastest = front[0]["training"], front[-1]["training"]
+    between = (cheapest["time_s"] + fastest["time_s"]) / 2
+    found = answer(*RENTED, "--steps", "1M", "--deadline", f"{between}s")["plans"][0]["training"]
+    assert found["time_s"] <= between and found["usd"] >= cheapest["usd"] * 0.999
+    found = answer(*RENTED, "--steps", "1M", "--budget", f"{fastest['usd'] * 1.01}")["plans"][0]
+    assert found["training"]["usd"] <= fastest["usd"] * 1.01
+    _, error = plait(*RENTED, "--steps", "1M", "--budget", cheapest["usd"] / 2, status=3)
+    assert re.search(r"the cheapest training costs .* \(100\.0 %\) more than the budget", error), error
+    _, error = plait(*RENTED, "--steps", "1M", "--deadline", "1s", status=3)
+    assert "the fastest training takes" in error, error
+    if len(front) > 1:
+        _, error = plait(*RENTED, "--steps", "1M", "--deadline", f"{fastest['time_s'] * 1.0001}s",
+                         "--budget", cheapest["usd"] * 1.0001, status=3)
+        assert "cannot be met together" in error, error
+
+
+def test_the_front_is_told_in_all_ways():
+    found = answer(*OFFERS)
+    front = found["front"]
+    assert found["planned"] <= found["mixes"] == 5
+    for cheaper, dearer in zip(front, front[1:]):
+        assert cheaper["usd_per_step"] < dearer["usd_per_step"]
+        assert cheaper["step_s"] > dearer["step_s"]
+    rows = plait(*OFFERS, "--csv", "--svg", "front.svg")[0].splitlines()
+    assert rows[0] == "p4d.24xlarge,g5.24xlarge,usd_per_hour,step_s,usd_per_step,plan", rows
+    assert [float(row.split(",")[3]) for row in rows[1:]] == [p["step_s"] for p in front], rows
+    picture = (Here.folder / "front.svg").read_text()
+    assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>")
+    assert "No other is both as cheap and as fast" in plait(*OFFERS)[0]
+    for point in front:
+        nodes = sum(point["instances"].values())
+        assert point["cluster"].count("x") >= 1 and nodes > 0, point
+        # Ids are those of the mix alone, which begins at 0.
+        ids = [i for stage in point["plan"]["stages"] for i in stage["devices"]]
+        assert min(ids) == 0, point
+    for threads in 1, 3:
+        again = answer(*OFFERS, "--threads", threads)
+        assert again["front"] == front
+
+
+def test_spot_prices_make_the_front_cheaper():
+    offers = ["pareto", "--model", "gpt2", "--global-batch", "32", "--precision", "fp16",
+              "--instances"]
+    full = answer(*offers, "g4dn.12xlarge:1")["front"][0]
+    for words in (["g4dn.12xlarge:1", "--spot"], ["g4dn.12xlarge:1:spot"]):
+        # 1.1736 of 3.912 dollars an hour.
+        ratio = answer(*offers, *words)["front"][0]["usd_per_step"] / full["usd_per_step"]
+        assert abs(ratio - 1.1736 / 3.912) < 1e-6, ratio
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -162,7 +162,8 @@ void make_folder(const std::string& folder) {
 int trial(TrialArguments arguments) {
   if (arguments.launch.empty())
     throw InputError("--launch", "is missing: the command that trains, such as './run.sh {plan}'");
-  if (!arguments.output.empty()) check_output(arguments.output);
+  check_output(arguments.output);
+  check_output(arguments.table);
   runtime::RunLog(arguments.trial.patterns, 1);
   Interrupt interrupt;
   arguments.search.keep = arguments.trials.value_or(5);

@@ -124,6 +124,7 @@ class Trial {
     if (!process.poll_end()) process.signal_group(SIGTERM);
     const Clock::time_point begin = Clock::now();
     while (!process.poll_end() && seconds_since(begin) < options_.grace.value) listen(out, err);
+    listen(out, err, true);
     process.signal_group(SIGKILL);
     for (int tries = 0; tries < 10; ++tries) {
       const std::vector<pid_t> left = marked(mark_);

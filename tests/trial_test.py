@@ -13,8 +13,8 @@ ENGINE = r"""#!/bin/sh
 step=$(sed -n 's/.*"step_s": \([0-9.e-]*\).*/\1/p' "$1" | head -1)
 time=$(echo | awk "{print 1100 * $step}")
 echo "$PLAIT_TP $PLAIT_PP $PLAIT_DP $PLAIT_MICRO_BATCH" >> runs.txt
-for i in 1 2 3; do echo " iteration $i/3 | elapsed time per iteration (ms): $time | lm loss"; done
 echo "[Rank 0] memory (MB) | allocated: 1.0 | max allocated: 1024.0 | reserved: 1.0"
+for i in 1 2 3; do echo " iteration $i/3 | elapsed time per iteration (ms): $time | lm loss"; done
 """
 
 

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/problem.h"
+#include "runtime/layout.h"
+#include "runtime/torch/communicator.h"
+#include "runtime/torch/unit_module.h"
+#include "runtime/train.h"
+
+namespace plait::runtime {
+
+// What is stored of every learnt value.
+enum class Kept { value, first_moment, second_moment };
+
+// A whole parameter, in fp32 on the CPU; undefined = none is stored.
+using WholeParameter = std::function<at::Tensor(const Parameter& parameter, Kept kept)>;
+
+// All parameters of a rank in one piece of memory, their gradients in another, and the optimizer.
+//
+// A value is in one ParameterGroup, the ranks that hold it. Its gradients are summed over them and
+// every one of them makes the same update; with ZeRO-1 each updates its part and they exchange the
+// results. Gradients are sums over samples of the loss divided by the global batch, so unequal
+// shares need no weights.
+class ParameterStore {
+ public:
+  struct Settings {
+    at::ScalarType dtype = at::kFloat;  // of parameters; moments and sums are in fp32
+    bool spread = false;                // ZeRO-1
+    bool accumulates = false;           // several backward passes a step
+    Optimizer optimizer = Optimizer::adam;
+    TrainOptions options;
+  };
+  ParameterStore(ParameterLayout layout, const Settings& settings, Communicator& ranks);
+
+  // Parameters as a device with that tensor degree has them.
+  ParameterSource source(int tensor);
+
+  void begin_step();
+  void after_backward();  // of each micro-batch
+  // Sums gradients over ranks, clips and updates. Gives {norm of the gradient squared} as a tensor
+  // on the device: nothing here waits for a GPU.
+  at::Tensor update(std::int64_t step);
+
+  // Sets parameters and moments from whole ones; what the source does not have stays as it is.
+  void restore(const WholeParameter& source);
+  // Hands every whole parameter, one after the other in order of name, to `sink` on rank 0. All
+  // ranks call it.
+  using Sink = std::function<void(const Parameter& parameter, Kept kept, const at::Tensor& whole)>;
+  void collect(const std::vector<Kept>& kept, const Sink& sink);
+
+ private:
+  struct Group {
+    int number = 0;  // in the layout
+    TensorGroup* ranks = nullptr;
+    bool in_place = false;  // its values follow each other in the flat tensors
+    std::int64_t flat = 0;  // where, then
+    std::int64_t size = 0;
+    Interval mine;             // values that this rank updates
+    Interval counted;          // values whose gradients this rank counts in the norm
+    at::Tensor master;         // fp32 copy of `mine`; undefined where the parameter itself is
+    at::Tensor first, second;  // moments of `mine`
+    at::Tensor gradient;       // of a step
+  };
+  struct Segment {
+    std::int64_t flat = 0;
+    std::int64_t count = 0;
+    double weight = 1;
+  };
+
+  void place_tensors();
+  void make_groups();
+  const std::vector<Segment>& segments(int group, std::int64_t offset) const;
+  at::Tensor gathered_gradient(Group& group);
+  void step_group(Group& group, const at::Tensor& scale, std::int64_t step);
+  void step_chunk(at::Tensor value, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
+                  std::int64_t step) const;
+  void spread_values(Group& group);
+  void set_atom(Group& group, const Atom& atom, Kept kept, const at::Tensor& values);
+  at::Tensor whole_group(const Group& group, Kept kept) const;
+  bool uses(Kept kept) const;
+
+  ParameterLayout layout_;
+  Settings settings_;
+  Communicator& ranks_;
+  std::map<std::pair<std::string, int>, at::Tensor> tensors_;  // by name and tensor degree
+  std::vector<std::int64_t> flat_of_;                          // of each local tensor
+  std::map<std::pair<int, std::int64_t>, std::vector<Segment>> segments_;  // by group and offset
+  at::Tensor values_;
+  at::Tensor gradients_;  // as autograd makes them
+  at::Tensor sums_;       // in fp32; the same tensor where gradients are in fp32
+  std::vector<Group> groups_;
+  at::Tensor steps_done_;  // for the fused optimizer
+};
+
+}  // namespace plait::runtime

@@ -1,0 +1,113 @@
+#include "runtime/torch/trainer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "plan/describe.h"
+#include "runtime/runnable_plans.h"
+#include "runtime/torch/device_state.h"
+
+namespace plait::runtime {
+namespace {
+
+struct Outcome {
+  std::vector<double> losses;
+  std::map<std::string, at::Tensor> parameters;
+};
+
+TrainOptions options() {
+  TrainOptions o;
+  o.learning_rate = 0.01;
+  o.clip = 0.5;
+  // Some gradients are zero but for rounding (of key biases); Adam must not blow them up.
+  o.epsilon = 1e-3;
+  o.seed = 5;
+  return o;
+}
+
+// The ranks are threads of this process. One that fails ends the process: the others would wait.
+Outcome train(const Problem& problem, const Plan& plan, int steps, const TrainOptions& o) {
+  const std::shared_ptr<Meeting> meeting = meet_in_process();
+  int world = 0;
+  for (const Stage& stage : plan.stages) world += static_cast<int>(stage.devices.size());
+  Outcome outcome;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        use_threads(1);
+        Communicator ranks(meeting, rank, world, at::kCPU, "", nullptr);
+        Trainer trainer(problem, plan, o, ranks);
+        for (int s = 0; s < steps; ++s) {
+          const StepReport report = trainer.step(s);
+          if (rank == 0) outcome.losses.push_back(report.loss);
+        }
+        trainer.parameters().collect({Kept::value},
+                                     [&](const Parameter& p, Kept, const at::Tensor& whole) {
+                                       outcome.parameters[p.name] = whole.clone();
+                                     });
+        ranks.everyone().all_gather(at::zeros({1}), 0);
+      } catch (const std::exception& error) {
+        std::cerr << "rank " << rank << " of " << describe(plan) << ": " << error.what() << "\n";
+        std::_Exit(1);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
+}
+
+double difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>() / (b.abs().max().item<double>() + 1e-6);
+}
+
+void expect_equal(const Outcome& got, const Outcome& wanted, const std::string& what) {
+  ASSERT_EQ(got.losses.size(), wanted.losses.size());
+  for (std::size_t i = 0; i < wanted.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], wanted.losses[i], 1e-5 * wanted.losses[i]) << what << " step " << i;
+  ASSERT_EQ(got.parameters.size(), wanted.parameters.size()) << what;
+  for (const auto& [name, value] : wanted.parameters)
+    EXPECT_LT(difference(got.parameters.at(name), value), 1e-5) << what << " " << name;
+}
+
+TEST(Trainer, LearnsWhatCanBeLearnt) {
+  const Problem problem =
+      samples::tiny_problem(build_transformer(samples::tiny_gpt()), Optimizer::adam);
+  TrainOptions o = options();
+  o.epsilon = 1e-8;
+  const Outcome outcome = train(problem, samples::lone_plan(problem), 60, o);
+  // From log 61 = 4.1 towards log 3 = 1.1, as each token has three likely successors.
+  EXPECT_NEAR(outcome.losses.front(), 4.1, 0.1);
+  EXPECT_LT(outcome.losses.back(), 2.5);
+}
+
+void run_random_plans(unsigned seed, int count, int ranks, int steps) {
+  samples::RunnablePlans plans(seed);
+  std::map<std::pair<int, int>, Outcome> alone;
+  const std::vector<Model> models = samples::tiny_models();
+  for (int i = 0; i < count; ++i) {
+    const int m = static_cast<int>((seed + i) % models.size());
+    const int optimizer = plans.below(3);
+    Problem problem = samples::tiny_problem(models[m], static_cast<Optimizer>(optimizer));
+    if (!alone.contains({m, optimizer}))
+      alone[{m, optimizer}] = train(problem, samples::lone_plan(problem), steps, options());
+    if (plans.below(3) == 0) problem.model = at_op_granularity(problem.model);
+    const Plan plan = plans.next(problem, ranks);
+    const std::string what = problem.model.name + ": " + describe(plan);
+    expect_equal(train(problem, plan, steps, options()), alone[{m, optimizer}], what);
+    if (testing::Test::HasFailure()) {
+      ADD_FAILURE() << "seed " << seed << " plan " << i << " " << what;
+      return;
+    }
+  }
+}
+
+TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 9, 4, 3); }
+
+TEST(SlowTrainer, ManyRandomPlansTrainAsOneRankDoes) { run_random_plans(100, 90, 8, 5); }
+
+}  // namespace
+}  // namespace plait::runtime

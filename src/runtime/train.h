@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/problem.h"
+#include "runtime/heartbeat.h"
+#include "runtime/rank.h"
+
+namespace plait::runtime {
+
+// How to train, beyond what the plan and its problem say. Free of libtorch.
+struct TrainOptions {
+  int steps = 10;
+  double learning_rate = 3e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;  // Adam's
+  double momentum = 0.9;  // of Optimizer::momentum
+  double weight_decay = 0;
+  double clip = 1;  // global norm of the gradient; 0 = not clipped
+  std::uint64_t seed = 1;
+  std::string tokens;           // a token file; "" = synthetic samples
+  bool cuda = false;            // one GPU a rank, else threads of the CPU
+  int threads = 0;              // of this rank; 0 = as libtorch does
+  std::string trace;            // where rank 0 writes a trace of the run; "" = nowhere
+  std::string save_parameters;  // where rank 0 writes the trained parameters; "" = nowhere
+};
+
+// What one step was like. Rank 0 gets it; times are wall clock.
+struct StepReport {
+  std::int64_t step = 0;
+  double loss = 0;  // mean over the samples of the step, before the update
+  double gradient_norm = 0;
+  double seconds = 0;
+  std::vector<double>
+      busy;  // per stage, the mean of its ranks: computing and inside its collectives
+  std::vector<double> idle;  // waiting for other stages
+  double peak_bytes = 0;     // of the rank that has most; 0 = not known
+};
+
+struct TrainRequest {
+  Problem problem;
+  Plan plan;
+  TrainOptions options;
+  RankPlace place;
+  Heartbeat* heart = nullptr;
+  std::function<void(const StepReport& report)> on_step;  // on rank 0
+};
+
+}  // namespace plait::runtime

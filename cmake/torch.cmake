@@ -33,6 +33,7 @@ install(TARGETS plait-torch)
 
 if(PLAIT_TESTS AND torch_tests)
   find_package(GTest REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   include(GoogleTest)
   add_executable(plait_torch_tests ${torch_tests})
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
@@ -44,4 +45,8 @@ if(PLAIT_TESTS AND torch_tests)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
+  add_test(NAME torch.profile
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/profile_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(torch.profile PROPERTIES TIMEOUT 600)
 endif()

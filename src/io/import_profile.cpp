@@ -109,6 +109,12 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 
 }  // namespace
 
+Profile named_as_cluster(const Profile& profile, const Cluster& cluster) {
+  LoadedProfile loaded{.profile = profile, .warnings = {}};
+  name_as_cluster(loaded, cluster);
+  return std::move(loaded.profile);
+}
+
 std::span<const Importer> importers() {
   static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter,
                                      kNcclTestsImporter};

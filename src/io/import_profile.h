@@ -39,6 +39,9 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
 // both lists of names.
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster);
 
+// What a profile has of a cluster's device types, under the cluster's names, as load_profile() does.
+Profile named_as_cluster(const Profile& profile, const Cluster& cluster);
+
 // The importers, each in the file of its name.
 extern const Importer kMetisImporter;
 extern const Importer kAcesoImporter;

@@ -17,7 +17,7 @@ std::string library() {
 
 const Backend* backend() {
   static const Backend value{
-      .library = library, .meter = make_meter, .machine = describe_machine, .links = nullptr};
+      .library = library, .meter = make_meter, .machine = describe_machine, .links = measure_links};
   return &value;
 }
 

@@ -128,6 +128,14 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
   return loaded;
 }
 
+void check_profile_path(const std::string& path) {
+  const ProfilePath files = find_profile_files(path);
+  if (is_native(files))
+    read_profile_file(files.path(files.names[0]));
+  else
+    importer_for("", path, files);
+}
+
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster) {
   const ProfilePath files = find_profile_files(path);
   LoadedProfile loaded;

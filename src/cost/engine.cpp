@@ -112,7 +112,7 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
       neighbours += problem_.cluster.device(id).node == problem_.cluster.device(first).node;
     const Group group = group_of(problem_.cluster, pair, neighbours);
     const Seconds time =
-        all_reduce(group, Bytes(state_bytes(problem_.job).sent_gradient * tie.parameters / tensor));
+        all_reduce(group, Bytes(state_bytes(problem_.job).gradient * tie.parameters / tensor));
     estimate.stages[a].tied_sync += time;
     estimate.stages[b].tied_sync += time;
     tied += time;

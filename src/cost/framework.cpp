@@ -135,9 +135,9 @@ FrameworkTraits aceso() {
 FrameworkTraits deepspeed_3d() {
   FrameworkTraits t = megatron_deepspeed();
   t.fused_softmax = false;
-  // To fp32 (3), the scale (4), the mask (3), a softmax in fp32 (2 more than in 16 bits) and back to
-  // 16 bits (3); backward the same, with one more tensor to read in the softmax (2) and one less to
-  // write (-1).
+  // To fp32 (3), the scale (4), the mask (3), a softmax in fp32 (2 more than in 16 bits) and back
+  // to 16 bits (3); backward the same, with one more tensor to read in the softmax (2) and one less
+  // to write (-1).
   t.softmax_forward = 15;
   t.softmax_backward = 16;
   t.tensor_backward = 1;
@@ -146,6 +146,8 @@ FrameworkTraits deepspeed_3d() {
   t.send_blocks = t.sends_mask = true;
   t.send_wait = Seconds(6e-3);
   t.logit_bytes = 14;  // 16-bit logits, fp32 ones, their copy and its exponentials
+  t.workspace =
+      Bytes(0x1p29);  // with the reserve it is the 1.4 GiB that a T4 lost to context and buffers
   return t;
 }
 

@@ -12,7 +12,7 @@ constexpr double kUnsureHost = 0.5;
 constexpr double kUnsureDevice = 0.25;
 // The part of the host's time that is the forward pass.
 constexpr double kForwardLaunch = 0.5;
-constexpr double kLeastDevice = 0.1;  // of the time that is left over for launch and device
+constexpr double kLeastDevice = 0.5;  // of what is expected
 
 struct Measured {
   int micro_batch = 1;
@@ -48,7 +48,8 @@ Shares share_out(double whole, double launch, double device) {
   const double square = whole * whole;
   const double left = square - square_launch - square_device;
   const double shared = square_device + left * spread_device / spread;
-  const double own = std::clamp(shared, kLeastDevice * square, square);
+  const double least = std::min(square, kLeastDevice * kLeastDevice * square_device);
+  const double own = std::clamp(shared, least, square);
   return {std::sqrt(square - own), std::sqrt(own)};
 }
 

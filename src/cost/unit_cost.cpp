@@ -423,6 +423,8 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     count(time_counts_, kinds[kind].origin.time);
     count(memory_counts_, kinds[kind].origin.memory);
   }
+  for (const KindCost& kind : kinds) origins_.push_back(kind.origin);
+  kind_of_ = model.units;
   in_ops_ = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   if (!in_ops_) return;
   inside_input_ = of_units([](const KindCost& kind) { return kind.input; });

@@ -45,6 +45,13 @@ std::span<const Verb> verbs() {
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"profile", "measure what planning needs on the hardware at hand",
+           "  plait profile --model gpt3-1.3b --device cuda --tp 1,2,4,8 --micro-batch 1,2,4,8 \\\n"
+           "    -o profile.json\n"
+           "  plait profile --ops ops.json --device cuda --budget 2m -o ops_profile.json\n"
+           "  plait profile merge profile.json ops_profile.json -o all.json\n"
+           "  plait profile diff yesterday.json today.json\n",
+           profile_command},
       Verb{"import", "turn what another system measured into a plait profile file",
            "  plait import --from metis path/to/profile --model gpt.json -o profile.json\n"
            "  plait import --from amp known_cost/gpt2 --model gpt2-medium -o profile.json\n"
@@ -56,6 +63,15 @@ std::span<const Verb> verbs() {
            "  plait validate --runs published_runs.csv --by gpu\n"
            "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
            validate_command},
+      Verb{"trial", "run the best plans for a few steps each and keep the measured best",
+           "  plait trial --launch './run.sh {plan}' --budget 10 --model gpt2-xl \\\n"
+           "    --cluster 2xA100-80GB:8 --global-batch 64 -o best.json\n"
+           "  plait trial --launch 'torchrun --nproc-per-node 8 pretrain_gpt.py --log-interval 1 \\\n"
+           "    --tensor-model-parallel-size {tp} --pipeline-model-parallel-size {pp} \\\n"
+           "    --micro-batch-size {micro_batch} --global-batch-size {global_batch}' \\\n"
+           "    --model gpt2-xl --cluster A100-80GB:8 --global-batch 64 --timeout 5m\n"
+           "  plait trial --launch './run.sh' --plans my_plans --time-pattern 'took ([0-9.]+) (ms)'\n",
+           trial_command},
       Verb{"tokenize", "turn a text into tokens to train on",
            "  plait tokenize book.txt -o tokens.bin --vocabulary 4096\n"
            "  plait tokenize more.txt -o more.bin --tokenizer tokens.json\n"

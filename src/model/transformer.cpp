@@ -57,7 +57,8 @@ std::string fault_of_parts(const TransformerConfig& c) {
   if (c.patches.patch > 0) {
     const std::string fault =
         first_outside({{"image size", c.patches.image, c.patches.patch, 1 << 16},
-                       {"image channels", c.patches.channels, 1, 1 << 16}});
+                       {"image channels", c.patches.channels, 1, 1 << 16},
+                       {"learnt tokens", c.patches.tokens, 0, 1 << 16}});
     if (!fault.empty()) return fault;
   }
   return "";
@@ -125,11 +126,11 @@ class ModelWriter {
            c_.head == Head::pretraining;
   }
 
-  // Tokens; or patches and one class token.
+  // Tokens; or patches and the learnt tokens before them.
   double source_positions() const {
     if (c_.patches.patch == 0) return c_.sequence;
     const double side = c_.patches.image / c_.patches.patch;
-    return side * side + 1;
+    return side * side + c_.patches.tokens;
   }
 
   int add_unit(LayerKind kind) {
@@ -163,12 +164,12 @@ class ModelWriter {
     if (c_.patches.patch > 0) {
       const double patch_values =
           static_cast<double>(c_.patches.patch) * c_.patches.patch * c_.patches.channels;
-      ops.matmul("embedding.patches", Split::replicated, positions - 1, patch_values, shape_.hidden,
-                 true)
+      ops.matmul("embedding.patches", Split::replicated, positions - c_.patches.tokens,
+                 patch_values, shape_.hidden, true)
           .kind = OpKind::convolution;
       ops.elementwise("embedding.class_token", Split::replicated, positions * shape_.hidden,
                       positions * shape_.hidden)
-          .parameters = shape_.hidden;
+          .parameters = static_cast<double>(c_.patches.tokens) * shape_.hidden;
     } else {
       ops.embedding("embedding.tokens", Split::vocabulary, positions, width_, c_.vocabulary);
     }

@@ -130,7 +130,8 @@ void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {
   TransformerConfig& c = reading.config;
   if (c.patches.patch > 0) {
     if (sequence)
-      reading.warnings.push_back("an image model has no sequence length: the one given is ignored");
+      reading.warnings.emplace_back(
+          "an image model has no sequence length: the one given is ignored");
     return;
   }
   const int readable = c.sequence;
@@ -166,7 +167,7 @@ void limit_choice_of_experts(TransformerReading& reading) {
 // The language model inside a model that also reads images or sound.
 std::optional<JsonValue> language_part(const JsonValue& config) {
   for (const std::string_view key : {"text_config", "language_config", "llm_config"})
-    if (const auto part = config.find(key); part && part->is_object()) return part;
+    if (auto part = config.find(key); part && part->is_object()) return part;
   return std::nullopt;
 }
 
@@ -180,7 +181,7 @@ TransformerReading read_config(const JsonValue& config, const std::string& usual
   const HfFields fields(config);
   TransformerReading reading;
   if (fields.find({"vision_config"}))
-    reading.warnings.push_back("only the language model of a multimodal model is read");
+    reading.warnings.emplace_back("only the language model of a multimodal model is read");
   TransformerConfig& c = reading.config;
   const std::string type = fields.text({"model_type"}, is_known(usual_type) ? usual_type : "");
   c.name = fields.text({"_name_or_path"}, "");

@@ -213,7 +213,9 @@ std::string Space::find_contradiction() const {
   const int units = problem_.model.unit_count();
   const int batch = problem_.job.global_batch;
   if (pins_.pipeline && *pins_.pipeline > units)
-    return fmt::format("--pp {} is more than the {} layers of the model", *pins_.pipeline, units);
+    return fmt::format(
+        "--pp {} is more than the {} units of the model (layers, embedding and head)",
+        *pins_.pipeline, units);
   if (!pins_.stages.empty()) {
     const int sum = std::accumulate(pins_.stages.begin(), pins_.stages.end(), 0);
     if (sum != units)

@@ -320,7 +320,9 @@ TEST(PublishedRuns, HeadsOfGpt2Are64Wide) {
   const MeasuredRun run = read({{"model", "GPT2-350M-class"}, {"hidden", "1024"}, {"n_heads", ""}});
   ASSERT_TRUE(run.problem) << run.refusal;
   for (const Op& op : run.problem->model.unit(1).ops)
-    if (op.kind == OpKind::attention) EXPECT_EQ(op.count, 16);
+    if (op.kind == OpKind::attention) {
+      EXPECT_EQ(op.count, 16);
+    }
 }
 
 constexpr const char* kTrials =

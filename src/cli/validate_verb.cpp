@@ -8,10 +8,8 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/csv.h"
-#include "io/import_profile.h"
 #include "io/json_reader.h"
 #include "io/json_writer.h"
-#include "io/profile_json.h"
 #include "io/published_runs.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
@@ -24,10 +22,10 @@ struct ValidateArguments {
   std::string runs;
   RunGrouping by = RunGrouping::source;
   std::string rows;
+  std::string profile;
   std::string grades;
   double least_step = 0;
   std::vector<std::string> catalogues;
-  std::string profile;
   std::string constants;
   bool show_constants = false;
   bool literal = false;
@@ -151,19 +149,8 @@ std::string rows_csv(const std::vector<MeasuredRun>& runs,
   return out;
 }
 
-// Predicts the runs with what was measured of their device types.
-void use_profile(const std::string& path, std::vector<MeasuredRun>& runs) {
-  const Profile profile = read_profile_file(path);
-  for (MeasuredRun& run : runs) {
-    if (run.problem == nullptr) continue;
-    auto problem = std::make_shared<Problem>(*run.problem);
-    problem->profile = named_as_cluster(profile, problem->cluster);
-    run.problem = std::move(problem);
-  }
-}
-
 int validate(const ValidateArguments& arguments) {
-  RunReading reading{.literal = arguments.literal};
+  RunReading reading{.literal = arguments.literal, .profile = arguments.profile};
   if (!arguments.catalogues.empty()) reading.catalogue = load_catalogue(arguments.catalogues);
   if (!arguments.constants.empty()) apply_constants(arguments.constants, reading.catalogue);
   if (arguments.show_constants) {
@@ -179,7 +166,6 @@ int validate(const ValidateArguments& arguments) {
                              arguments.grades.find(run.grade) == std::string::npos;
     return other_grade || (run.step && run.step->value < arguments.least_step);
   });
-  if (!arguments.profile.empty()) use_profile(arguments.profile, runs);
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   const std::vector<RunPrediction> predictions = predict_runs(runs, threads);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(runs, predictions));
@@ -227,8 +213,8 @@ Command validate_command() {
          .help = "take every column as it stands, without the known corrections",
          .set = into_switch(a.literal)},
         {.name = "--profile",
-         .value = "FILE",
-         .help = "a profile of plait: predict with what was measured of single ops and layers",
+         .value = "PATH",
+         .help = "measurements, used for the rows whose model and device they cover",
          .set = into_text(a.profile)},
         {.name = "--catalogue",
          .value = "FILE",

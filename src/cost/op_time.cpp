@@ -103,8 +103,8 @@ OpTime plain_attention_time(const Job& job, const DeviceType& d, const Op& op, c
   const bool fused = traits.fused_softmax && half && op.columns <= kFusedSoftmaxColumns &&
                      divides(kFusedSoftmaxHeads, heads);
   if (fused) return time;
-  time.forward += memory_time(d, 8 * scores, 4);
-  time.backward += memory_time(d, 4 * scores, 3);
+  time.forward += memory_time(d, traits.softmax_forward * scores, 4);
+  time.backward += memory_time(d, traits.softmax_backward * scores, 3);
   if (half) time.host = traits.host_unfused;
   return time;
 }

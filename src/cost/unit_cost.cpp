@@ -11,6 +11,7 @@
 #include "cost/measured.h"
 #include "cost/measured_links.h"
 #include "cost/op_points.h"
+#include "cost/synchronised.h"
 
 namespace plait {
 namespace {
@@ -219,11 +220,22 @@ void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost&
       Seconds(beside(backward, (again + scatter).value, kGatherCorner) - backward);
 }
 
+void adjust(const Adjustment& by, bool tensor_group, KindSums& sums) {
+  for (Seconds* part :
+       {&sums.unit.forward, &sums.unit.backward, &sums.unit.weight_gradient, &sums.attention})
+    *part = *part * by.device;
+  sums.host = sums.host * by.host;
+  if (!tensor_group) return;
+  sums.unit.forward_comm += by.wait;
+  sums.unit.backward_comm += by.wait;
+}
+
 KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
-                   const LayerKind& kind, double input) {
+                   const LayerKind& kind, double input, const Adjustment& adjustment = {}) {
   const FrameworkTraits traits = traits_of(problem.job);
   const Sharding& s = shape.sharding;
-  const KindSums sums = sums_of(problem, shape, traits, points, kind);
+  KindSums sums = sums_of(problem, shape, traits, points, kind);
+  adjust(adjustment, s.tensor > 1, sums);
   const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
   KindCost cost;
   // What is between the kernels is analytic, so that a sum of measured ones is no measurement.
@@ -287,6 +299,16 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
                             .sharding = shape.sharding,
                             .split = shape.split,
                             .state_bytes = state.weight + state.gradient + state.optimizer};
+  const AnalyticSides sides = [&](const LayerKind& of, const Sharding& sharding) {
+    const KindSums sums =
+        sums_of(problem, resharded(problem, shape, sharding), traits_of(problem.job), points, of);
+    return LaunchedCost{sums.unit, sums.is_table ? Seconds(0) : sums.host};
+  };
+  if (const auto adjustment = explain_synchronised(place, sides)) {
+    cost = kind_cost(problem, shape, points, kind, input, *adjustment);
+    cost.origin = adjustment->origin;
+    return;
+  }
   const auto measured = measured_cost(place, analytic);
   if (!measured) return;
   cost.by_recompute = measured->costs;
@@ -401,6 +423,8 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     count(time_counts_, kinds[kind].origin.time);
     count(memory_counts_, kinds[kind].origin.memory);
   }
+  for (const KindCost& kind : kinds) origins_.push_back(kind.origin);
+  kind_of_ = model.units;
   in_ops_ = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   if (!in_ops_) return;
   inside_input_ = of_units([](const KindCost& kind) { return kind.input; });

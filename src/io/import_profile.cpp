@@ -109,12 +109,6 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 
 }  // namespace
 
-Profile named_as_cluster(const Profile& profile, const Cluster& cluster) {
-  LoadedProfile loaded{.profile = profile, .warnings = {}};
-  name_as_cluster(loaded, cluster);
-  return std::move(loaded.profile);
-}
-
 std::span<const Importer> importers() {
   static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter,
                                      kNcclTestsImporter};
@@ -132,6 +126,14 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
   loaded.profile.provenance.versions["plait"] = PLAIT_VERSION;
   loaded.profile.provenance.notes = loaded.warnings;
   return loaded;
+}
+
+void check_profile_path(const std::string& path) {
+  const ProfilePath files = find_profile_files(path);
+  if (is_native(files))
+    read_profile_file(files.path(files.names[0]));
+  else
+    importer_for("", path, files);
 }
 
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster) {

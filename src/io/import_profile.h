@@ -39,8 +39,8 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
 // both lists of names.
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster);
 
-// What a profile has of a cluster's device types, under the cluster's names, as load_profile() does.
-Profile named_as_cluster(const Profile& profile, const Cluster& cluster);
+// InputError when load_profile() could not read it whatever the model is.
+void check_profile_path(const std::string& path);
 
 // The importers, each in the file of its name.
 extern const Importer kMetisImporter;

@@ -42,8 +42,9 @@ std::optional<double> get_spread(const JsonValue& json) {
 
 std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   const auto& [unit, device_type, tensor, micro_batch, sequence, split, shape] = key;
-  const auto& [forward, backward, both, communication_inside, saved_activations, input, workspace,
-               memory, optimizer, reserved, spread, flags, out_of_memory] = sample;
+  const auto& [forward, backward, both, communication_inside, synchronised, saved_activations,
+               input, workspace, memory, optimizer, reserved, spread, flags, out_of_memory] =
+      sample;
   JsonObject object;
   object.text("unit", unit).text("device_type", device_type);
   object.number("tensor", tensor).number("micro_batch", micro_batch);
@@ -55,6 +56,7 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   put(object, "backward_s", backward);
   put(object, "both_s", both);
   if (communication_inside) object.boolean("communication_inside", true);
+  if (synchronised) object.boolean("synchronised", true);
   put(object, "saved_activations_B", saved_activations);
   put(object, "input_B", input);
   put(object, "workspace_B", workspace);
@@ -77,6 +79,7 @@ void restore_compute(const JsonValue& json, Profile& profile) {
                    "backward_s",
                    "both_s",
                    "communication_inside",
+                   "synchronised",
                    "saved_activations_B",
                    "input_B",
                    "workspace_B",
@@ -100,6 +103,7 @@ void restore_compute(const JsonValue& json, Profile& profile) {
   get(json, "backward_s", sample.backward);
   get(json, "both_s", sample.both);
   sample.communication_inside = json.boolean_or("communication_inside", false);
+  sample.synchronised = json.boolean_or("synchronised", false);
   get(json, "saved_activations_B", sample.saved_activations);
   get(json, "input_B", sample.input);
   get(json, "workspace_B", sample.workspace);

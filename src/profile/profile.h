@@ -33,6 +33,9 @@ struct ComputeSample {
   std::optional<Seconds> both;      // forward and backward together, where only their sum is known
   // The times contain the communication of the tensor group, which is then not added again.
   bool communication_inside = false;
+  // Timed alone, the device idle before and after: launching the work is not hidden behind it, as
+  // it is in training.
+  bool synchronised = false;
   std::optional<Bytes> saved_activations;  // kept from forward for backward
   std::optional<Bytes> input;              // of that, what repeating it needs
   std::optional<Bytes> workspace;          // needed while backward runs, beside what is kept

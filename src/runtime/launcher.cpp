@@ -85,7 +85,7 @@ class Supervisor {
   bool note_ends();
   bool settled() const;
   void look_for_hangs();
-  void suspect(int rank, std::string reason, Weight weight);
+  void suspect(int rank, std::string reason, Weight weight, int status = 0);
   void stop_all();
   void tell(int rank, bool error_stream, const std::vector<std::string>& lines) const;
   void drain(int number, Rank& rank);
@@ -190,15 +190,16 @@ bool Supervisor::note_ends() {
       suspect(number, in_words(*end),
               end->signal != 0         ? kCertain
               : end->code == kPeerLost ? kVictim
-                                       : kFailed);
+                                       : kFailed,
+              end->code);
   }
   return all;
 }
 
-void Supervisor::suspect(int rank, std::string reason, Weight weight) {
+void Supervisor::suspect(int rank, std::string reason, Weight weight, int status) {
   if (suspect_ && suspect_->weight >= weight) return;
   const std::optional<Beat>& beat = ranks_[static_cast<std::size_t>(rank)].beat;
-  suspect_ = {{rank, std::move(reason), beat ? beat->step : -1},
+  suspect_ = {{rank, std::move(reason), beat ? beat->step : -1, status},
               weight,
               suspect_ ? suspect_->since : Clock::now()};
 }

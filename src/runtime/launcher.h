@@ -49,6 +49,7 @@ struct RankFailure {
   int rank = 0;
   std::string reason;      // "was killed by SIGKILL", "makes no progress since 12.3 s"
   std::int64_t step = -1;  // that it was in; -1 = it never beat
+  int status = 0;          // that it exited with; 0 = it did not exit
 };
 std::string in_words(const RankFailure& failure);  // "rank 3 was killed by SIGKILL in step 17"
 

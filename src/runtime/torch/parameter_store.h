@@ -48,6 +48,13 @@ class ParameterStore {
   // on the device: nothing here waits for a GPU.
   at::Tensor update(std::int64_t step);
 
+  // Of all parameters of the model, those of other ranks included.
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& [name, parameter] : layout_.all) out.push_back(name);
+    return out;
+  }
+
   // Sets parameters and moments from whole ones; what the source does not have stays as it is.
   void restore(const WholeParameter& source);
   // Hands every whole parameter, one after the other in order of name, to `sink` on rank 0. All

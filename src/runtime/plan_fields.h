@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait::runtime {
+
+// What a launch command can be told of a plan, by name: {tp} in the command, PLAIT_TP in its
+// environment. docs/trial.md lists them. What differs between stages is a list by stage: "4,2".
+using PlanFields = std::vector<std::pair<std::string, std::string>>;
+PlanFields plan_fields(const Problem& problem, const Plan& plan, const std::string& plan_path);
+
+// The command with {names} replaced. "${NAME}" stays, as the shell's; "{{" and "}}" are braces.
+// InputError, naming --launch, for a name that is no field.
+std::string with_fields(const std::string& command, const PlanFields& fields);
+
+// tp -> PLAIT_TP
+std::string variable_of(const std::string& field);
+
+}  // namespace plait::runtime

@@ -121,8 +121,10 @@ TorchMeter::TorchMeter(const MeterOptions& options)
       dtype_(storage_type(options.job.precision)),
       machine_(describe_machine(options)),
       repetition_{options.tight, options.longest, options.fewest} {
-  at::globalContext().setAllowTF32CuBLAS(options.job.precision == Precision::tf32);
-  at::globalContext().setAllowTF32CuDNN(options.job.precision == Precision::tf32);
+  if (options.job.precision == Precision::tf32) {
+    at::globalContext().setAllowTF32CuBLAS(true);
+    at::globalContext().setAllowTF32CuDNN(true);
+  }
   if (device_.is_cpu()) return;
   flush_ = at::empty({kFlush}, at::TensorOptions().dtype(at::kByte).device(device_));
   const auto empty = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {

@@ -174,7 +174,11 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
   const Bundle pattern = copies[0]->sample_input(place.micro_batch, options);
 
   measure_memory(*copies[0], pattern, batch, memory, into);
-  if (memory.reserved() > 0) into.reserved = Bytes(static_cast<double>(memory.reserved()));
+  // The meter's own tensors are in the pool too.
+  std::int64_t own = 0;
+  for (const at::Tensor& tensor : {flush_, pace_input_})
+    if (tensor.defined()) own += static_cast<std::int64_t>(tensor.nbytes());
+  if (memory.reserved() > own) into.reserved = Bytes(static_cast<double>(memory.reserved() - own));
 
   std::vector<Bundle> inputs;
   for (std::size_t i = 0; i < copies.size(); ++i) inputs.push_back(leaves(pattern));

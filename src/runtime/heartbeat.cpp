@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -50,6 +51,29 @@ std::optional<Beat> parse_beat_line(std::string_view line) {
   const auto progress = count_of(next_word(line));
   if (!step || !progress || (line != "working" && line != "waiting")) return std::nullopt;
   return Beat{*step, *progress, line == "waiting" ? Activity::waiting : Activity::working};
+}
+
+void BeatRecord::hear(const Beat& beat) {
+  heard_ = Clock::now();
+  if (!beat_ || beat.step != beat_->step) {
+    if (beat_ && beat.step > beat_->step) {
+      const double steps = static_cast<double>(beat.step - beat_->step);
+      const std::chrono::duration<double> passed = heard_ - step_begun_;
+      longest_step_ = std::max(longest_step_, passed.count() / steps);
+      finished_a_step_ = true;
+    }
+    step_begun_ = heard_;
+  }
+  if (!beat_ || beat != *beat_) progressed_ = heard_;
+  beat_ = beat;
+}
+
+double BeatRecord::silent() const {
+  return std::chrono::duration<double>(Clock::now() - heard_).count();
+}
+
+double BeatRecord::still() const {
+  return std::chrono::duration<double>(Clock::now() - progressed_).count();
 }
 
 Heartbeat::Heartbeat() : Heartbeat(descriptor_of_environment()) {}

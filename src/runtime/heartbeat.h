@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -28,6 +29,35 @@ struct Beat {
 };
 std::string beat_line(const Beat& beat);                     // with its line end
 std::optional<Beat> parse_beat_line(std::string_view line);  // without; nothing when it is no beat
+
+// Follows the beats of one rank: when it was heard last, and how long its progress has stood still.
+class BeatRecord {
+ public:
+  void hear(const Beat& beat);
+  const std::optional<Beat>& beat() const { return beat_; }
+  double silent() const;  // seconds since the last beat
+  double still() const;   // seconds since the last that had risen
+  bool finished_a_step() const { return finished_a_step_; }
+  double longest_step() const { return longest_step_; }  // seconds
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::optional<Beat> beat_;
+  Clock::time_point heard_{}, progressed_{}, step_begun_{};
+  bool finished_a_step_ = false;
+  double longest_step_ = 0;
+};
+
+// How long a healthy rank may stand still: a hang is told from a long step by what steps took so
+// far. The first step may take longer than any other (memory is touched, kernels are compiled).
+struct StallLimits {
+  double first_step = 300;  // seconds, until a step is finished
+  double base = 10;         // seconds, from then on, and
+  double steps = 3;         // so many times the longest step
+  double limit(bool finished_a_step, double longest_step) const {
+    return finished_a_step ? base + steps * longest_step : first_step;
+  }
+};
 
 inline constexpr const char* kHeartbeatVariable = "PLAIT_HEARTBEAT_FD";
 

@@ -40,10 +40,7 @@ struct Rank {
   ChildProcess process;
   LineReader out, err, beats;
   Clock::time_point started = Clock::now();
-  std::optional<Beat> beat;
-  Clock::time_point heard{};       // last beat of any kind
-  Clock::time_point progressed{};  // last beat that had risen
-  Clock::time_point step_begun{};
+  BeatRecord record;
   bool ended = false;
 
   explicit Rank(const ChildOptions& options)
@@ -96,6 +93,7 @@ class Supervisor {
   std::optional<Suspect> suspect_;
   Clock::time_point moved_ = Clock::now();  // any of them
   double longest_step_ = 0;
+  bool finished_a_step_ = false;
 };
 
 std::vector<int> threads_of(const LaunchOptions& options, std::size_t cores) {
@@ -160,14 +158,10 @@ void Supervisor::take_beats(int number, Rank& rank) {
   for (const std::string& line : rank.beats.read_lines()) {
     const std::optional<Beat> beat = parse_beat_line(line);
     if (!beat) continue;
-    rank.heard = Clock::now();
-    if (!rank.beat || beat->step != rank.beat->step) {
-      if (rank.beat && beat->step == rank.beat->step + 1)
-        longest_step_ = std::max(longest_step_, seconds_since(rank.step_begun));
-      rank.step_begun = rank.heard;
-    }
-    if (!rank.beat || *beat != *rank.beat) rank.progressed = moved_ = rank.heard;
-    rank.beat = beat;
+    if (rank.record.beat() != beat) moved_ = Clock::now();
+    rank.record.hear(*beat);
+    longest_step_ = std::max(longest_step_, rank.record.longest_step());
+    finished_a_step_ = finished_a_step_ || rank.record.finished_a_step();
     outcome_.last_step = std::max(outcome_.last_step, beat->step);
     if (options_.on_beat) options_.on_beat(number, *beat);
   }
@@ -198,7 +192,7 @@ bool Supervisor::note_ends() {
 
 void Supervisor::suspect(int rank, std::string reason, Weight weight, int status) {
   if (suspect_ && suspect_->weight >= weight) return;
-  const std::optional<Beat>& beat = ranks_[static_cast<std::size_t>(rank)].beat;
+  const std::optional<Beat>& beat = ranks_[static_cast<std::size_t>(rank)].record.beat();
   suspect_ = {{rank, std::move(reason), beat ? beat->step : -1, status},
               weight,
               suspect_ ? suspect_->since : Clock::now()};
@@ -213,25 +207,25 @@ bool Supervisor::settled() const {
 }
 
 void Supervisor::look_for_hangs() {
-  const double limit = options_.stall.value + options_.stall_steps * longest_step_;
+  const double limit = options_.stall.limit(finished_a_step_, longest_step_);
   int stalled_rank = -1;
   bool stalled_works = false;
   double longest = 0;
   for (int number = 0; number < options_.ranks; ++number) {
     const Rank& rank = ranks_[static_cast<std::size_t>(number)];
     if (rank.ended) continue;
-    if (!rank.beat) {
+    if (!rank.record.beat()) {
       if (options_.first_beat.value > 0 && seconds_since(rank.started) > options_.first_beat.value)
         return suspect(number,
                        fmt::format("has not begun after {:.1f} s", seconds_since(rank.started)),
                        kCertain);
       continue;
     }
-    if (const double silent = seconds_since(rank.heard); silent > options_.silence.value)
+    if (const double silent = rank.record.silent(); silent > options_.silence.value)
       return suspect(number, fmt::format("is silent since {:.1f} s (stopped, or starved)", silent),
                      kCertain);
-    const double still = seconds_since(rank.progressed);
-    const bool works = rank.beat->activity == Activity::working;
+    const double still = rank.record.still();
+    const bool works = rank.record.beat()->activity == Activity::working;
     if (still <= limit) continue;
     // The one that works is to blame before those that wait, then the one that stands longest.
     if (std::pair(works, still) > std::pair(stalled_works, longest)) {

@@ -27,10 +27,9 @@ struct LaunchOptions {
   // A rank that says nothing at all for this long is stopped or gone: its beats come twice a second
   // from a thread of their own.
   Seconds silence{8};
-  // A rank whose progress stands still for `stall` plus `stall_steps` times the longest step so far
-  // hangs. Ranks that wait for others are not to blame as long as there is one that does not.
-  Seconds stall{10};
-  double stall_steps = 3;
+  // A rank whose progress stands still for longer hangs. Ranks that wait for others are not to
+  // blame as long as there is one that does not.
+  StallLimits stall;
   // Watched from its first beat on; a rank that has not beaten after this long hangs. 0 = for ever.
   Seconds first_beat{0};
   Seconds grace{3};  // between SIGTERM and SIGKILL

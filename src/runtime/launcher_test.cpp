@@ -36,8 +36,7 @@ Watched run_shell(const std::string& script, int ranks, LaunchOptions options = 
 LaunchOptions hasty() {
   LaunchOptions options;
   options.silence = Seconds(0.6);
-  options.stall = Seconds(0.8);
-  options.stall_steps = 0;
+  options.stall = {.first_step = 0.8, .base = 0.8, .steps = 0};
   options.grace = Seconds(0.3);
   return options;
 }
@@ -169,6 +168,22 @@ TEST(HeartbeatTest, BeatsReadBack) {
   EXPECT_EQ(parse_beat_line("12 345 waiting"), beat);
   for (const char* wrong : {"", "12", "12 345", "12 345 dead", "x 345 waiting", "1 2 3 working"})
     EXPECT_EQ(parse_beat_line(wrong), std::nullopt) << wrong;
+}
+
+TEST(HeartbeatTest, ARecordTellsAHangFromALongStep) {
+  BeatRecord record;
+  record.hear({4, 1, Activity::working});
+  EXPECT_FALSE(record.finished_a_step());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  record.hear({4, 1, Activity::working});
+  EXPECT_LT(record.silent(), 0.09);
+  EXPECT_GE(record.still(), 0.1);
+  record.hear({6, 9, Activity::working});  // two steps in 0.1 s
+  EXPECT_LT(record.still(), 0.09);
+  EXPECT_NEAR(record.longest_step(), 0.05, 0.02);
+  const StallLimits limits;
+  EXPECT_EQ(limits.limit(false, 0), 300);
+  EXPECT_EQ(limits.limit(true, 2), 16);  // 10 + 3 * 2
 }
 
 TEST(HeartbeatTest, WaitsNestAndCountAsProgress) {

@@ -115,25 +115,19 @@ std::optional<RankFailure> Watchdog::judge_neighbour() {
   if (!text || *text == kDone) return std::nullopt;
   if (*text != neighbours_text_) {
     neighbours_text_ = *text;
-    heard_ = Clock::now();
     std::string line = text->substr(text->find(' ') + 1);
     if (!line.empty() && line.back() == '\n') line.pop_back();
-    const std::optional<Beat> beat = parse_beat_line(line);
-    if (beat && (!neighbours_beat_ || beat->step != neighbours_beat_->step)) {
-      if (neighbours_beat_ && beat->step == neighbours_beat_->step + 1)
-        longest_step_ = std::max(longest_step_, seconds_since(step_begun_));
-      step_begun_ = heard_;
-    }
-    if (beat != neighbours_beat_) progressed_ = heard_;
-    neighbours_beat_ = beat;
+    if (const std::optional<Beat> beat = parse_beat_line(line)) neighbour_.hear(*beat);
   }
-  const std::int64_t step = neighbours_beat_ ? neighbours_beat_->step : -1;
-  if (const double silent = seconds_since(heard_); silent > options_.silence.value)
-    return RankFailure{neighbour, fmt::format("is silent since {:.1f} s", silent), step};
-  const double limit = options_.stall.value + options_.stall_steps * longest_step_;
-  const double still = seconds_since(progressed_);
-  if (neighbours_beat_ && neighbours_beat_->activity == Activity::working && still > limit)
-    return RankFailure{neighbour, fmt::format("makes no progress since {:.1f} s", still), step};
+  if (!neighbour_.beat()) return std::nullopt;
+  const Beat& beat = *neighbour_.beat();
+  if (const double silent = neighbour_.silent(); silent > options_.silence.value)
+    return RankFailure{neighbour, fmt::format("is silent since {:.1f} s", silent), beat.step};
+  const double limit =
+      options_.stall.limit(neighbour_.finished_a_step(), neighbour_.longest_step());
+  if (const double still = neighbour_.still(); beat.activity == Activity::working && still > limit)
+    return RankFailure{neighbour, fmt::format("makes no progress since {:.1f} s", still),
+                       beat.step};
   return std::nullopt;
 }
 

@@ -20,8 +20,7 @@ struct WatchdogOptions {
   Seconds every{1};  // between looks
   // As in LaunchOptions.
   Seconds silence{7};
-  Seconds stall{10};
-  double stall_steps = 3;
+  StallLimits stall;
   // Called once, from the watchdog's thread, when a rank has failed. Without it, the process says
   // which and ends with kPeerLost: its main thread may wait in a collective for ever.
   std::function<void(const RankFailure& failure)> on_failure;
@@ -62,9 +61,7 @@ class Watchdog {
   std::int64_t count_ = 0;  // of own beats
 
   std::string neighbours_text_;
-  std::optional<Beat> neighbours_beat_;
-  Clock::time_point heard_{}, progressed_{}, step_begun_{};
-  double longest_step_ = 0;
+  BeatRecord neighbour_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -22,8 +22,7 @@ class WatchdogTest : public testing::Test {
       WatchdogOptions watch;
       watch.every = Seconds(0.05);
       watch.silence = Seconds(0.5);
-      watch.stall = Seconds(0.5);
-      watch.stall_steps = 0;
+      watch.stall = {.first_step = 0.5, .base = 0.5, .steps = 0};
       watch.on_failure = [](const RankFailure&) {};
       const RankPlace place{rank, kWorld, rank, kWorld, "127.0.0.1", port_, "test"};
       dogs_.push_back(std::make_unique<Watchdog>(place, *hearts_.back(), watch));

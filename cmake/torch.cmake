@@ -14,8 +14,18 @@ target_link_libraries(plait_torch PUBLIC plait_core)
 target_include_directories(plait_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
 target_link_libraries(plait_torch PUBLIC ${TORCH_LIBRARIES})
 target_compile_definitions(plait_torch PUBLIC USE_C10D_GLOO)
+find_path(gloo_headers gloo/algorithm.h)
+if(NOT gloo_headers)
+  target_include_directories(plait_torch SYSTEM PRIVATE cmake/gloo_forward)
+endif()
+find_path(nccl_headers nccl.h HINTS ${TORCH_INSTALL_PREFIX}/../nvidia/nccl/include)
+if(TORCH_CUDA_LIBRARIES AND nccl_headers)
+  target_compile_definitions(plait_torch PUBLIC USE_C10D_NCCL)
+  target_include_directories(plait_torch SYSTEM PRIVATE ${nccl_headers})
+endif()
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(plait_torch PUBLIC ${torch_flags})
+# GCC 13 sees writes beyond the small arrays of libtorch 2's inlined lists; there are none.
+target_compile_options(plait_torch PUBLIC ${torch_flags} -Wno-array-bounds -Wno-stringop-overflow)
 
 add_executable(plait-torch)
 target_link_libraries(plait-torch PRIVATE plait_cli plait_torch)
@@ -23,6 +33,7 @@ install(TARGETS plait-torch)
 
 if(PLAIT_TESTS AND torch_tests)
   find_package(GTest REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   include(GoogleTest)
   add_executable(plait_torch_tests ${torch_tests})
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
@@ -34,4 +45,8 @@ if(PLAIT_TESTS AND torch_tests)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
+  add_test(NAME torch.profile
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/profile_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(torch.profile PROPERTIES TIMEOUT 600)
 endif()

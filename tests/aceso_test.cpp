@@ -6,6 +6,8 @@
 
 #include "cost/engine.h"
 #include "io/aceso_plan.h"
+#include "io/import_aceso.h"
+#include "io/json_reader.h"
 #include "io/load_cluster.h"
 
 namespace plait {
@@ -61,6 +63,65 @@ TEST(Aceso, PublishedRunsArePredictedFromTheDatabase) {
       EXPECT_EQ(stage.memory_source, Source::measured);
     }
   }
+}
+
+// Lists of runs: [[value, how many], ..] of each stage.
+std::vector<int> spread(const JsonValue& runs) {
+  std::vector<int> values;
+  for (const JsonValue& run : runs.items()) {
+    const std::vector<JsonValue> pair = run.items();
+    values.insert(values.end(), pair[1].integer(1, 100'000), pair[0].integer(0, 100'000));
+  }
+  return values;
+}
+
+// "large-gpt-1_3B" -> gpt, 1_3B; "scale-8" -> gpt of its own size
+void expect_forward_times(const std::string& name, const std::string& family,
+                          const std::vector<int>& layers) {
+  const JsonValue root = read_json_file(kFolder + "vectors/" + name + ".json");
+  const std::string database = name.starts_with("small") ? "miniset" : "eurosys";
+  const std::string size = name.substr(name.rfind('-') + 1);
+  const AcesoTable table = read_aceso_ops(
+      find_profile_files(kFolder + "profiled-time-" + database + "/" + family + "_" + size));
+  const std::vector<std::string> ops = aceso_op_list(family, layers);
+  ASSERT_EQ(static_cast<int>(ops.size()), root.at("num_ops").integer(1, 100'000));
+  int compared = 0;
+  for (const JsonValue& vector : root.at("vectors").items()) {
+    const int micro_batch = vector.at("micro_bs").integer(1, 100'000);
+    const auto stages = vector.at("stages").items();
+    std::size_t op = 0;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const std::vector<int> tensor = spread(vector.at("tp").items()[s]);
+      const std::vector<int> data = spread(vector.at("dp").items()[s]);
+      const std::vector<int> algorithm = spread(vector.at("algo").items()[s]);
+      const std::vector<int> recompute = spread(vector.at("recompute").items()[s]);
+      double forward = 0;
+      double backward = 0;
+      double again = 0;
+      for (std::size_t k = 0; k < tensor.size(); ++k, ++op) {
+        const AcesoOp& row =
+            table.points.at({micro_batch / data[k], tensor[k], algorithm[k]}).at(ops[op]);
+        forward += row.forward.value;
+        backward += row.backward.value;
+        if (recompute[k] != 0) again += row.forward.value;
+      }
+      EXPECT_NEAR(forward, stages[s].at("fwd_us").number() * 1e-6, 1e-9);
+      EXPECT_NEAR(backward, stages[s].at("bwd_us").number() * 1e-6, 1e-9);
+      EXPECT_NEAR(again, stages[s].at("recomp_us").number() * 1e-6, 1e-9);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
+TEST(Aceso, OpTimesAddUpToWhatItsOwnModelSays) {
+  if (!std::filesystem::exists(kFolder)) GTEST_SKIP() << "no Aceso database at " << kFolder;
+  expect_forward_times("small-gpt-1_3B", "gpt", {24});
+  expect_forward_times("large-gpt-1_3B", "gpt", {24});
+  expect_forward_times("small-t5-770M", "t5", {24});
+  expect_forward_times("large-t5-3B", "t5", {24});
+  expect_forward_times("small-resnet-1B", "resnet", {3, 4, 6, 3});
+  expect_forward_times("large-resnet-2B", "resnet", {3, 4, 6, 3});
 }
 
 }  // namespace

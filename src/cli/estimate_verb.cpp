@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "cli/nothing_fits.h"
 #include "cli/plan_report.h"
@@ -27,7 +29,22 @@ struct Evaluated {
   const Plan& plan;
   Estimate formula;
   Estimate simulated;
+  std::vector<UnitSource> sources;
 };
+
+// Whether anything was measured.
+bool has_measurements(const Evaluated& e) {
+  return std::ranges::any_of(e.sources, [](const UnitSource& source) {
+    return source.origin.time != Source::analytic || source.origin.memory != Source::analytic;
+  });
+}
+
+// "all_reduce, send": collectives whose measured curves are used.
+std::string measured_collectives(const Problem& problem) {
+  std::set<std::string> names;
+  for (const auto& [key, curve] : problem.profile.collectives) names.insert(key.collective);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 std::string totals(const Evaluated& e, const Style& style) {
   Table table({{"", Align::left}, {"simulated"}, {"closed form"}, {"", Align::left}});
@@ -95,6 +112,40 @@ std::string memory(const Evaluated& e, const Style& style) {
   return table.str(style);
 }
 
+// "1", "2-4"
+std::string stage_numbers(int first, int last) {
+  return first == last ? std::to_string(first + 1) : fmt::format("{}-{}", first + 1, last + 1);
+}
+
+// Stages that say the same are one line.
+std::string sources(const Evaluated& e, const Style& style) {
+  struct Line {
+    int first = 0;
+    int last = 0;
+    UnitSource what;
+  };
+  std::vector<Line> lines;
+  for (const UnitSource& source : e.sources) {
+    const auto same = std::ranges::find_if(lines, [&](const Line& line) {
+      return line.last >= source.stage - 1 && line.what.unit == source.unit &&
+             line.what.device_type == source.device_type && line.what.origin == source.origin;
+    });
+    if (same == lines.end())
+      lines.push_back({source.stage, source.stage, source});
+    else
+      same->last = source.stage;
+  }
+  Table table({{"stages"},
+               {"unit", Align::left},
+               {"device", Align::left},
+               {"time", Align::left},
+               {"activations", Align::left}});
+  for (const Line& line : lines)
+    table.row({stage_numbers(line.first, line.last), line.what.unit, line.what.device_type,
+               in_words(line.what.origin), std::string(name_of(line.what.origin.memory))});
+  return table.str(style);
+}
+
 std::string devices(const Evaluated& e, const Style& style) {
   Table table({{"stage"},
                {"node", Align::left},
@@ -125,7 +176,16 @@ std::string as_text(const Evaluated& e) {
          " in a step; the last three once a step\n";
   out += times(e, style) + "\n";
   out += style.bold("Memory") + " of the device that has least to spare, GiB\n";
-  out += memory(e, style) + "\n" + style.bold("Devices") + "\n" + devices(e, style);
+  out += memory(e, style) + "\n" + style.bold("Sources") + "\n";
+  out +=
+      has_measurements(e) ? sources(e, style) : "times and activations of all units are analytic\n";
+  const std::string curves = measured_collectives(e.problem);
+  out += curves.empty() ? "communication is analytic\n"
+                        : fmt::format(
+                              "communication: {} measured for some groups, the rest "
+                              "analytic\n",
+                              curves);
+  out += "\n" + style.bold("Devices") + "\n" + devices(e, style);
   return out;
 }
 
@@ -138,12 +198,36 @@ std::string totals_json(const Estimate& estimate) {
       .str();
 }
 
+std::string source_json(const UnitSource& source) {
+  const Origin& origin = source.origin;
+  JsonObject object;
+  object.number("stage", source.stage)
+      .number("span", source.span)
+      .json("units", fmt::format("[{}, {}]", source.units.begin, source.units.end))
+      .text("unit", source.unit)
+      .text("device_type", source.device_type)
+      .text("time", name_of(origin.time))
+      .text("activations", name_of(origin.memory));
+  if (origin.time == Source::interpolated)
+    object.json("from", JsonObject()
+                            .number("tensor", origin.tensor)
+                            .number("sequence", origin.sequence)
+                            .json("micro_batch", fmt::format("[{}, {}]", origin.micro_batch_low,
+                                                             origin.micro_batch_high))
+                            .str());
+  return object.str();
+}
+
 std::string as_json(const Evaluated& e) {
+  std::vector<std::string> sources;
+  for (const UnitSource& source : e.sources) sources.push_back(source_json(source));
   const std::string ranked = ranked_plan_json(e.problem, {e.plan, e.simulated});
   const std::string extra = JsonObject()
                                 .boolean("fits", e.simulated.fits)
                                 .json("simulated", totals_json(e.simulated))
                                 .json("closed_form", totals_json(e.formula))
+                                .json("sources", json_list(sources))
+                                .text("measured_collectives", measured_collectives(e.problem))
                                 .str();
   return lay_out_json(ranked.substr(0, ranked.size() - 1) + ", " + extra.substr(1));
 }
@@ -152,7 +236,7 @@ int estimate(const EstimateArguments& arguments) {
   const PlanFile file = read_plan_file(arguments.path);
   const CostEngine engine(file.problem);
   const Evaluated evaluated{file.problem, file.plan, engine.estimate(file.plan),
-                            engine.simulate(file.plan)};
+                            engine.simulate(file.plan), engine.sources(file.plan)};
   print(arguments.json ? as_json(evaluated) : as_text(evaluated));
   if (evaluated.simulated.fits) return kDone;
   complain(fmt::format("{} does not fit: {}", arguments.path,

@@ -47,7 +47,8 @@ std::string summary(const Profile& profile) {
 }
 
 int import(const ImportArguments& arguments) {
-  const LoadedModel model = load_model(arguments.model, arguments.sequence);
+  LoadedModel model;
+  if (!arguments.model.empty()) model = load_model(arguments.model, arguments.sequence);
   for (const std::string& warning : model.warnings) warn(warning);
   const LoadedProfile loaded = import_profile(arguments.from, arguments.path, model.model);
   for (const std::string& warning : loaded.warnings) warn(warning);
@@ -82,10 +83,9 @@ Command import_command() {
          .choices = importer_names()},
         {.name = "--model",
          .value = "M",
-         .help = "the model that was measured, as plait plan takes it",
+         .help = "the model that was measured, as plait plan takes it; not for nccl-tests",
          .set = into_text(arguments->model),
-         .choices = zoo_names(),
-         .required = true},
+         .choices = zoo_names()},
         {.name = "--seq",
          .value = "N",
          .help = "tokens in a sample; the model's own by default",

@@ -31,8 +31,10 @@ void add_spelling(CLI::App& app, const Flag& flag, const std::string& names, std
         },
         "");
   } else {
+    constexpr int kMostWords = 1000;
     app.add_option(names, take, "")
-        ->expected(1)
+        ->expected(1, positional && flag.repeats ? kMostWords : 1)
+        ->allow_extra_args(positional && flag.repeats)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
 }

@@ -79,6 +79,7 @@ std::string stage_json(const Problem& problem, const Plan& plan, int index, cons
       .json("time", time_json(cost))
       .json("memory", memory_json(cost))
       .text("source", name_of(cost.source))
+      .text("memory_source", name_of(cost.memory_source))
       .str();
 }
 

@@ -36,6 +36,12 @@ void Progress::advanced(double fraction) {
   draw();
 }
 
+void Progress::expected(Seconds left) {
+  const std::scoped_lock lock(mutex_);
+  left_ = left;
+  draw();
+}
+
 void Progress::draw() {
   const auto now = Clock::now();
   if (!on_ || now - begin_ < kPatience || now - drawn_ < kInterval) return;
@@ -45,6 +51,7 @@ void Progress::draw() {
   const std::string bar = std::string(done, '=') + std::string(kWidth - done, ' ');
   std::string line = fmt::format("\r[{}] {:3.0f} %", bar, fraction_ * 100);
   if (best_) line += fmt::format("  best so far {} a step", in_words(*best_));
+  if (left_) line += fmt::format("  {} left", in_words(*left_));
   line += "\x1b[K";
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);

@@ -19,6 +19,7 @@ class Progress {
 
   void improved(Seconds step);  // the best so far
   void advanced(double fraction);
+  void expected(Seconds left);  // until the end
 
  private:
   void draw();
@@ -31,6 +32,7 @@ class Progress {
   bool visible_ = false;
   double fraction_ = 0;
   std::optional<Seconds> best_;
+  std::optional<Seconds> left_;
 };
 
 }  // namespace plait

@@ -22,6 +22,7 @@ struct ValidateArguments {
   std::string runs;
   RunGrouping by = RunGrouping::source;
   std::string rows;
+  std::string profile;
   std::string grades;
   double least_step = 0;
   std::vector<std::string> catalogues;
@@ -149,7 +150,7 @@ std::string rows_csv(const std::vector<MeasuredRun>& runs,
 }
 
 int validate(const ValidateArguments& arguments) {
-  RunReading reading{.literal = arguments.literal};
+  RunReading reading{.literal = arguments.literal, .profile = arguments.profile};
   if (!arguments.catalogues.empty()) reading.catalogue = load_catalogue(arguments.catalogues);
   if (!arguments.constants.empty()) apply_constants(arguments.constants, reading.catalogue);
   if (arguments.show_constants) {
@@ -211,6 +212,10 @@ Command validate_command() {
          .value = "",
          .help = "take every column as it stands, without the known corrections",
          .set = into_switch(a.literal)},
+        {.name = "--profile",
+         .value = "PATH",
+         .help = "measurements, used for the rows whose model and device they cover",
+         .set = into_text(a.profile)},
         {.name = "--catalogue",
          .value = "FILE",
          .help = "more devices, or other constants for known ones",

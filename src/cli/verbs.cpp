@@ -45,6 +45,13 @@ std::span<const Verb> verbs() {
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"profile", "measure what planning needs on the hardware at hand",
+           "  plait profile --model gpt3-1.3b --device cuda --tp 1,2,4,8 --micro-batch 1,2,4,8 \\\n"
+           "    -o profile.json\n"
+           "  plait profile --ops ops.json --device cuda --budget 2m -o ops_profile.json\n"
+           "  plait profile merge profile.json ops_profile.json -o all.json\n"
+           "  plait profile diff yesterday.json today.json\n",
+           profile_command},
       Verb{"import", "turn what another system measured into a plait profile file",
            "  plait import --from metis path/to/profile --model gpt.json -o profile.json\n"
            "  plait import --from amp known_cost/gpt2 --model gpt2-medium -o profile.json\n"

@@ -13,6 +13,7 @@ Command replan_command();
 Command explain_command();
 Command check_command();
 Command import_command();
+Command profile_command();
 Command validate_command();
 Command trial_command();
 Command tokenize_command();

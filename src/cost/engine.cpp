@@ -112,7 +112,7 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
       neighbours += problem_.cluster.device(id).node == problem_.cluster.device(first).node;
     const Group group = group_of(problem_.cluster, pair, neighbours);
     const Seconds time =
-        all_reduce(group, Bytes(state_bytes(problem_.job).sent_gradient * tie.parameters / tensor));
+        all_reduce(group, Bytes(state_bytes(problem_.job).gradient * tie.parameters / tensor));
     estimate.stages[a].tied_sync += time;
     estimate.stages[b].tied_sync += time;
     tied += time;
@@ -157,6 +157,37 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
   finish(plan, stage_end, estimate);
   if (trace != nullptr) *trace = std::move(made);
   return estimate;
+}
+
+std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return table(shape);
+  };
+  std::vector<UnitSource> out;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const Stage& stage = plan.stages[s];
+    for (std::size_t i = 0; i < stage.spans.size(); ++i) {
+      const Span& span = stage.spans[i];
+      const SpanFrame frame(problem_, settings_of(plan), stage.devices, span.tensor, span.data,
+                            stage.shares, tables, span.split);
+      for (int r = 0; r < frame.replica_count(); ++r)
+        for (int u = span.units.begin; u < span.units.end; ++u) {
+          UnitSource own{.stage = s,
+                         .span = static_cast<int>(i),
+                         .units = {u, u + 1},
+                         .unit = problem_.model.unit(u).name,
+                         .device_type = frame.device_type(r),
+                         .origin = frame.origin(r, u)};
+          const bool goes_on = u > span.units.begin && out.back().unit == own.unit &&
+                               out.back().origin == own.origin;
+          if (goes_on)
+            out.back().units.end = u + 1;
+          else
+            out.push_back(std::move(own));
+        }
+    }
+  }
+  return out;
 }
 
 double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step) {

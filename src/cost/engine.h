@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <string>
+#include <vector>
 
 #include "cost/estimate.h"
 #include "cost/simulator.h"
@@ -12,6 +14,17 @@
 #include "plan/problem.h"
 
 namespace plait {
+
+// Where the times and activations of equal units in a row come from, on one device type.
+struct UnitSource {
+  int stage = 0;
+  int span = 0;  // of the stage
+  UnitRange units;
+  std::string unit;  // LayerKind::name
+  std::string device_type;
+  Origin origin;
+  friend bool operator==(const UnitSource&, const UnitSource&) = default;
+};
 
 // Predicts step time and memory of plans for one problem. Const calls are thread-safe and pure; the
 // tables that they need are made once and kept. Plans must pass check_plan().
@@ -23,6 +36,9 @@ class CostEngine {
   Estimate estimate(const Plan& plan) const;
   // Event by event; `trace` receives the timeline when given.
   Estimate simulate(const Plan& plan, Trace* trace = nullptr) const;
+
+  // For every unit of the plan: measured, interpolated or analytic.
+  std::vector<UnitSource> sources(const Plan& plan) const;
 
   const UnitTable& table(const ReplicaShape& shape) const;
   const Problem& problem() const { return problem_; }

@@ -127,6 +127,30 @@ FrameworkTraits aceso() {
   return t;
 }
 
+// DeepSpeed 0.3's pipeline engine around Megatron-LM 1.1.5 (its example of 3D parallelism), which
+// AMP's trials ran. Read in its source: sends are broadcasts in groups of two that both sides wait
+// for, the mask goes along, nothing of tensor parallelism is overlapped, the softmax is not fused
+// unless a flag says so, gradients are reduced in fp32, the loss copies its logits. Host times are
+// those of its successor; the wait of a hand-over is fitted on 47 trials with AMP's own profile.
+FrameworkTraits deepspeed_3d() {
+  FrameworkTraits t = megatron_deepspeed();
+  t.fused_softmax = false;
+  // To fp32 (3), the scale (4), the mask (3), a softmax in fp32 (2 more than in 16 bits) and back
+  // to 16 bits (3); backward the same, with one more tensor to read in the softmax (2) and one less
+  // to write (-1).
+  t.softmax_forward = 15;
+  t.softmax_backward = 16;
+  t.tensor_backward = 1;
+  t.tensor_skew = Seconds(0);
+  t.send_limit = BytesPerSecond(0);
+  t.send_blocks = t.sends_mask = true;
+  t.send_wait = Seconds(6e-3);
+  t.logit_bytes = 14;  // 16-bit logits, fp32 ones, their copy and its exponentials
+  t.workspace =
+      Bytes(0x1p29);  // with the reserve it is the 1.4 GiB that a T4 lost to context and buffers
+  return t;
+}
+
 FrameworkTraits traits_with_overlap(const Job& job) {
   switch (job.framework) {
     case Framework::megatron:
@@ -149,6 +173,8 @@ FrameworkTraits traits_with_overlap(const Job& job) {
       return eager(job.precision);
     case Framework::aceso:
       return aceso();
+    case Framework::deepspeed_3d:
+      return deepspeed_3d();
   }
   return megatron();
 }
@@ -179,6 +205,7 @@ double mixed_gradient(Framework framework) {
     case Framework::deepspeed:
     case Framework::jax:
     case Framework::aceso:
+    case Framework::deepspeed_3d:
       return 2;
   }
   return 4;
@@ -194,6 +221,10 @@ StateBytes mixed_state(const Job& job, bool sharded_weights) {
                    .optimizer = 4 + 4 * slots,
                    .sharded_gradient = is_deepspeed ? 4.0 : 0.0};
   state.sent_gradient = is_fsdp ? 2 : state.gradient;
+  if (job.framework == Framework::deepspeed_3d) {
+    state.sent_gradient = 4;
+    state.optimizer += 4;  // the gradients in fp32, made for the step and kept by the allocator
+  }
   // fp32 weights are their own master copy; what is computed with is cast and not kept.
   if (job.framework == Framework::eager || (is_fsdp && sharded_weights)) {
     state.weight = 4;

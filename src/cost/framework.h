@@ -50,6 +50,9 @@ struct FrameworkTraits {
   bool unfused = false;       // every primitive is a kernel of its own (cost/eager.h)
   bool native_attention = false;  // flash kernels written for the device's architecture
   bool fused_softmax = false;     // has a fused softmax for plain attention
+  // Passes over the scores, 2 bytes each, that separate kernels add where it cannot be used.
+  double softmax_forward = 8;
+  double softmax_backward = 4;
   bool pads_vocabulary = false;   // to a multiple of 128 times the tensor degree
   bool alternate = false;         // selective recompute repeats every second op, not attention
 
@@ -66,6 +69,9 @@ struct FrameworkTraits {
   // Between nodes each member of a tensor group sends its part of a stage's output, which the
   // receivers gather (SC'21, section 4.1), instead of all of it.
   bool cuts_sends = false;
+  // Each hand-over waits for the device and for the other side, whatever it sends.
+  Seconds send_wait = Seconds(0);
+  bool sends_mask = false;  // the attention mask, s x s, goes along with the activation
 
   // Memory.
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included

@@ -42,18 +42,17 @@ class GreedyOrder {
   // limits lock the stages up.
   double run() {
     const int total = p_.stages * p_.chunks * p_.micro_batches * 3;
+    // What a stage would do next changes only when it or a neighbour has done something.
+    std::vector<std::optional<Choice>> choices;
+    for (int s = 0; s < p_.stages; ++s) choices.push_back(choose(s));
     for (int done = 0; done < total; ++done) {
-      int best_stage = -1;
-      Choice best;
-      for (int s = 0; s < p_.stages; ++s) {
-        const std::optional<Choice> choice = choose(s);
-        if (choice && (best_stage < 0 || choice->begin < best.begin)) {
-          best = *choice;
-          best_stage = s;
-        }
-      }
-      if (best_stage < 0) return kNever;
-      execute(best_stage, best);
+      int best = -1;
+      for (int s = 0; s < p_.stages; ++s)
+        if (choices[s] && (best < 0 || choices[s]->begin < choices[best]->begin)) best = s;
+      if (best < 0) return kNever;
+      execute(best, *choices[best]);
+      for (int s = std::max(0, best - 1); s <= std::min(best + 1, p_.stages - 1); ++s)
+        choices[s] = choose(s);
     }
     double longest = 0;
     for (const Stage& stage : stages_) longest = std::max(longest, stage.free - stage.begin);

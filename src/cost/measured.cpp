@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost/series.h"
+#include "model/fingerprint.h"
 
 namespace plait {
 namespace {
@@ -93,11 +94,18 @@ class Reader {
                            .sequence = 0,
                            .split = 0};
     std::vector<const Entry*> entries;
+    std::string own;  // fingerprint, made when the first entry wants it
+    const auto applies = [&](const Entry& entry) {
+      if (entry.first.split != split || entry.second.out_of_memory) return false;
+      if (entry.first.shape.empty()) return true;
+      if (own.empty()) own = fingerprint(place.model, place.kind);
+      return entry.first.shape == own;
+    };
     const auto& all = place.profile.compute;
     for (auto it = all.lower_bound(first); it != all.end() && it->first.unit == first.unit &&
                                            it->first.device_type == first.device_type;
          ++it)
-      if (it->first.split == split) entries.push_back(&*it);
+      if (applies(*it)) entries.push_back(&*it);
     return entries;
   }
 

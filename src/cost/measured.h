@@ -5,28 +5,12 @@
 #include <optional>
 #include <string>
 
-#include "cost/estimate.h"
+#include "cost/origin.h"
 #include "cost/unit_cost.h"
 #include "model/model.h"
 #include "profile/profile.h"
 
 namespace plait {
-
-// Where the numbers of a unit come from.
-struct Origin {
-  Source time = Source::analytic;
-  Source memory = Source::analytic;
-  // The measurements that the times were made from: one tensor degree and sequence, and the
-  // micro-batches on both sides (equal when there is only one).
-  int tensor = 0;
-  int sequence = 0;  // 0 = the model's own
-  int micro_batch_low = 0;
-  int micro_batch_high = 0;
-  bool communication_inside = false;
-};
-
-// "measured", "interpolated from tp 1, micro-batch 2 and 4", "analytic"
-std::string in_words(const Origin& origin);
 
 // What the analytic model says of a kind under some sharding, by Recompute.
 using UnitCosts = std::array<UnitCost, 3>;

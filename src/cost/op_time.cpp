@@ -26,15 +26,14 @@ constexpr double kAdapterWork = 0.05;  // of the weight gradients, when only ada
 
 bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
 
-// How far rows of so many 2-byte elements are from the vectors that tensor cores load: 0 when 8
-// divides them, 1 when they are odd; kernels for pairs of elements lose half as much.
+}  // namespace
+
 double misalignment(double elements) {
   if (divides(kAlignment, elements)) return 0;
   return divides(2, elements) ? 0.5 : 1;
 }
 
-// The product that one device computes.
-Product sharded(const Job& job, const Op& op, const Sharding& s) {
+Product sharded_product(const Job& job, const Op& op, const Sharding& s) {
   Product g{op.rows * s.samples / s.context, op.columns, op.inner, op.count};
   switch (op.split) {
     case Split::column:
@@ -64,12 +63,13 @@ Product sharded(const Job& job, const Op& op, const Sharding& s) {
   return g;
 }
 
-// The fraction of an op's activations that one device holds or moves.
 double activation_share(Split split, const Sharding& s) {
   const double whole = s.samples / s.context;
   if (split == Split::replicated) return s.sequence_parallel ? whole / s.tensor : whole;
   return whole / s.tensor;
 }
+
+namespace {
 
 Seconds host_of_product(const FrameworkTraits& traits, const Sharding& s) {
   return traits.host_block / kProductsOfBlock * (s.tensor > 1 ? 1 + traits.host_tensor : 1);
@@ -103,11 +103,13 @@ OpTime plain_attention_time(const Job& job, const DeviceType& d, const Op& op, c
   const bool fused = traits.fused_softmax && half && op.columns <= kFusedSoftmaxColumns &&
                      divides(kFusedSoftmaxHeads, heads);
   if (fused) return time;
-  time.forward += memory_time(d, 8 * scores, 4);
-  time.backward += memory_time(d, 4 * scores, 3);
+  time.forward += memory_time(d, traits.softmax_forward * scores, 4);
+  time.backward += memory_time(d, traits.softmax_backward * scores, 3);
   if (half) time.host = traits.host_unfused;
   return time;
 }
+
+}  // namespace
 
 OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
                             const Sharding& s) {
@@ -120,6 +122,8 @@ OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType
   return {
       work / rate + e.kernel, 2.5 * work / (rate * e.attention_backward) + 2 * e.kernel, {}, {}};
 }
+
+namespace {
 
 OpTime attention_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
                       const Sharding& s) {
@@ -181,7 +185,7 @@ OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const 
   const bool output_layer = op.split == Split::vocabulary;
   const ProductFormat format =
       output_layer ? ProductFormat{attention_dtype(job.precision), 1} : product_format(job, d);
-  const Product g = sharded(job, op, s);
+  const Product g = sharded_product(job, op, s);
   const Product input_gradient{g.m, g.k, g.n, g.count, g.misaligned};
   const Product weight_gradient{g.n, g.k, g.m, g.count, g.misaligned};
   OpTime time{matmul_time(d, format, g), matmul_time(d, format, input_gradient),

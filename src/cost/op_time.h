@@ -57,6 +57,20 @@ Seconds memory_time(const DeviceType& device, Bytes size, double kernels = 1);
 OpTime op_time(const Job& job, const Model& model, const DeviceType& device, const Op& op,
                const Sharding& sharding);
 
+// The product that one device computes, of a matmul or convolution.
+Product sharded_product(const Job& job, const Op& op, const Sharding& sharding);
+
+// How far rows of so many 2-byte elements are from the vectors that tensor cores load: 0 when 8
+// divides them, 1 when they are odd; kernels for pairs of elements lose half as much.
+double misalignment(double elements);
+
+// The fraction of an op's activations that one device holds or moves.
+double activation_share(Split split, const Sharding& sharding);
+
+// Scores, softmax and weighted sum in one kernel.
+OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType& device,
+                            const Op& op, const Sharding& sharding);
+
 // Columns of a vocabulary-sized op on one device of the group, padded as the framework does.
 double vocabulary_columns(const Job& job, const Op& op, int tensor);
 

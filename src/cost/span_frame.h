@@ -97,6 +97,9 @@ class SpanFrame {
   int data() const { return data_; }
   Source time_source(const UnitRange& units) const;
   Source memory_source(const UnitRange& units) const;
+  // Of one unit on a distinct replica.
+  const Origin& origin(int replica, int unit) const { return at(replica).table->origin(unit); }
+  const std::string& device_type(int replica) const { return at(replica).device->name; }
 
  private:
   struct Replica {

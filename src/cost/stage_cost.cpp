@@ -177,6 +177,10 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   const Bytes whole(activation_bytes(problem.job.precision) * problem.model.unit(unit - 1).output *
                     samples / plan.context);
   const FrameworkTraits traits = traits_of(problem.job);
+  // Only forward; the way back is as long here, so half of it is counted each way.
+  const double tokens = problem.model.sequence_length;
+  const Bytes mask(traits.sends_mask ? activation_bytes(problem.job.precision) * tokens * tokens / 2
+                                     : 0.0);
   // Bytes that one device sends, or that one receives.
   const auto bytes_of = [&](const Span& span, bool same_node) {
     const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
@@ -202,8 +206,8 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
     const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
     const BytesPerSecond rate = link.bandwidth * reached;
-    const Bytes sent = bytes_of(last, same_node);
-    const Bytes received = bytes_of(first, same_node);
+    const Bytes sent = bytes_of(last, same_node) + mask;
+    const Bytes received = bytes_of(first, same_node) + mask;
     const Bytes most = std::max(sent * sharing_a, received * sharing_b);
     Seconds time = most / rate;
     if (traits.send_limit > BytesPerSecond(0))
@@ -211,7 +215,7 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const MeasuredLinks links(problem.profile, cluster.type_of(a).name);
     slowest = std::max(slowest, links.send(same_node, most).value_or(link.latency + time));
   }
-  return slowest;
+  return slowest + traits.send_wait;
 }
 
 }  // namespace plait

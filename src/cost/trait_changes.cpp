@@ -35,6 +35,7 @@ constexpr TraitName kTraits[] = {
     {"expert_exposed", [](FrameworkTraits& t) -> double& { return t.expert_exposed; }},
     {"context_exposed", [](FrameworkTraits& t) -> double& { return t.context_exposed; }},
     {"send_limit", [](FrameworkTraits& t) -> double& { return t.send_limit.value; }},
+    {"send_wait", [](FrameworkTraits& t) -> double& { return t.send_wait.value; }},
     {"logit_bytes", [](FrameworkTraits& t) -> double& { return t.logit_bytes; }},
     {"workspace", [](FrameworkTraits& t) -> double& { return t.workspace.value; }},
 };

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "cost/eager.h"
 #include "cost/framework.h"
 #include "cost/measured.h"
 #include "cost/measured_links.h"
+#include "cost/op_points.h"
+#include "cost/synchronised.h"
 
 namespace plait {
 namespace {
@@ -129,17 +132,23 @@ struct KindSums {
   Bytes selective;        // saved when they are repeated
   Bytes loss;
   Bytes kept_loss;
+  // Of its products, convolutions and attention: the weakest source; nothing when it has none.
+  std::optional<Source> kernels;
 };
 
 KindSums sums_of(const Problem& problem, const ReplicaShape& shape, const FrameworkTraits& traits,
-                 const LayerKind& kind) {
+                 const OpPoints& points, const LayerKind& kind) {
   const Job& job = problem.job;
   const DeviceType& device = problem.cluster.device_types[shape.device_type];
   const Sharding& s = shape.sharding;
   const CommCost comm_cost(problem, shape, traits);
   KindSums sums;
   for (const Op& op : kind.ops) {
-    const OpTime time = op_time(job, problem.model, device, op, s);
+    OpTime time = op_time(job, problem.model, device, op, s);
+    if (op.forward > Flops(0)) {
+      const Source source = points.correct(job, problem.model, device, op, s, time);
+      sums.kernels = std::max(sums.kernels.value_or(source), source);
+    }
     sums.unit.forward += time.forward;
     sums.unit.backward += time.backward;
     sums.unit.weight_gradient += time.weight_gradient;
@@ -211,13 +220,26 @@ void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost&
       Seconds(beside(backward, (again + scatter).value, kGatherCorner) - backward);
 }
 
-KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
-                   double input) {
+void adjust(const Adjustment& by, bool tensor_group, KindSums& sums) {
+  for (Seconds* part :
+       {&sums.unit.forward, &sums.unit.backward, &sums.unit.weight_gradient, &sums.attention})
+    *part = *part * by.device;
+  sums.host = sums.host * by.host;
+  if (!tensor_group) return;
+  sums.unit.forward_comm += by.wait;
+  sums.unit.backward_comm += by.wait;
+}
+
+KindCost kind_cost(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
+                   const LayerKind& kind, double input, const Adjustment& adjustment = {}) {
   const FrameworkTraits traits = traits_of(problem.job);
   const Sharding& s = shape.sharding;
-  const KindSums sums = sums_of(problem, shape, traits, kind);
+  KindSums sums = sums_of(problem, shape, traits, points, kind);
+  adjust(adjustment, s.tensor > 1, sums);
   const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
   KindCost cost;
+  // What is between the kernels is analytic, so that a sum of measured ones is no measurement.
+  if (sums.kernels && *sums.kernels != Source::analytic) cost.origin.time = Source::interpolated;
   if (!sums.is_table) {
     cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
     cost.repeated[static_cast<int>(Recompute::selective)] =
@@ -263,12 +285,12 @@ ReplicaShape resharded(const Problem& problem, const ReplicaShape& shape,
 }
 
 // Puts what was measured in the place of what the analytic model says.
-void take_measured(const Problem& problem, const ReplicaShape& shape, const LayerKind& kind,
-                   double input, KindCost& cost) {
+void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
+                   const LayerKind& kind, double input, KindCost& cost) {
   if (problem.profile.compute.empty()) return;
   const StateBytes state = state_bytes(problem.job);
   const AnalyticCost analytic = [&](const LayerKind& of, const Sharding& sharding) {
-    return kind_cost(problem, resharded(problem, shape, sharding), of, input).by_recompute;
+    return kind_cost(problem, resharded(problem, shape, sharding), points, of, input).by_recompute;
   };
   const MeasuredPlace place{.profile = problem.profile,
                             .model = problem.model,
@@ -277,6 +299,16 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const Laye
                             .sharding = shape.sharding,
                             .split = shape.split,
                             .state_bytes = state.weight + state.gradient + state.optimizer};
+  const AnalyticSides sides = [&](const LayerKind& of, const Sharding& sharding) {
+    const KindSums sums =
+        sums_of(problem, resharded(problem, shape, sharding), traits_of(problem.job), points, of);
+    return LaunchedCost{sums.unit, sums.is_table ? Seconds(0) : sums.host};
+  };
+  if (const auto adjustment = explain_synchronised(place, sides)) {
+    cost = kind_cost(problem, shape, points, kind, input, *adjustment);
+    cost.origin = adjustment->origin;
+    return;
+  }
   const auto measured = measured_cost(place, analytic);
   if (!measured) return;
   cost.by_recompute = measured->costs;
@@ -344,11 +376,12 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   std::vector<double> input(model.kinds.size(), 0);
   for (int u = 1; u < model.unit_count(); ++u)
     input[model.units[u]] = std::max(input[model.units[u]], model.unit(u - 1).output);
+  const OpPoints points(problem.profile, problem.cluster.device_types[shape.device_type].name);
   std::vector<KindCost> kinds;
   for (std::size_t k = 0; k < model.kinds.size(); ++k) {
     const LayerKind& kind = model.kinds[k];
-    kinds.push_back(kind_cost(problem, shape, kind, input[k]));
-    take_measured(problem, shape, kind, input[k], kinds.back());
+    kinds.push_back(kind_cost(problem, shape, points, kind, input[k]));
+    take_measured(problem, shape, points, kind, input[k], kinds.back());
     if (!kind.starts_layer && kinds.back().extent.tables == 0)
       kinds.back().by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
   }
@@ -390,6 +423,8 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     count(time_counts_, kinds[kind].origin.time);
     count(memory_counts_, kinds[kind].origin.memory);
   }
+  for (const KindCost& kind : kinds) origins_.push_back(kind.origin);
+  kind_of_ = model.units;
   in_ops_ = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   if (!in_ops_) return;
   inside_input_ = of_units([](const KindCost& kind) { return kind.input; });

@@ -7,6 +7,7 @@
 #include "cost/collectives.h"
 #include "cost/estimate.h"
 #include "cost/op_time.h"
+#include "cost/origin.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -89,6 +90,7 @@ class UnitTable {
   // The weakest of the units' sources.
   Source time_source(const UnitRange& range) const { return weakest(time_counts_, range); }
   Source memory_source(const UnitRange& range) const { return weakest(memory_counts_, range); }
+  const Origin& origin(int unit) const { return origins_[kind_of_[unit]]; }
 
  private:
   std::array<std::vector<UnitCost>, 3> prefix_;    // by Recompute; [i] = units [0, i)
@@ -104,6 +106,8 @@ class UnitTable {
   std::vector<Extent> extent_;         // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;
+  std::vector<Origin> origins_;  // by kind
+  std::vector<int> kind_of_;     // by unit
   bool in_ops_ = false;              // some units do not start a layer; then also, for each unit:
   std::vector<Bytes> inside_input_;  // what recompute keeps to begin there; 0 at the start of one
   std::vector<int> next_layer_;      // the first unit after it that starts one

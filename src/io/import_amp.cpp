@@ -57,6 +57,7 @@ LoadedProfile read(const ProfilePath& files, const Model& model) {
   return read_forward_lists(files, model, kDevices, kLayout);
 }
 
+// Both AMP and FASOP wait for the device before and after every layer.
 LayerList read_list(const std::string& path, const ListName& name) {
   LayerList list{.where = path,
                  .device_type = name.device_type,
@@ -70,6 +71,7 @@ LayerList read_list(const std::string& path, const ListName& name) {
     ComputeSample sample;
     sample.forward = Seconds(seconds);
     sample.communication_inside = true;
+    sample.synchronised = true;
     list.entries.push_back(sample);
   }
   if (list.entries.empty()) throw InputError(path, "is empty");
@@ -98,9 +100,12 @@ LoadedProfile read_forward_lists(const ProfilePath& files, const Model& model,
   }
   auto chosen = by_model.begin();
   if (by_model.size() > 1) {
-    chosen = std::ranges::find_if(by_model, [&](const auto& entry) {
-      return plain_name(entry.first) == plain_name(model.name);
-    });
+    // The longest name that the model's begins with: "gpt2" for "GPT2-350M".
+    chosen = by_model.end();
+    for (auto it = by_model.begin(); it != by_model.end(); ++it)
+      if (plain_name(model.name).starts_with(plain_name(it->first)) &&
+          (chosen == by_model.end() || it->first.size() > chosen->first.size()))
+        chosen = it;
     std::vector<std::string> names;
     for (const auto& entry : by_model) names.push_back(entry.first);
     if (chosen == by_model.end())

@@ -54,6 +54,7 @@ std::set<std::string> device_types_of(const Profile& profile) {
   for (const auto& [key, sample] : profile.compute) names.insert(key.device_type);
   for (const auto& [key, curve] : profile.collectives) names.insert(key.device_type);
   for (const StepExtra& extra : profile.extras) names.insert(extra.device_type);
+  for (const auto& [key, sample] : profile.ops) names.insert(key.device_type);
   return names;
 }
 
@@ -81,6 +82,7 @@ void name_as_cluster(LoadedProfile& loaded, const Cluster& cluster) {
     };
     copy(loaded.profile.compute, named.compute);
     copy(loaded.profile.collectives, named.collectives);
+    copy(loaded.profile.ops, named.ops);
     for (StepExtra extra : loaded.profile.extras)
       if (extra.device_type == name) {
         extra.device_type = type.name;
@@ -94,7 +96,7 @@ void name_as_cluster(LoadedProfile& loaded, const Cluster& cluster) {
 void check_units(const std::string& path, const Profile& profile, const Model& model) {
   std::set<std::string> measured;
   for (const auto& [key, sample] : profile.compute) measured.insert(key.unit);
-  if (measured.empty()) return;
+  if (measured.empty() || !profile.ops.empty()) return;
   std::set<std::string> own;
   for (const LayerKind& kind : model.kinds) own.insert(kind.name);
   const bool any =
@@ -108,19 +110,30 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 }  // namespace
 
 std::span<const Importer> importers() {
-  static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter};
+  static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter,
+                                     kNcclTestsImporter};
   return kImporters;
 }
 
 LoadedProfile import_profile(const std::string& from, const std::string& path, const Model& model) {
   const ProfilePath files = find_profile_files(path);
   const Importer& importer = importer_for(from, path, files);
+  if (importer.needs_model && model.units.empty())
+    throw InputError("--model", fmt::format("is needed to read what {} measured", importer.name));
   LoadedProfile loaded = importer.read(files, model);
   loaded.profile.provenance.source = importer.name;
   loaded.profile.provenance.command = fmt::format("plait import --from {} {}", importer.name, path);
   loaded.profile.provenance.versions["plait"] = PLAIT_VERSION;
   loaded.profile.provenance.notes = loaded.warnings;
   return loaded;
+}
+
+void check_profile_path(const std::string& path) {
+  const ProfilePath files = find_profile_files(path);
+  if (is_native(files))
+    read_profile_file(files.path(files.names[0]));
+  else
+    importer_for("", path, files);
 }
 
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster) {

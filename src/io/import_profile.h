@@ -23,6 +23,7 @@ struct Importer {
   std::string_view what;  // "Metis' DeviceType.X_tpT_bsB.json"
   bool (*recognises)(const ProfilePath& files);
   LoadedProfile (*read)(const ProfilePath& files, const Model& model);
+  bool needs_model = true;
 };
 
 // The one table of importers. To add one: write a file, add a row.
@@ -38,10 +39,14 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
 // both lists of names.
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster);
 
+// InputError when load_profile() could not read it whatever the model is.
+void check_profile_path(const std::string& path);
+
 // The importers, each in the file of its name.
 extern const Importer kMetisImporter;
 extern const Importer kAcesoImporter;
 extern const Importer kAmpImporter;
 extern const Importer kFasopImporter;
+extern const Importer kNcclTestsImporter;
 
 }  // namespace plait

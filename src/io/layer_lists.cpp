@@ -199,6 +199,7 @@ void add(ComputeSample& sum, const ComputeSample& sample, double share) {
   add(sum.backward, sample.backward, share);
   add(sum.both, sample.both, share);
   sum.communication_inside |= sample.communication_inside;
+  sum.synchronised |= sample.synchronised;
   add(sum.saved_activations, sample.saved_activations, share);
   add(sum.input, sample.input, share);
   add(sum.workspace, sample.workspace, share);

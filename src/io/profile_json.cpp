@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "io/json_writer.h"
+#include "plan/names.h"
 
 namespace plait {
 namespace {
@@ -20,31 +21,75 @@ void get(const JsonValue& json, std::string_view key, std::optional<Quantity>& i
   if (const auto value = json.find(key)) into = Quantity(value->at_least(0));
 }
 
+void put_flags(JsonObject& object, const std::vector<std::string>& flags) {
+  if (flags.empty()) return;
+  std::vector<std::string> texts;
+  for (const std::string& flag : flags) texts.push_back(json_text(flag));
+  object.json("flags", json_list(texts));
+}
+
+std::vector<std::string> get_flags(const JsonValue& json) {
+  std::vector<std::string> flags;
+  if (const auto list = json.find("flags"))
+    for (const JsonValue& flag : list->items()) flags.push_back(flag.text());
+  return flags;
+}
+
+std::optional<double> get_spread(const JsonValue& json) {
+  const auto value = json.find("spread");
+  return value ? std::optional<double>(value->at_least(0)) : std::nullopt;
+}
+
 std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
-  const auto& [unit, device_type, tensor, micro_batch, sequence, split] = key;
-  const auto& [forward, backward, both, communication_inside, saved_activations, input, workspace,
-               memory, optimizer] = sample;
+  const auto& [unit, device_type, tensor, micro_batch, sequence, split, shape] = key;
+  const auto& [forward, backward, both, communication_inside, synchronised, saved_activations,
+               input, workspace, memory, optimizer, reserved, spread, flags, out_of_memory] =
+      sample;
   JsonObject object;
   object.text("unit", unit).text("device_type", device_type);
   object.number("tensor", tensor).number("micro_batch", micro_batch);
   if (sequence != 0) object.number("sequence", sequence);
   if (split != 0) object.number("split", split);
+  if (!shape.empty()) object.text("shape", shape);
+  if (out_of_memory) object.boolean("out_of_memory", true);
   put(object, "forward_s", forward);
   put(object, "backward_s", backward);
   put(object, "both_s", both);
   if (communication_inside) object.boolean("communication_inside", true);
+  if (synchronised) object.boolean("synchronised", true);
   put(object, "saved_activations_B", saved_activations);
   put(object, "input_B", input);
   put(object, "workspace_B", workspace);
   put(object, "memory_B", memory);
   put(object, "optimizer_s", optimizer);
+  put(object, "reserved_B", reserved);
+  if (spread) object.number("spread", *spread);
+  put_flags(object, flags);
   return object.str();
 }
 
 void restore_compute(const JsonValue& json, Profile& profile) {
-  json.allow_only({"unit", "device_type", "tensor", "micro_batch", "sequence", "split", "forward_s",
-                   "backward_s", "both_s", "communication_inside", "saved_activations_B", "input_B",
-                   "workspace_B", "memory_B", "optimizer_s"});
+  json.allow_only({"unit",
+                   "device_type",
+                   "tensor",
+                   "micro_batch",
+                   "sequence",
+                   "split",
+                   "forward_s",
+                   "backward_s",
+                   "both_s",
+                   "communication_inside",
+                   "synchronised",
+                   "saved_activations_B",
+                   "input_B",
+                   "workspace_B",
+                   "memory_B",
+                   "optimizer_s",
+                   "reserved_B",
+                   "spread",
+                   "flags",
+                   "shape",
+                   "out_of_memory"});
   ComputeKey key;
   key.unit = json.at("unit").text();
   key.device_type = json.at("device_type").text();
@@ -52,16 +97,24 @@ void restore_compute(const JsonValue& json, Profile& profile) {
   key.micro_batch = json.integer_or("micro_batch", 1, kMaxInt, 1);
   key.sequence = json.integer_or("sequence", 0, kMaxInt, 0);
   key.split = json.integer_or("split", 0, kMaxInt, 0);
+  key.shape = json.text_or("shape", "");
   ComputeSample sample;
   get(json, "forward_s", sample.forward);
   get(json, "backward_s", sample.backward);
   get(json, "both_s", sample.both);
   sample.communication_inside = json.boolean_or("communication_inside", false);
+  sample.synchronised = json.boolean_or("synchronised", false);
   get(json, "saved_activations_B", sample.saved_activations);
   get(json, "input_B", sample.input);
   get(json, "workspace_B", sample.workspace);
   get(json, "memory_B", sample.memory);
   get(json, "optimizer_s", sample.optimizer);
+  get(json, "reserved_B", sample.reserved);
+  sample.spread = get_spread(json);
+  sample.flags = get_flags(json);
+  sample.out_of_memory = json.boolean_or("out_of_memory", false);
+  if (sample.out_of_memory && (sample.both || sample.forward))
+    throw InputError(json.where(), "did not fit into memory, so it can have no times");
   if (sample.both && (sample.forward || sample.backward))
     throw InputError(json.where(), "give both_s, or forward_s and backward_s, not all of them");
   if (sample.backward && !sample.forward)
@@ -70,22 +123,70 @@ void restore_compute(const JsonValue& json, Profile& profile) {
     throw InputError(json.where(), "the same point is there twice");
 }
 
+std::string dump_op(const OpKey& key, const OpSample& sample) {
+  const auto& [kind, function, dtype, device_type, rows, inner, columns, count, kv_count, causal,
+               window, stride] = key;
+  const auto& [forward, backward, weight_gradient, spread, flags, out_of_memory] = sample;
+  JsonObject object;
+  object.text("op", name_of(kind));
+  if (function != Function::other) object.text("function", name_of(function));
+  object.text("dtype", name_of(dtype)).text("device_type", device_type);
+  object.number("rows", rows);
+  if (inner != 0) object.number("inner", inner);
+  if (columns != 0) object.number("columns", columns);
+  if (count != 1) object.number("count", count);
+  if (kv_count != 0) object.number("kv_count", kv_count);
+  if (causal) object.boolean("causal", true);
+  if (window != 0) object.number("window", window);
+  if (stride != 0) object.number("stride", stride);
+  if (out_of_memory) object.boolean("out_of_memory", true);
+  put(object, "forward_s", forward);
+  put(object, "backward_s", backward);
+  put(object, "weight_gradient_s", weight_gradient);
+  if (spread) object.number("spread", *spread);
+  put_flags(object, flags);
+  return object.str();
+}
+
+void restore_op(const JsonValue& json, Profile& profile) {
+  json.allow_only({"op", "function", "dtype", "device_type", "rows", "inner", "columns", "count",
+                   "kv_count", "causal", "window", "stride", "out_of_memory", "forward_s",
+                   "backward_s", "weight_gradient_s", "spread", "flags"});
+  const OpKey key = restore_op_key(json, json.at("device_type").text());
+  OpSample sample;
+  get(json, "forward_s", sample.forward);
+  get(json, "backward_s", sample.backward);
+  get(json, "weight_gradient_s", sample.weight_gradient);
+  sample.spread = get_spread(json);
+  sample.flags = get_flags(json);
+  sample.out_of_memory = json.boolean_or("out_of_memory", false);
+  if (!profile.ops.emplace(key, sample).second)
+    throw InputError(json.where(), "the same op is there twice");
+}
+
+// Latency and bandwidth that explain the curve best, for people to read.
+std::string dump_fit(const std::vector<CollectivePoint>& curve) {
+  const Link link = alpha_beta_fit(curve);
+  return JsonObject()
+      .number("latency_s", link.latency.value)
+      .number("bandwidth_Bps", link.bandwidth.value)
+      .str();
+}
+
 std::string dump_collective(const CollectiveKey& key, const std::vector<CollectivePoint>& curve) {
   const auto& [collective, device_type, nodes, devices_per_node] = key;
   std::vector<std::string> points;
   for (const auto& [size, time] : curve)
     points.push_back(JsonObject().number("size_B", size.value).number("time_s", time.value).str());
-  return JsonObject()
-      .text("collective", collective)
-      .text("device_type", device_type)
-      .number("nodes", nodes)
-      .number("devices_per_node", devices_per_node)
-      .json("points", json_list(points))
-      .str();
+  JsonObject object;
+  object.text("collective", collective).text("device_type", device_type);
+  object.number("nodes", nodes).number("devices_per_node", devices_per_node);
+  if (curve.size() > 1) object.json("fit", dump_fit(curve));
+  return object.json("points", json_list(points)).str();
 }
 
 void restore_collective(const JsonValue& json, Profile& profile) {
-  json.allow_only({"collective", "device_type", "nodes", "devices_per_node", "points"});
+  json.allow_only({"collective", "device_type", "nodes", "devices_per_node", "fit", "points"});
   static const std::vector<std::string_view> known{"all_reduce", "all_gather", "reduce_scatter",
                                                    "all_to_all", "send"};
   CollectiveKey key;
@@ -146,7 +247,7 @@ Provenance restore_provenance(const JsonValue& json) {
 }
 
 JsonObject as_object(const Profile& profile) {
-  const auto& [compute_points, collective_curves, step_extras, provenance] = profile;
+  const auto& [compute_points, collective_curves, step_extras, provenance, op_points] = profile;
   std::vector<std::string> compute;
   for (const auto& [key, sample] : compute_points) compute.push_back(dump_compute(key, sample));
   std::vector<std::string> collectives;
@@ -158,15 +259,66 @@ JsonObject as_object(const Profile& profile) {
   if (provenance != Provenance()) object.json("provenance", dump_provenance(provenance));
   object.json("compute", json_list(compute)).json("collectives", json_list(collectives));
   if (!extras.empty()) object.json("extras", json_list(extras));
+  std::vector<std::string> ops;
+  for (const auto& [key, sample] : op_points) ops.push_back(dump_op(key, sample));
+  if (!ops.empty()) object.json("ops", json_list(ops));
   return object;
 }
 
 }  // namespace
 
+OpKey restore_op_key(const JsonValue& json, const std::string& device_type) {
+  constexpr double kMost = 1e15;
+  const auto size = [&](std::string_view key, double fallback) {
+    const auto value = json.find(key);
+    const double number = value ? value->at_least(0) : fallback;
+    if (number > kMost) throw InputError(value->where(), "is absurdly large");
+    return number;
+  };
+  OpKey key;
+  key.kind = static_cast<OpKind>(json.at("op").choice(op_kind_names()));
+  if (const auto function = json.find("function"))
+    key.function = static_cast<Function>(function->choice(function_names()));
+  key.dtype = static_cast<DType>(json.at("dtype").choice(dtype_names()));
+  key.device_type = device_type;
+  key.rows = json.at("rows").positive();
+  size("rows", 0);
+  key.inner = size("inner", 0);
+  key.columns = size("columns", 0);
+  key.count = size("count", 1);
+  key.kv_count = size("kv_count", 0);
+  key.causal = json.boolean_or("causal", false);
+  key.window = json.integer_or("window", 0, kMaxInt, 0);
+  key.stride = json.integer_or("stride", 0, kMaxInt, 0);
+  return key;
+}
+
+Link alpha_beta_fit(const std::vector<CollectivePoint>& curve) {
+  // Least squares of (a + b size - time) / time: each point counts alike, whatever its size.
+  double s = 0, sx = 0, sxx = 0, sy = 0, sxy = 0;
+  for (const auto& [size, time] : curve) {
+    if (time.value <= 0) continue;
+    const double weight = 1 / (time.value * time.value);
+    s += weight;
+    sx += weight * size.value;
+    sxx += weight * size.value * size.value;
+    sy += weight * time.value;
+    sxy += weight * size.value * time.value;
+  }
+  const double determinant = s * sxx - sx * sx;
+  double slope = determinant > 0 ? (s * sxy - sx * sy) / determinant : 0;
+  double base = s > 0 ? (sy - slope * sx) / s : 0;
+  if (base < 0) {
+    base = 0;
+    slope = sxx > 0 ? sxy / sxx : 0;
+  }
+  return {.bandwidth = BytesPerSecond(slope > 0 ? 1 / slope : 0), .latency = Seconds(base)};
+}
+
 std::string dump_profile(const Profile& profile) { return as_object(profile).str(); }
 
 Profile restore_profile(const JsonValue& json) {
-  json.allow_only({"plait_profile", "provenance", "compute", "collectives", "extras"});
+  json.allow_only({"plait_profile", "provenance", "compute", "collectives", "extras", "ops"});
   Profile profile;
   if (const auto points = json.find("compute"))
     for (const JsonValue& point : points->items()) restore_compute(point, profile);
@@ -174,6 +326,8 @@ Profile restore_profile(const JsonValue& json) {
     for (const JsonValue& curve : curves->items()) restore_collective(curve, profile);
   if (const auto extras = json.find("extras"))
     for (const JsonValue& extra : extras->items()) profile.extras.push_back(restore_extra(extra));
+  if (const auto ops = json.find("ops"))
+    for (const JsonValue& op : ops->items()) restore_op(op, profile);
   if (const auto provenance = json.find("provenance"))
     profile.provenance = restore_provenance(*provenance);
   return profile;

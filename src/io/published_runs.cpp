@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.h"
 #include "io/embedded.h"
+#include "io/import_profile.h"
 #include "io/run_corrections.h"
 #include "io/run_parts.h"
 #include "plan/check.h"
@@ -69,6 +71,16 @@ void refuse_what_is_not_modelled(const RunRow& row) {
   if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
 }
 
+// Puts the measurements in, if they are of this model and of one of its device types.
+void take_profile(const std::string& path, Problem& problem) {
+  if (path.empty()) return;
+  try {
+    problem.profile = load_profile(path, problem.model, problem.cluster).profile;
+  } catch (const InputError&) {
+    return;  // of another model: read_published_runs() has made sure that the files are readable
+  }
+}
+
 void interpret(const RunRow& row, const RunReading& reading, Problems& problems, MeasuredRun& run) {
   refuse_what_is_not_modelled(row);
   Assumptions& assumptions = run.assumptions;
@@ -85,6 +97,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   std::shared_ptr<const Problem>& shared = problems[key];
   if (!shared) {
     problem.model = build_transformer(config);
+    take_profile(reading.profile, problem);
     shared = std::make_shared<const Problem>(std::move(problem));
   }
   if (run.memory && mentions(row.recompute, "op-level")) {
@@ -128,6 +141,7 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
 
 std::vector<MeasuredRun> read_published_runs(const std::string& name, std::string_view text,
                                              const RunReading& reading) {
+  if (!reading.profile.empty()) check_profile_path(reading.profile);
   Problems problems;
   std::vector<MeasuredRun> runs;
   for (RunRow& row : read_run_rows(parse_csv(name, text)))

@@ -12,6 +12,9 @@ namespace plait {
 struct RunReading {
   Catalogue catalogue = builtin_catalogue();
   bool literal = false;  // take every column as it stands, without io/run_corrections.h
+  // Measurements (what `--profile` takes) for the rows whose model and device they cover; the
+  // others are predicted without. "" = none.
+  std::string profile;
 };
 
 // Reads a table of published runs (io/run_row.h says which) into problems and plans that can be

@@ -63,8 +63,9 @@ StatedLinks stated_links(const std::string& text, int per_node) {
   static const std::regex within(R"((\d{1,7}(?:\.\d{1,7})?)\s*G(?:bps|b/s)\s*intra)");
   static const std::regex several(R"((\d{1,4})\s*x\s*(\d{1,7})\s*Gb)");
   static const std::regex single(R"((\d{1,7}(?:\.\d{1,7})?)\s*Gb(?:ps|/s|it/s))");
+  static const std::regex assumed(R"(Gb(?:ps|/s|it/s)\s*intra as modelled)");
   static const std::regex each(R"(per (?:GPU|device))", std::regex::icase);
-  if (std::regex_search(text, match, within))
+  if (std::regex_search(text, match, within) && !std::regex_search(text, assumed))
     links.intra = BytesPerSecond(std::stod(match[1]) * kGigabit);
   if (std::regex_search(text, match, several))
     links.uplink = BytesPerSecond(std::stod(match[1]) * std::stod(match[2]) * kGigabit);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kGpt2Vocabulary = 50257;
 constexpr int kUsualHead = 128;
+constexpr int kGpt2Head = 64;           // of all its sizes
 constexpr double kMostLayers = 10'000;  // to be inferred
 
 // "LLAMA3.1-405B (proxy, 30 layers)" -> "LLAMA3.1-405B", "DeepSeekV3-L4" -> "DeepSeekV3": tables
@@ -44,9 +45,11 @@ TransformerConfig family_of(const std::string& name) {
   return config;
 }
 
-// Divides `hidden`, is divided by the tensor degree, and leaves heads of 128 or a little more.
-int usual_heads(int hidden, int tensor) {
-  for (int heads = hidden / kUsualHead; heads >= 1; --heads)
+// Divides `hidden`, is divided by the tensor degree, and leaves heads of 128 (GPT-2: 64) or a
+// little more.
+int usual_heads(const std::string& model, int hidden, int tensor) {
+  const bool is_gpt2 = mentions(model, "gpt2") || mentions(model, "gpt-2");
+  for (int heads = hidden / (is_gpt2 ? kGpt2Head : kUsualHead); heads >= 1; --heads)
     if (hidden % heads == 0 && heads % tensor == 0) return heads;
   throw RowRefused(
       fmt::format("n_heads is not stated and tp {} cuts no usual number of heads of "
@@ -83,7 +86,7 @@ void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assump
     config.head_dim = 0;
   }
   if (config.heads == 0) {
-    config.heads = usual_heads(config.hidden, row.tensor.value_or(1));
+    config.heads = usual_heads(row.model, config.hidden, row.tensor.value_or(1));
     assumptions.push_back(fmt::format("{} heads", config.heads));
   }
   if (row.kv_heads) config.kv_heads = *row.kv_heads;

@@ -24,9 +24,9 @@ Framework framework_of(const RunRow& row, Assumptions& assumptions) {
   const std::string& name = row.framework;
   if (mentions_any(name, {"jax", "maxtext", "paxml", "t5x"})) return Framework::jax;
   if (mentions_any(name, {"eager", "hugging face"})) return Framework::eager;
+  if (mentions(name, "deepspeed 3d")) return Framework::deepspeed_3d;
   if (mentions(name, "deepspeed"))
-    return mentions_any(name, {"megatron", "3d"}) ? Framework::megatron_deepspeed
-                                                  : Framework::deepspeed;
+    return mentions(name, "megatron") ? Framework::megatron_deepspeed : Framework::deepspeed;
   if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
   if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return Framework::megatron;
   if (!mentions_any(name, {"megatron", "internevo", "aceso", "mist"}))
@@ -39,6 +39,7 @@ AttentionKernel attention_of(const RunRow& row, Framework framework) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
   const bool plain = framework == Framework::megatron_deepspeed ||
+                     framework == Framework::deepspeed_3d ||
                      (framework == Framework::megatron_lm && !mentions(row.framework, "internevo"));
   return plain ? AttentionKernel::plain : AttentionKernel::flash;
 }

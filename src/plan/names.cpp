@@ -57,7 +57,7 @@ const Names& attention_names() {
 const Names& framework_names() {
   static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
                               "deepspeed", "fsdp",           "fsdp-compile", "jax",
-                              "eager",     "aceso"};
+                              "eager",     "aceso",          "deepspeed-3d"};
   return names;
 }
 

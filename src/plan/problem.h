@@ -35,6 +35,7 @@ enum class Framework {
   jax,                 // JAX with XLA
   eager,               // PyTorch with Hugging Face models, kernel by kernel
   aceso,               // Aceso's FlexPipe: Megatron-LM that waits for every message
+  deepspeed_3d,        // Megatron-LM 1.1.5 in DeepSpeed 0.3's pipeline engine, of 2021
 };
 
 // What the user wants trained; the part of the input that is neither model nor machine.

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/units.h"
+#include "model/model.h"
 
 namespace plait {
 
@@ -18,6 +20,9 @@ struct ComputeKey {
   int micro_batch = 1;  // samples on the replica
   int sequence = 0;     // tokens of a sample; 0 = the model's own
   int split = 0;        // which of the op's split choices, as Span::split
+  // fingerprint() of the unit, so that units of one name and different sizes stand side by side; ""
+  // = the name alone tells, as in imported tables.
+  std::string shape{};
   friend auto operator<=>(const ComputeKey&, const ComputeKey&) = default;
 };
 
@@ -28,12 +33,57 @@ struct ComputeSample {
   std::optional<Seconds> both;      // forward and backward together, where only their sum is known
   // The times contain the communication of the tensor group, which is then not added again.
   bool communication_inside = false;
+  // Timed alone, the device idle before and after: launching the work is not hidden behind it, as
+  // it is in training.
+  bool synchronised = false;
   std::optional<Bytes> saved_activations;  // kept from forward for backward
   std::optional<Bytes> input;              // of that, what repeating it needs
   std::optional<Bytes> workspace;          // needed while backward runs, beside what is kept
-  std::optional<Bytes> memory;  // all of it with one micro-batch: states and activations
+  std::optional<Bytes> memory;             // all of it with one micro-batch: states and activations
   std::optional<Seconds> optimizer;
+  std::optional<Bytes> reserved;  // of the allocator's pool at the fullest moment, states included
+  std::optional<double> spread;   // half the 95 % interval of the median, relative; worst of both
+  std::vector<std::string> flags{};  // "clock changed", "outliers": what to doubt
+  bool out_of_memory = false;        // it did not fit; nothing else is there then
   friend auto operator<=>(const ComputeSample&, const ComputeSample&) = default;
+};
+
+// One operator with the sizes that one device computes, whatever model it belongs to. So a profile
+// of some shapes serves models that were never measured (cost/op_points.h).
+//   matmul       [rows x inner] times [inner x columns], `count` of them
+//   attention    rows queries, columns keys, heads of `inner`, `count` heads and `kv_count` of keys
+//                and values (samples included)
+//   convolution  rows positions of an image's result, inner = channels times window^2, columns
+//                channels of the result, `count` images
+//   norm         rows of `columns` features
+//   elementwise  `rows` results
+//   embedding    rows of `columns` features out of `inner` entries
+//   loss         rows of `columns` classes
+struct OpKey {
+  OpKind kind = OpKind::matmul;
+  Function function = Function::other;
+  DType dtype = DType::bf16;
+  std::string device_type;
+  double rows = 0;
+  double inner = 0;
+  double columns = 0;
+  double count = 1;
+  double kv_count = 0;
+  bool causal = false;
+  int window = 0;
+  int stride = 0;
+  friend auto operator<=>(const OpKey&, const OpKey&) = default;
+};
+
+// Kernel times, without the host's.
+struct OpSample {
+  std::optional<Seconds> forward;
+  std::optional<Seconds> backward;         // input gradients
+  std::optional<Seconds> weight_gradient;  // of ops with weights
+  std::optional<double> spread;            // as ComputeSample::spread
+  std::vector<std::string> flags{};
+  bool out_of_memory = false;
+  friend auto operator<=>(const OpSample&, const OpSample&) = default;
 };
 
 // A collective over `nodes` nodes with `devices_per_node` members on each; "send" is from one
@@ -78,7 +128,10 @@ struct Profile {
   std::map<CollectiveKey, std::vector<CollectivePoint>> collectives;  // ascending size
   std::vector<StepExtra> extras;
   Provenance provenance;
-  bool empty() const { return compute.empty() && collectives.empty() && extras.empty(); }
+  std::map<OpKey, OpSample> ops{};
+  bool empty() const {
+    return compute.empty() && collectives.empty() && extras.empty() && ops.empty();
+  }
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "runtime/profile.h"
+#include "runtime/profile_links.h"
 
 namespace plait::runtime {
 
@@ -11,6 +15,10 @@ namespace plait::runtime {
 // (docs/adr/0008-two-programs.md).
 struct Backend {
   std::string (*library)();  // "libtorch 1.13.1, CPU"
+  std::unique_ptr<Meter> (*meter)(const MeterOptions& options);
+  Machine (*machine)(const MeterOptions& options);
+  // Called by all ranks alike; rank 0 gets the curves.
+  LinkCurves (*links)(const LinkRequest& request);
 };
 
 // nullptr in `plait`.

@@ -2,6 +2,9 @@
 
 #include <torch/torch.h>
 
+#include "runtime/profile.h"
+#include "runtime/torch/profile_backend.h"
+
 namespace plait::runtime {
 namespace {
 
@@ -13,7 +16,8 @@ std::string library() {
 }  // namespace
 
 const Backend* backend() {
-  static const Backend value{.library = library};
+  static const Backend value{
+      .library = library, .meter = make_meter, .machine = describe_machine, .links = measure_links};
   return &value;
 }
 

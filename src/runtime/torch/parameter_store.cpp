@@ -1,6 +1,7 @@
 #include "runtime/torch/parameter_store.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -163,7 +164,7 @@ at::Tensor ParameterStore::gathered_gradient(Group& group) {
 }
 
 at::Tensor ParameterStore::update(std::int64_t step) {
-  at::NoGradGuard no_gradients;
+  c10::NoGradGuard no_gradients;
   at::Tensor squares = at::zeros({1}, at::TensorOptions(ranks_.device()).dtype(at::kDouble));
   for (Group& group : groups_) {
     group.gradient = gathered_gradient(group);
@@ -261,7 +262,7 @@ void ParameterStore::spread_values(Group& group) {
 }
 
 void ParameterStore::restore(const WholeParameter& source) {
-  at::NoGradGuard no_gradients;
+  c10::NoGradGuard no_gradients;
   std::map<std::string, std::vector<std::pair<Group*, const Atom*>>> atoms;
   for (Group& group : groups_)
     for (const Atom& atom : layout_.groups[group.number].atoms)
@@ -311,7 +312,7 @@ at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
 }
 
 void ParameterStore::collect(const std::vector<Kept>& kept, const Sink& sink) {
-  at::NoGradGuard no_gradients;
+  c10::NoGradGuard no_gradients;
   constexpr int kTag = 1 << 20;
   for (const Kept what : kept) {
     if (!uses(what)) continue;

@@ -1,6 +1,7 @@
 #include "runtime/torch/stage_runner.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -206,7 +207,7 @@ Bundle StageRunner::run_piece(LocalSpan& span, const Piece& piece, Bundle input,
                               Flight& flight) {
   Bundle leaves = leaves_of(input);
   flight.inputs.push_back(leaves);
-  at::AutoGradMode mode(!piece.again);
+  c10::AutoGradMode mode(!piece.again);
   Bundle output = span.module->forward(std::move(leaves), batch, piece.range);
   flight.outputs.push_back(piece.again ? Bundle() : output);
   return output;
@@ -222,7 +223,7 @@ void StageRunner::forward(int chunk, int micro_batch) {
     if (i > 0) {
       const Boundary& boundary = boundaries_.at(spans[i - 1].number);
       if (boundary.moves) {
-        at::NoGradGuard no_gradients;
+        c10::NoGradGuard no_gradients;
         send(boundary, false, bundle);
         bundle = receive(boundary, false, bundle);
       }
@@ -231,7 +232,7 @@ void StageRunner::forward(int chunk, int micro_batch) {
     for (const Piece& piece : spans[i].pieces)
       bundle = run_piece(spans[i], piece, std::move(bundle), batch, flight);
   }
-  at::NoGradGuard no_gradients;
+  c10::NoGradGuard no_gradients;
   const LocalSpan& last = spans.back();
   if (last.number + 1 < static_cast<int>(layout_.spans.size()))
     send(boundaries_.at(last.number), false, bundle);

@@ -1,0 +1,55 @@
+#!/bin/bash
+# Measures the shipped H200 profiles on a machine with one. Results go to $OUT (default: build/gpu/profiles).
+#   scripts/profile_h200.sh            build, then everything: about 12 minutes
+#   scripts/profile_h200.sh blocks     the ops of data/profiles/building_blocks.json
+#   scripts/profile_h200.sh gpt        GPT-3 1.3B, tp 1,2,4,8 x micro-batch 1,2,4,8, twice, compared
+#   scripts/profile_h200.sh units      the layers of the other families
+set -euo pipefail
+cd "$(dirname "$0")/.."
+OUT=${OUT:-build/gpu/profiles}
+mkdir -p "$OUT"
+
+build() {
+  cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TORCH=ON -DPLAIT_TESTS=OFF \
+    -DCMAKE_PREFIX_PATH="$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+  cmake --build build/gpu --target plait plait-torch
+}
+
+measure() { # name of the profile, then flags
+  local name=$1
+  shift
+  local begin=$SECONDS
+  build/gpu/plait profile --device cuda --cache "$OUT/points.jsonl" -o "$OUT/$name.json" "$@"
+  echo "$name: $((SECONDS - begin)) s"
+}
+
+blocks() {
+  measure h200_blocks --ops data/profiles/building_blocks.json --per-point 100ms --budget 6m
+}
+
+gpt() {
+  for round in 1 2; do
+    measure h200_gpt_$round --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 \
+      --per-point 200ms --fresh
+  done
+  build/gpu/plait profile diff "$OUT/h200_gpt_1.json" "$OUT/h200_gpt_2.json" | tee "$OUT/repeat.txt"
+}
+
+units() {
+  for precision in bf16 pure-bf16; do
+    local parts=()
+    for model in gpt2-medium gpt3-1.3b llama-2-7b bert-large t5-large mixtral-8x7b wide-resnet-500m; do
+      measure "part_${precision}_$model" --model $model --precision $precision --what units \
+        --tp 1,2,4 --micro-batch 1,4 --per-point 150ms --budget 60s || continue
+      parts+=("$OUT/part_${precision}_$model.json")
+    done
+    build/gpu/plait profile merge "${parts[@]}" -o "$OUT/h200_units_$precision.json"
+    rm -f "${parts[@]}"
+  done
+}
+
+build
+for part in "${@:-blocks gpt units}"; do
+  for step in $part; do "$step"; done
+done
+ls -l "$OUT"

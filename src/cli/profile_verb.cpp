@@ -1,0 +1,407 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "cli/plan_arguments.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "io/json_writer.h"
+#include "io/model_json.h"
+#include "io/profile_json.h"
+#include "io/write_profiles.h"
+#include "io/zoo.h"
+#include "plan/names.h"
+#include "report/quantities.h"
+#include "report/table.h"
+#include "runtime/backend.h"
+#include "runtime/launcher.h"
+#include "runtime/profile.h"
+#include "runtime/profile_links.h"
+#include "runtime/rank.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMaxDegree = 1 << 16;
+constexpr int kMaxSequence = 1 << 24;
+constexpr int kMostRanks = 256;
+
+struct ProfileArguments {
+  std::vector<std::string> words;  // "merge" or "diff" and files
+  std::string model;
+  std::string ops;
+  std::string granularity = "layer";
+  std::string what = "all";
+  std::vector<int> sequences;
+  std::vector<int> tensors{1};
+  std::vector<int> micro_batches{1};
+  runtime::MeterOptions meter;
+  std::string cache = "auto";
+  bool fresh = false;
+  double budget = 0;
+  bool comm = false;
+  std::optional<int> local;
+  std::vector<int> sizes;
+  std::string format = "native";
+  std::string output;
+  bool json = false;
+};
+
+// The command as it was typed, for the profile to tell.
+std::string typed() {
+  std::string text = "plait";
+  const std::vector<std::string>& words = runtime::command_line();
+  for (std::size_t i = 1; i < words.size(); ++i) text += " " + words[i];
+  return text;
+}
+
+void save(const Profile& profile, const std::string& output, const std::string& summary) {
+  const std::string text = profile_file_to_json(profile);
+  if (output.empty()) {
+    print(text);
+    return;
+  }
+  write_text_file(output, text);
+  print(fmt::format("{}: {}\n", output, summary));
+}
+
+int merge(const ProfileArguments& arguments) {
+  if (arguments.words.size() < 3)
+    throw InputError("plait profile merge", "needs two or more profile files");
+  Profile all;
+  for (std::size_t i = 1; i < arguments.words.size(); ++i)
+    all = runtime::merged(std::move(all), read_profile_file(arguments.words[i]));
+  save(all, arguments.output,
+       fmt::format("{} units, {} ops, {} curves", all.compute.size(), all.ops.size(),
+                   all.collectives.size()));
+  return kDone;
+}
+
+int diff(const ProfileArguments& arguments) {
+  if (arguments.words.size() != 3)
+    throw InputError("plait profile diff", "needs two profile files");
+  runtime::ProfileComparison comparison = runtime::compare_profiles(
+      read_profile_file(arguments.words[1]), read_profile_file(arguments.words[2]));
+  std::ranges::stable_sort(comparison.both, std::greater<>(),
+                           [](const auto& d) { return std::abs(d.relative()); });
+  if (arguments.json) {
+    std::vector<std::string> items;
+    for (const auto& d : comparison.both)
+      items.push_back(JsonObject()
+                          .text("what", d.what)
+                          .number("a", d.a)
+                          .number("b", d.b)
+                          .number("relative", d.relative())
+                          .str());
+    print(lay_out_json(JsonObject()
+                           .number("median", comparison.median())
+                           .number("largest", comparison.largest())
+                           .number("only_a", comparison.only_a)
+                           .number("only_b", comparison.only_b)
+                           .json("both", json_list(items))
+                           .str()));
+    return kDone;
+  }
+  constexpr std::size_t kShown = 20;
+  Table table(
+      {{"quantity", Align::left}, {arguments.words[1]}, {arguments.words[2]}, {"change %"}});
+  for (std::size_t i = 0; i < std::min(kShown, comparison.both.size()); ++i) {
+    const auto& d = comparison.both[i];
+    table.row({d.what, fmt::format("{:.4g}", d.a), fmt::format("{:.4g}", d.b),
+               fmt::format("{:+.1f}", 100 * d.relative())});
+  }
+  print(table.str(style_of(stdout)));
+  print(
+      fmt::format("{} quantities in both: median change {:.2f} %, largest {:.1f} %; {} points only "
+                  "in the first, {} only in the second\n",
+                  comparison.both.size(), 100 * comparison.median(), 100 * comparison.largest(),
+                  comparison.only_a, comparison.only_b));
+  return kDone;
+}
+
+// In another system's form: a directory of files.
+void save_as(const ProfileArguments& arguments, const Profile& profile, const Model& model) {
+  const TextFiles files = arguments.format == "metis"
+                              ? metis_files(profile, model, arguments.meter.job)
+                              : aceso_files(profile, model, arguments.meter.job);
+  write_files(files, arguments.output);
+  print(fmt::format("{}: {} as {} names them\n", arguments.output,
+                    counted(static_cast<int>(files.size()), "file"), arguments.format));
+}
+
+int convert(const ProfileArguments& arguments) {
+  if (arguments.words.size() != 2 || arguments.format == "native" || arguments.model.empty() ||
+      arguments.output.empty())
+    throw InputError("plait profile export",
+                     "needs a profile file, --model M, --format metis or aceso, and -o DIRECTORY");
+  std::optional<int> sequence;
+  if (!arguments.sequences.empty()) sequence = arguments.sequences.front();
+  save_as(arguments, read_profile_file(arguments.words[1]),
+          load_model(arguments.model, sequence).model);
+  return kDone;
+}
+
+// Collectives between the ranks that a launcher has started, or that are started here.
+int measure_links(const ProfileArguments& arguments) {
+  if (!arguments.output.empty()) check_output(arguments.output);
+  const auto place = runtime::rank_place(runtime::environment_variables());
+  if (!place) {
+    if (!arguments.local || *arguments.local < 2)
+      throw InputError(
+          "--comm", "needs two ranks or more: --local N, or a launcher such as torchrun or srun");
+    runtime::need_backend("profile");
+    Interrupt interrupt;
+    runtime::LaunchOptions options;
+    options.command = runtime::command_line();
+    options.command[0] = runtime::program_file();
+    options.ranks = *arguments.local;
+    options.stop = interrupt.token();
+    const runtime::LaunchOutcome outcome = runtime::launch(options);
+    if (outcome.failure) throw InputError("--comm", in_words(*outcome.failure));
+    return outcome.interrupted ? kInterrupted : kDone;
+  }
+  const runtime::Backend& backend = runtime::need_backend("profile");
+  const runtime::Machine machine = backend.machine(arguments.meter);
+  Profile profile;
+  profile.collectives = backend.links({.place = *place,
+                                       .device = arguments.meter.device,
+                                       .device_type = machine.device_type,
+                                       .sizes = arguments.sizes,
+                                       .longest = arguments.meter.longest});
+  if (place->rank != 0) return kDone;
+  profile.provenance = {
+      .source = "plait profile",
+      .command = typed(),
+      .versions = machine.versions,
+      .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world, place->local_world,
+                            arguments.meter.device == "cuda" ? "NCCL" : "Gloo")}};
+  profile.provenance.versions["plait"] = PLAIT_VERSION;
+  save(profile, arguments.output, counted(static_cast<int>(profile.collectives.size()), "curve"));
+  return kDone;
+}
+
+// The model with each of the lengths.
+std::vector<Model> models_of(const ProfileArguments& arguments) {
+  std::vector<std::optional<int>> lengths(arguments.sequences.begin(), arguments.sequences.end());
+  if (lengths.empty()) lengths.emplace_back();
+  std::vector<Model> models;
+  for (const std::optional<int>& length : lengths) {
+    LoadedModel loaded = load_model(arguments.model, length);
+    for (const std::string& warning : loaded.warnings) warn(warning);
+    models.push_back(arguments.granularity == "op" ? at_op_granularity(loaded.model)
+                                                   : std::move(loaded.model));
+  }
+  return models;
+}
+
+int measure(const ProfileArguments& arguments) {
+  if (arguments.model.empty() == arguments.ops.empty())
+    throw InputError("plait profile", "give --model M, --ops FILE or --comm");
+  const bool native = arguments.format == "native";
+  if (!native && (arguments.output.empty() || arguments.model.empty()))
+    throw InputError("--format", "needs --model M and -o DIRECTORY");
+  if (native && !arguments.output.empty()) check_output(arguments.output);
+  std::vector<std::string> notes;
+  runtime::PointRequest request;
+  std::vector<runtime::ProfilePoint> points;
+  if (!arguments.ops.empty()) {
+    points = runtime::points_of_list(arguments.ops);
+  } else {
+    request.models = models_of(arguments);
+    request.job = arguments.meter.job;
+    request.tensors = arguments.tensors;
+    request.micro_batches = arguments.micro_batches;
+    request.units = arguments.what != "ops";
+    request.ops = arguments.what != "units";
+    points = runtime::points_of(request, notes);
+  }
+  if (points.empty()) throw InputError("plait profile", "there is nothing to measure");
+  runtime::order_by_information(points);
+  const runtime::Backend& backend = runtime::need_backend("profile");
+  const auto meter = backend.meter(arguments.meter);
+  runtime::PointCache cache(arguments.cache == "auto" ? runtime::usual_cache() : arguments.cache,
+                            !arguments.fresh);
+  Interrupt interrupt;
+  runtime::MeasureOutcome outcome;
+  {
+    Progress progress;
+    outcome = runtime::measure_points(points, *meter,
+                                      {.cache = cache,
+                                       .budget = Seconds(arguments.budget),
+                                       .stop = interrupt.token(),
+                                       .progress = [&](double fraction, Seconds left) {
+                                         progress.expected(left);
+                                         progress.advanced(fraction);
+                                       }});
+  }
+  Profile profile = runtime::profile_of(points, outcome, meter->machine());
+  profile.provenance.command = typed();
+  profile.provenance.notes = notes;
+  profile.provenance.notes.push_back(fmt::format(
+      "precision {}, optimizer {}, attention {}", name_of(arguments.meter.job.precision),
+      name_of(arguments.meter.job.optimizer), name_of(arguments.meter.job.attention)));
+  if (outcome.left_out > 0)
+    profile.provenance.notes.push_back(
+        fmt::format("{} of {} points were left out: {}", outcome.left_out, points.size(),
+                    interrupt.happened() ? "interrupted" : "the budget was spent"));
+  for (const std::string& note : notes) warn(note);
+  const auto fitting = std::ranges::count_if(
+      outcome.results, [](const auto& result) { return result && result->out_of_memory; });
+  if (!native) {
+    save_as(arguments, profile, request.models.front());
+    return kDone;
+  }
+  save(profile, arguments.output,
+       fmt::format("{} measured on {}, {} known before, {} left out, {} did not fit",
+                   counted(outcome.measured, "point"), meter->machine().device_type,
+                   outcome.from_cache, outcome.left_out, fitting));
+  return interrupt.happened() ? kInterrupted : kDone;
+}
+
+int profile(const ProfileArguments& arguments) {
+  if (arguments.words.empty())
+    return arguments.comm ? measure_links(arguments) : measure(arguments);
+  if (arguments.words[0] == "merge") return merge(arguments);
+  if (arguments.words[0] == "diff") return diff(arguments);
+  if (arguments.words[0] == "export") return convert(arguments);
+  throw InputError(arguments.words[0],
+                   "must be merge, diff or export; a model is named with --model");
+}
+
+Setter into_one_of(std::string& into, std::vector<std::string_view> names) {
+  return [&into, names](const std::string& flag, const std::string& text) {
+    if (std::ranges::find(names, text) == names.end()) refuse_choice(flag, text, names);
+    into = text;
+  };
+}
+
+std::vector<Flag> what_flags(ProfileArguments& a) {
+  return {{.name = "--model",
+           .value = "M",
+           .help = "measure the units and ops of this model, as plait plan takes it",
+           .set = into_text(a.model),
+           .choices = zoo_names()},
+          {.name = "--ops",
+           .value = "FILE",
+           .help = "measure a list of ops: {\"plait_ops\": 1, \"ops\": [...]}",
+           .set = into_text(a.ops)},
+          {.name = "--comm",
+           .value = "",
+           .help = "measure collectives and messages between ranks",
+           .set = into_switch(a.comm)},
+          {.name = "--local",
+           .value = "N",
+           .help = "of --comm: start N ranks here; without it a launcher must have started them",
+           .set = into_integer(a.local, 1, kMostRanks)},
+          {.name = "--sizes",
+           .value = "LIST",
+           .help = "of --comm: bytes of the tensors (default: 1 KiB to 64 MiB)",
+           .set = into_list(a.sizes, 4, 1 << 30)},
+          {.name = "--what",
+           .value = "WHAT",
+           .help = "of a model: all, units or ops (default: all)",
+           .set = into_one_of(a.what, {"all", "units", "ops"}),
+           .choices = {"all", "units", "ops"}},
+          {.name = "--granularity",
+           .value = "WHAT",
+           .help = "a unit is a layer or an op (default: layer)",
+           .set = into_one_of(a.granularity, {"layer", "op"}),
+           .choices = {"layer", "op"}},
+          {.name = "--tp",
+           .value = "LIST",
+           .help = "tensor degrees, whose shards are measured on one device: 1,2,4,8",
+           .set = into_list(a.tensors, 1, kMaxDegree)},
+          {.name = "--micro-batch",
+           .value = "LIST",
+           .help = "samples of a micro-batch: 1,2,4,8",
+           .set = into_list(a.micro_batches, 1, kMaxDegree)},
+          {.name = "--seq",
+           .value = "LIST",
+           .help = "tokens in a sample; the model's own by default",
+           .set = into_list(a.sequences, 1, kMaxSequence)}};
+}
+
+std::vector<Flag> how_flags(ProfileArguments& a) {
+  return {
+      {.name = "--device",
+       .value = "D",
+       .help = "cuda or cpu (default: cpu)",
+       .set = into_one_of(a.meter.device, {"cpu", "cuda"}),
+       .choices = {"cpu", "cuda"}},
+      {.name = "--device-type",
+       .value = "NAME",
+       .help = "what to call it; by default the catalogue's name of the device",
+       .set = into_text(a.meter.device_type)},
+      {.name = "--precision",
+       .value = "P",
+       .help = "number format (default: bf16)",
+       .set = into_choice(a.meter.job.precision, precision_named, precision_names()),
+       .choices = as_strings(precision_names())},
+      {.name = "--optimizer",
+       .value = "O",
+       .help = "whose step is measured (default: adam)",
+       .set = into_choice(a.meter.job.optimizer, optimizer_named, optimizer_names()),
+       .choices = as_strings(optimizer_names())},
+      {.name = "--attention",
+       .value = "A",
+       .help = "flash or plain (default: flash)",
+       .set = into_choice(a.meter.job.attention, attention_named, attention_names()),
+       .choices = as_strings(attention_names())},
+      {.name = "--framework",
+       .value = "F",
+       .help = "whose padding of the vocabulary (default: megatron)",
+       .set = into_choice(a.meter.job.framework, framework_named, framework_names()),
+       .choices = as_strings(framework_names())},
+      {.name = "--budget",
+       .value = "TIME",
+       .help = "stop after this long; the most informative points come first: 10m",
+       .set = [&a](const std::string& flag,
+                   const std::string& text) { a.budget = parse_seconds(flag, text); }},
+      {.name = "--per-point",
+       .value = "TIME",
+       .help = "repeat a pass for no longer than this (default: 400ms)",
+       .set =
+           [&a](const std::string& flag, const std::string& text) {
+             a.meter.longest = Seconds(parse_seconds(flag, text));
+           }},
+      {.name = "--cache",
+       .value = "FILE",
+       .help = "where results are kept, point by point (default: in ~/.cache/plait)",
+       .set = into_text(a.cache)},
+      {.name = "--fresh",
+       .value = "",
+       .help = "measure again what the cache knows",
+       .set = into_switch(a.fresh)},
+      {.name = "--json", .value = "", .help = "of diff: print JSON", .set = into_switch(a.json)},
+      {.name = "--output",
+       .value = "FILE",
+       .help = "where to write the profile; stdout by default",
+       .set = into_text(a.output),
+       .letter = "-o"}};
+}
+
+}  // namespace
+
+Command profile_command() {
+  const auto arguments = std::make_shared<ProfileArguments>();
+  Command command;
+  command.groups = {
+      {"Arguments",
+       {{.name = "ACTION",
+         .value = "ACTION",
+         .help = "with profile files: merge A B ..., diff A B or export A",
+         .set = [arguments](const std::string&,
+                            const std::string& text) { arguments->words.push_back(text); },
+         .repeats = true}}},
+      {"What to measure", what_flags(*arguments)},
+      {"How", how_flags(*arguments)}};
+  command.run = [arguments] { return profile(*arguments); };
+  return command;
+}
+
+}  // namespace plait

@@ -1,0 +1,100 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/tiny_models.h"
+#include "runtime/torch/measure_meter.h"
+
+namespace plait::runtime {
+namespace {
+
+MeterOptions quick() {
+  MeterOptions options;
+  options.job.precision = Precision::fp32;
+  options.longest = Seconds(0.02);
+  options.fewest = 3;
+  return options;
+}
+
+TEST(MemoryWatch, CountsWhatTensorsTake) {
+  MemoryWatch memory;
+  {
+    const at::Tensor a = at::ones({1024});
+    EXPECT_EQ(memory.now(), 4096);
+    const at::Tensor b = a + a;
+    EXPECT_EQ(memory.now(), 8192);
+  }
+  EXPECT_EQ(memory.now(), 0);
+  EXPECT_EQ(memory.peak(), 8192);
+}
+
+TEST(Stopwatch, GivesTheTimesBetweenMarks) {
+  const auto times = repeat(at::kCPU, {.tight = 0, .longest = Seconds(0.01), .fewest = 5}, 3,
+                            [](Stopwatch& watch) {
+                              watch.mark();
+                              watch.mark();
+                              at::ones({1 << 16}).sum();
+                              watch.mark();
+                            });
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_GE(times[0].size(), 5u);
+  EXPECT_GT(timing_of(times[1]).median, timing_of(times[0]).median);
+}
+
+TEST(TorchMeter, EveryKindOfOpHasTimes) {
+  TorchMeter meter(quick());
+  OpKey key;
+  key.dtype = DType::fp32;
+  key.rows = key.inner = key.columns = 16;
+  for (const OpKind kind : {OpKind::matmul, OpKind::attention, OpKind::convolution, OpKind::norm,
+                            OpKind::elementwise, OpKind::embedding, OpKind::loss}) {
+    key.kind = kind;
+    key.window = key.stride = kind == OpKind::convolution ? 1 : 0;
+    const Measurement result = meter.op(key);
+    EXPECT_FALSE(result.out_of_memory) << static_cast<int>(kind);
+    ASSERT_TRUE(result.forward) << static_cast<int>(kind);
+    EXPECT_GT(result.forward->median, Seconds(0)) << static_cast<int>(kind);
+    EXPECT_TRUE(result.backward) << static_cast<int>(kind);
+    const bool weights = kind == OpKind::matmul || kind == OpKind::convolution;
+    EXPECT_EQ(result.weight_gradient.has_value(), weights) << static_cast<int>(kind);
+  }
+}
+
+TEST(TorchMeter, WhatDoesNotFitIsAResult) {
+  TorchMeter meter(quick());
+  OpKey key;
+  key.dtype = DType::fp32;
+  key.rows = key.inner = key.columns = 1e7;
+  const Measurement result = meter.op(key);
+  EXPECT_TRUE(result.out_of_memory);
+  EXPECT_FALSE(result.forward);
+}
+
+TEST(TorchMeter, EveryUnitOfEveryFamilyIsMeasured) {
+  TorchMeter meter(quick());
+  for (const Model& model : samples::tiny_models()) {
+    std::set<int> seen;
+    for (int u = 0; u < model.unit_count(); ++u) {
+      if (!seen.insert(model.units[u]).second) continue;
+      const Measurement result = meter.unit({&model, u, 1, 2});
+      ASSERT_TRUE(result.forward && result.backward) << model.name << " " << model.unit(u).name;
+      // The first unit reads tokens, which are not counted.
+      EXPECT_EQ(result.saved->value > 0, u > 0 || model.sequence_length == 1) << model.name << u;
+      EXPECT_EQ(result.optimizer.has_value(), model.unit(u).parameters() > 0) << model.name;
+    }
+  }
+}
+
+TEST(TorchMeter, SavedActivationsGrowWithTheMicroBatchAndShrinkWithTheShards) {
+  const Model model = build_transformer(samples::tiny_gpt());
+  TorchMeter meter(quick());
+  const auto saved = [&](int tensor, int micro_batch) {
+    return meter.unit({&model, 1, tensor, micro_batch}).saved->value;
+  };
+  EXPECT_NEAR(saved(1, 4) / saved(1, 2), 2, 0.05);
+  EXPECT_LT(saved(2, 2), 0.8 * saved(1, 2));
+}
+
+}  // namespace
+}  // namespace plait::runtime

@@ -30,7 +30,7 @@ class LabelSearch {
         menu_(menu),
         options_(options),
         stop_(stop),
-        m_(menu.settings().micro_batches),
+        rhythm_(menu.rhythm()),
         units_(space.problem().model.unit_count()),
         pools_(space.pools().size()),
         max_stages_(space.max_stages(menu.settings())),
@@ -91,6 +91,7 @@ class LabelSearch {
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
       if (!menu_.place(o, used(parent), begin)) continue;
       const SpanFrame& frame = menu_.frame(o, begin);
+      const Seconds send = after > 0 ? menu_.hand_over(o, arena_[parent].option, end) : Seconds(0);
       next_used_.assign(used(parent).begin(), used(parent).end());
       for (std::size_t i = 0; i < begin.size(); ++i) {
         const Take& take = menu_.options()[o].takes[i];
@@ -103,8 +104,8 @@ class LabelSearch {
           continue;
         ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
-        if (!choice) break;                          // more units need more memory
-        if (!add(parent, o, units, *choice)) break;  // and more time
+        if (!choice) break;                                // more units need more memory
+        if (!add(parent, o, units, *choice, send)) break;  // and more time
       }
     }
   }
@@ -112,18 +113,19 @@ class LabelSearch {
   std::span<const int> used(int label) const { return {&used_[label * pools_], pools_}; }
 
   // False when the stage is too slow already, so that no longer one needs to be looked at.
-  bool add(int parent, int o, const UnitRange& units, const StageMenu::Choice& choice) {
+  bool add(int parent, int o, const UnitRange& units, const StageMenu::Choice& choice,
+           Seconds send) {
     Label label;
     label.tail = arena_[parent].tail;
-    label.tail.prepend(choice, m_);
-    label.bound = label.tail.length(menu_.schedule(), m_);
+    label.tail.prepend(choice, send, rhythm_);
+    label.bound = label.tail.length();
     if (label.bound >= incumbent_) return false;
     label.units = units;
     label.option = o;
     label.recompute = choice.recompute;
     label.next = parent;
     if (units.begin == 0) {
-      label.bound = label.tail.step(menu_.schedule(), m_);
+      label.bound = label.tail.step();
       if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
@@ -131,9 +133,9 @@ class LabelSearch {
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);
-    const Seconds steady = std::max(
-        label.tail.slack,
-        (m_ - 1.0) * menu_.bounds().slowest_stage(units.begin, label.tail.stages, next_used_));
+    const Seconds steady =
+        std::max(label.tail.slack, (rhythm_.micro_batches - 1.0) *
+                                       menu_.bounds().slowest_stage(units.begin, next_used_));
     label.promise = std::max(label.bound, label.tail.total * share + steady);
     offer(label);
     return true;
@@ -146,6 +148,7 @@ class LabelSearch {
     };
     mix(label.units.begin);
     mix(label.tail.stages);
+    mix(label.option);
     for (const int n : next_used_) mix(n);
     return hash;
   }
@@ -168,7 +171,7 @@ class LabelSearch {
 
   bool comparable(int rival, const Label& label) const {
     return arena_[rival].units.begin == label.units.begin &&
-           arena_[rival].tail.stages == label.tail.stages &&
+           arena_[rival].tail.stages == label.tail.stages && arena_[rival].option == label.option &&
            std::ranges::equal(used(rival), next_used_);
   }
 
@@ -202,7 +205,7 @@ class LabelSearch {
   StageMenu& menu_;
   const LabelOptions& options_;
   const std::function<bool()>& stop_;
-  int m_;
+  Rhythm rhythm_;
   int units_;
   std::size_t pools_;
   int max_stages_;

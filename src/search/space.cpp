@@ -90,7 +90,10 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
 }
 
 Space::Space(const Problem& problem, const Pins& pins)
-    : problem_(problem), pins_(pins), pools_(pools_of(problem.cluster)) {
+    : problem_(problem),
+      pins_(pins),
+      pools_(pools_of(problem.cluster)),
+      run_classes_(problem.model) {
   recomputes_ = {Recompute::none};
   if (problem.job.attention == AttentionKernel::plain && any_attention(problem.model))
     recomputes_.push_back(Recompute::selective);

@@ -8,7 +8,9 @@
 #include "cost/engine.h"
 #include "cost/span_frame.h"
 #include "search/bounds.h"
+#include "search/hand_over_floor.h"
 #include "search/space.h"
+#include "search/stage_costs.h"
 
 namespace plait {
 
@@ -21,6 +23,7 @@ class StageMenu : public StageCosts {
 
   const PlanSettings& settings() const { return settings_; }
   Schedule schedule() const { return schedule_; }
+  Rhythm rhythm() const { return {schedule_, settings_.micro_batches}; }
   const std::vector<StageOption>& options() const { return options_; }
 
   // Where option o begins in its pools when used[p] devices of pool p are taken; false when a pool
@@ -38,7 +41,15 @@ class StageMenu : public StageCosts {
   Choice cost(const SpanFrame& frame, const UnitRange& units, Recompute recompute) const;
   bool fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute, int after) const;
 
-  Bounds& bounds() { return *bounds_; }
+  // Least time of the hand-over from one option to another before a unit.
+  Seconds hand_over(int from, int to, int unit) const {
+    return sends_.between(options_[from], options_[to], unit);
+  }
+
+  const Bounds& bounds() const { return *bounds_; }
+  Seconds tighten(Seconds incumbent, int evaluations) {
+    return bounds_->tighten(sends_, incumbent, evaluations);
+  }
 
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
@@ -54,6 +65,7 @@ class StageMenu : public StageCosts {
   PlanSettings settings_;
   Schedule schedule_;
   TableSource tables_;
+  HandOverFloor sends_;
   std::vector<StageOption> options_;
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;

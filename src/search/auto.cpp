@@ -31,7 +31,7 @@ constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
-constexpr int kBoundEvaluations = 400;         // of the relaxation, per setting
+constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
@@ -172,7 +172,7 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found) {
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), kBoundEvaluations));
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), kBoundWork));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {

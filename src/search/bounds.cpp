@@ -79,13 +79,13 @@ Seconds Bounds::any_step() const {
   return settings_.micro_batches * at_will(step_, units, nothing_used);
 }
 
-Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, int evaluations) {
+Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work) {
   if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
   relaxation_ =
       std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent);
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const Seconds least = slowest_stage(space_.problem().model.unit_count(), nothing_used);
-  return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, evaluations));
+  return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));
 }
 
 Seconds Bounds::open_units(const Tail& tail, int left, std::span<const int> used) const {

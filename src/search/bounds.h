@@ -27,8 +27,8 @@ class Bounds {
   // No step at all is shorter, under any schedule; cheap, and what settings are ranked by.
   Seconds any_step() const;
   // No step under the searched schedule is shorter than this or than the incumbent. Makes the
-  // bounds below tight, as far as `evaluations` go, for plans that are faster than the incumbent.
-  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, int evaluations);
+  // bounds below tight, as far as `work` goes, for plans that are faster than the incumbent.
+  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, double work);
 
   // No step with these last stages and units [0, left) still open is shorter than this (or than the
   // incumbent that the bounds were tightened for).

@@ -51,6 +51,7 @@ class BranchAndBound {
         longer.prepend(*choice, send, rhythm_);
         if (hopeless(longer.length())) break;
         stages_.push_back({option, begin, units, choice->recompute});
+        if (tail.stages == 0) last_ = o;
         visit(longer, o, from);
         stages_.pop_back();
       }
@@ -64,12 +65,15 @@ class BranchAndBound {
       return;
     }
     if (left == 0) {
-      if (tail.stages < space_.min_stages() || hopeless(tail.step())) return;
+      const Seconds tied =
+          tail.stages > 1 ? menu_.tied(first, stages_.back().begin, last_) : Seconds(0);
+      if (tail.stages < space_.min_stages() || hopeless(tail.step() + tied)) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
       for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
       return;
     }
-    if (!hopeless(menu_.bounds().step(tail, left, used_))) extend(left, tail, first);
+    if (!hopeless(menu_.bounds().step(tail, left, used_) + menu_.tied_to(last_)))
+      extend(left, tail, first);
   }
 
   const Space& space_;
@@ -81,6 +85,7 @@ class BranchAndBound {
   int max_stages_;
   std::vector<int> used_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  int last_ = 0;                     // option of the last stage
   bool complete_ = true;
 };
 

@@ -177,6 +177,9 @@ class Families {
       end = good;
     }
     length_ = tail.step();
+    if (sequence_.size() > 1)
+      length_ +=
+          menu_.tied(sequence_.back().option, sequence_.back().begin, sequence_.front().option);
     return end == 0;
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "cost/framework.h"
 
@@ -14,11 +13,7 @@ HandOverFloor::HandOverFloor(const Space& space, const PlanSettings& settings)
   const Cluster& cluster = problem.cluster;
   const FrameworkTraits traits = traits_of(problem.job);
   cuts_sends_ = traits.cuts_sends;
-  known_ = problem.profile.collectives.empty() && !traits.send_blocks;
-  std::set<int> nodes;
-  for (const Pool& pool : space.pools())
-    for (std::size_t d = 0; d < pool.devices.size(); d += pool.per_node)
-      known_ = nodes.insert(cluster.device(pool.devices[d]).node).second && known_;
+  known_ = problem.profile.collectives.empty() && !traits.send_blocks && !space.pools_share_nodes();
   if (!known_) return;
 
   const int count = static_cast<int>(space.pools().size());

@@ -15,6 +15,8 @@ class StageCosts {
   // stages follow, infinite when there is none; else a time that adds up over units and that no
   // stage undercuts.
   virtual StageTime run_time(int o, const UnitRange& units, int after) = 0;
+  // What follows the pipeline for a tied embedding when o is the last stage, at least.
+  virtual Seconds tied_to(int o) const = 0;
 };
 
 }  // namespace plait

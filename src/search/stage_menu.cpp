@@ -19,6 +19,8 @@ StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSet
       options_(space.stage_options(settings)),
       frames_(options_.size()) {
   if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options();
+  tied_ = std::make_unique<TiedFloor>(space, options_);
+  for (const StageOption& option : options_) tied_to_.push_back(tied_->with_last(option));
   bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
 }
 

@@ -11,6 +11,7 @@
 #include "search/hand_over_floor.h"
 #include "search/space.h"
 #include "search/stage_costs.h"
+#include "search/tied_floor.h"
 
 namespace plait {
 
@@ -31,6 +32,9 @@ class StageMenu : public StageCosts {
   bool place(int o, std::span<const int> used, std::vector<int>& begin) const;
 
   const SpanFrame& frame(int o, const std::vector<int>& begin);
+  // Of the option where its takes begin on nodes of their own, which no other place undercuts;
+  // nothing when a pool is too small.
+  const SpanFrame* first_frame(int o);
 
   struct Choice : StageTime {
     Recompute recompute = Recompute::none;
@@ -46,9 +50,17 @@ class StageMenu : public StageCosts {
     return sends_.between(options_[from], options_[to], unit);
   }
 
+  // What follows the pipeline for a tied embedding, at least: with this first stage, which begins
+  // there, and this last one; with any first stage.
+  Seconds tied(int first, const std::vector<int>& begin, int last) const {
+    return tied_->between(options_[first], begin.front(), options_[last]);
+  }
+  Seconds tied_to(int last) const override { return tied_to_[last]; }
+  bool ends_are_tied() const { return tied_->any(); }
+
   const Bounds& bounds() const { return *bounds_; }
-  Seconds tighten(Seconds incumbent, int evaluations) {
-    return bounds_->tighten(sends_, incumbent, evaluations);
+  Seconds tighten(Seconds incumbent, double work) {
+    return bounds_->tighten(sends_, incumbent, work);
   }
 
   int option_count() const override { return static_cast<int>(options_.size()); }
@@ -56,7 +68,6 @@ class StageMenu : public StageCosts {
   StageTime run_time(int o, const UnitRange& units, int after) override;
 
  private:
-  const SpanFrame* first_frame(int o);
   StageTime alone(const SpanFrame& on, const UnitRange& units) const;
   void drop_dominated_options();
 
@@ -70,6 +81,8 @@ class StageMenu : public StageCosts {
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
   std::vector<std::optional<const SpanFrame*>> first_frames_;  // by option, on free pools
+  std::unique_ptr<TiedFloor> tied_;
+  std::vector<Seconds> tied_to_;  // by option of the last stage
   std::unique_ptr<Bounds> bounds_;
 };
 

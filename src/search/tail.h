@@ -26,15 +26,18 @@ struct Rhythm {
 //
 // A step is at least total + max(slack, ended) long. With R the round trip through the stages after
 // s, hand-overs included, and k = min(m, stages from s to the end), slack is
-//   1f1b   max over s of (m - k) x_s + refill_s (closed_form in cost/simulator.h) and of
-//          (m - 1) x_s - R: a stage has m x_s to do once the first micro-batch is there;
+//   1f1b   max over s of (m - k) x_s + refill_s (closed_form in cost/simulator.h), of
+//          (m - 1) x_s - R: a stage has m x_s to do once the first micro-batch is there, and of
+//          (q - 1) (x_s + R) + r max(f, b), m - 1 = (q - 1) k + r: micro-batch i + k waits on s for
+//          the backward pass of i, a whole round trip;
 //   gpipe  (m - 1) (max f + max b).
 // Stage s itself ends no earlier than a path whose slowest stage is s or after it, so that
 //   ended = max over s of slack from s on + finish_s - backward and hand-overs before s.
 struct Tail {
   int stages = 0;
-  Seconds total;    // sum of forward + backward and of hand-overs, there and back
-  Seconds longest;  // most forward + backward of a stage
+  Seconds total;         // sum of forward + backward and of hand-overs, there and back
+  Seconds longest;       // most forward + backward of a stage
+  Seconds longest_step;  // most of m times that, and finish
   Seconds slack;
   Seconds ended;
   Seconds most_forward;  // gpipe
@@ -54,9 +57,14 @@ struct Tail {
       if (rhythm.micro_batches > k) refill = std::max(refill, total);
       slack = std::max(slack, (m - k) * stage.total() + refill);
       slack = std::max(slack, (m - 1) * stage.total() - total);
+      const int rounds = (rhythm.micro_batches - 1) / (stages + 1);
+      const int rest = (rhythm.micro_batches - 1) % (stages + 1);
+      slack = std::max(slack, 1.0 * rounds * (stage.total() + total) +
+                                  1.0 * rest * std::max(stage.forward, stage.backward));
     }
     ended = std::max(ended - stage.backward - send, slack + stage.finish);
     longest = std::max(longest, stage.total());
+    longest_step = std::max(longest_step, m * stage.total() + stage.finish);
     total += stage.total();
     ++stages;
   }

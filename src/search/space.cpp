@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "plan/names.h"
@@ -90,7 +91,14 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
 }
 
 Space::Space(const Problem& problem, const Pins& pins)
-    : problem_(problem), pins_(pins), pools_(pools_of(problem.cluster)) {
+    : problem_(problem),
+      pins_(pins),
+      pools_(pools_of(problem.cluster)),
+      run_classes_(problem.model) {
+  std::set<int> nodes;
+  for (const Pool& pool : pools_)
+    for (std::size_t d = 0; d < pool.devices.size(); d += pool.per_node)
+      pools_share_nodes_ |= !nodes.insert(problem.cluster.device(pool.devices[d]).node).second;
   recomputes_ = {Recompute::none};
   if (problem.job.attention == AttentionKernel::plain && any_attention(problem.model))
     recomputes_.push_back(Recompute::selective);

@@ -24,7 +24,7 @@ Interval equal_part(std::int64_t count, int size, int rank) {
 }
 
 Interval overlap(const Interval& a, const Interval& b) {
-  return {std::max(a.begin, b.begin), std::max(std::max(a.begin, b.begin), std::min(a.end, b.end))};
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
 // Puts a flat atom where it belongs in the whole parameter.
@@ -295,15 +295,23 @@ void ParameterStore::set_atom(Group& group, const Atom& atom, Kept kept, const a
                                                               : group.second;
   if (!kept_tensor.defined()) return;
   const Interval both = overlap(group.mine, {atom.offset, atom.offset + atom.count});
+  if (both.size() <= 0) return;
   kept_tensor.narrow(0, both.begin - group.mine.begin, both.size())
       .copy_(values.narrow(0, both.begin - atom.offset, both.size()));
 }
 
+// All ranks of a group take the same way here, whether or not its values lie in one piece.
 at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
-  at::Tensor own = kept == Kept::value          ? group.master
-                   : kept == Kept::first_moment ? group.first
-                                                : group.second;
-  if (!own.defined()) return values_.narrow(0, group.flat, group.size);
+  if (kept == Kept::value && settings_.dtype == at::kFloat) {
+    at::Tensor values = at::empty({group.size}, values_.options());
+    for (const Atom& atom : layout_.groups[group.number].atoms)
+      values.narrow(0, atom.offset, atom.count)
+          .copy_(values_.narrow(0, segments(group.number, atom.offset)[0].flat, atom.count));
+    return values;
+  }
+  const at::Tensor own = kept == Kept::value          ? group.master
+                         : kept == Kept::first_moment ? group.first
+                                                      : group.second;
   if (!settings_.spread || group.ranks->size() == 1) return own;
   const std::int64_t each = (group.size + group.ranks->size() - 1) / group.ranks->size();
   at::Tensor part = at::zeros({each}, own.options());

@@ -63,14 +63,24 @@ std::span<const Verb> verbs() {
            "  plait validate --runs published_runs.csv --by gpu\n"
            "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
            validate_command},
+      Verb{"train", "execute a saved plan: train the model, and compare with the prediction",
+           "  plait train plan.json --local 8 --steps 100          # ranks on this machine\n"
+           "  torchrun --nproc-per-node 8 --no-python plait train plan.json\n"
+           "  srun plait train plan.json --tokens text.bin --checkpoint run1 --checkpoint-every "
+           "500\n"
+           "  plait train plan.json --local 4 --threads-per-rank 1,1,4,4 --device cpu --trace "
+           "t.json\n",
+           train_command},
       Verb{"trial", "run the best plans for a few steps each and keep the measured best",
            "  plait trial --launch './run.sh {plan}' --budget 10 --model gpt2-xl \\\n"
            "    --cluster 2xA100-80GB:8 --global-batch 64 -o best.json\n"
-           "  plait trial --launch 'torchrun --nproc-per-node 8 pretrain_gpt.py --log-interval 1 \\\n"
+           "  plait trial --launch 'torchrun --nproc-per-node 8 pretrain_gpt.py --log-interval 1 "
+           "\\\n"
            "    --tensor-model-parallel-size {tp} --pipeline-model-parallel-size {pp} \\\n"
            "    --micro-batch-size {micro_batch} --global-batch-size {global_batch}' \\\n"
            "    --model gpt2-xl --cluster A100-80GB:8 --global-batch 64 --timeout 5m\n"
-           "  plait trial --launch './run.sh' --plans my_plans --time-pattern 'took ([0-9.]+) (ms)'\n",
+           "  plait trial --launch './run.sh' --plans my_plans --time-pattern 'took ([0-9.]+) "
+           "(ms)'\n",
            trial_command},
       Verb{"tokenize", "turn a text into tokens to train on",
            "  plait tokenize book.txt -o tokens.bin --vocabulary 4096\n"

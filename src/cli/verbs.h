@@ -15,6 +15,7 @@ Command check_command();
 Command import_command();
 Command profile_command();
 Command validate_command();
+Command train_command();
 Command trial_command();
 Command tokenize_command();
 Command models_command();

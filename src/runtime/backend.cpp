@@ -28,12 +28,17 @@ std::string torch_program_file() {
   return (std::filesystem::path(program_file()).parent_path() / "plait-torch").string();
 }
 
-const Backend& need_backend(const std::string& verb) {
-  if (backend() != nullptr) return *backend();
+void need_torch_program(const std::string& verb) {
   const std::string program = torch_program_file();
   if (access(program.c_str(), X_OK) != 0)
     throw InputError("plait " + verb, "needs libtorch, which this build lacks (no " + program +
                                           "): run ./dev build torch");
+}
+
+const Backend& need_backend(const std::string& verb) {
+  if (backend() != nullptr) return *backend();
+  need_torch_program(verb);
+  const std::string program = torch_program_file();
   std::vector<char*> arguments;
   for (std::string& word : words()) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -6,6 +6,7 @@
 
 #include "runtime/profile.h"
 #include "runtime/profile_links.h"
+#include "runtime/train.h"
 
 namespace plait::runtime {
 
@@ -19,6 +20,8 @@ struct Backend {
   Machine (*machine)(const MeterOptions& options);
   // Called by all ranks alike; rank 0 gets the curves.
   LinkCurves (*links)(const LinkRequest& request);
+  // Runs one rank to the end and gives its exit status.
+  int (*train)(const TrainRequest& request);
 };
 
 // nullptr in `plait`.
@@ -27,6 +30,9 @@ const Backend* backend();
 // The backend, or the same command line run on by plait-torch: returns only in a program that has
 // one. Throws InputError where there is no plait-torch beside this program.
 const Backend& need_backend(const std::string& verb);
+
+// Throws InputError where there is no plait-torch beside this program.
+void need_torch_program(const std::string& verb);
 
 // The words of this program's command line, for need_backend(). Set once, by main().
 void set_command_line(std::vector<std::string> words);

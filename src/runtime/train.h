@@ -23,11 +23,13 @@ struct TrainOptions {
   double weight_decay = 0;
   double clip = 1;  // global norm of the gradient; 0 = not clipped
   std::uint64_t seed = 1;
-  std::string tokens;           // a token file; "" = synthetic samples
-  bool cuda = false;            // one GPU a rank, else threads of the CPU
-  int threads = 0;              // of this rank; 0 = as libtorch does
-  std::string trace;            // where rank 0 writes a trace of the run; "" = nowhere
-  std::string save_parameters;  // where rank 0 writes the trained parameters; "" = nowhere
+  std::string tokens;        // a token file; "" = synthetic samples
+  bool cuda = false;         // one GPU a rank, else threads of the CPU
+  int threads = 0;           // of this rank; 0 = as libtorch does
+  std::string trace;         // where rank 0 writes a trace of the run; "" = nowhere
+  std::string checkpoint;    // a directory: resume from its last checkpoint, and save there
+  int checkpoint_every = 0;  // steps; 0 = after the last only
+  int keep_checkpoints = 2;  // 0 = all
 };
 
 // What one step was like. Rank 0 gets it; times are wall clock.
@@ -48,7 +50,11 @@ struct TrainRequest {
   TrainOptions options;
   RankPlace place;
   Heartbeat* heart = nullptr;
-  std::function<void(const StepReport& report)> on_step;  // on rank 0
+  std::function<void(const StepReport& report)> on_step;        // on rank 0
+  std::function<void(const std::string& sentence)> on_trouble;  // what goes wrong, before it ends
 };
+
+// Exit status of a rank that cannot go on for a reason of its own (memory, a fault of libtorch).
+inline constexpr int kRankFailed = 1;
 
 }  // namespace plait::runtime

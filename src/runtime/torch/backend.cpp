@@ -4,6 +4,7 @@
 
 #include "runtime/profile.h"
 #include "runtime/torch/profile_backend.h"
+#include "runtime/torch/train_rank.h"
 
 namespace plait::runtime {
 namespace {
@@ -16,8 +17,11 @@ std::string library() {
 }  // namespace
 
 const Backend* backend() {
-  static const Backend value{
-      .library = library, .meter = make_meter, .machine = describe_machine, .links = measure_links};
+  static const Backend value{.library = library,
+                             .meter = make_meter,
+                             .machine = describe_machine,
+                             .links = measure_links,
+                             .train = train_rank};
   return &value;
 }
 

@@ -93,7 +93,7 @@ StepReport Trainer::step(std::int64_t number) {
   runner_->begin_step(number, micro_batches_);
   task_times_.clear();
   for (const Task& task : tasks_) {
-    TaskTime time{.task = task, .begin = now() - begin, .waited = ranks_.waited()};
+    TaskTime time{.task = task, .begin = now(), .waited = ranks_.waited()};
     if (task.kind == TaskKind::forward) {
       runner_->forward(task.chunk, task.micro_batch);
     } else {
@@ -102,7 +102,7 @@ StepReport Trainer::step(std::int64_t number) {
     }
     if (heart_ != nullptr) heart_->progress();
     time.waited = ranks_.waited() - time.waited;
-    time.end = now() - begin;
+    time.end = now();
     task_times_.push_back(time);
   }
   ranks_.finish_sends();

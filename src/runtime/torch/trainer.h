@@ -23,7 +23,7 @@ class Trainer {
 
   ParameterStore& parameters() { return *parameters_; }
 
-  // When each task of the last step began and ended, in seconds since the step did.
+  // When each task of the last step began and ended, on the steady clock.
   struct TaskTime {
     Task task;
     double begin = 0;

@@ -1,0 +1,143 @@
+#include "runtime/torch/train_rank.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+
+#include "base/error.h"
+#include "runtime/torch/checkpointing.h"
+#include "runtime/torch/device_state.h"
+#include "runtime/torch/trainer.h"
+#include "runtime/torch/watchdog.h"
+
+namespace plait::runtime {
+namespace {
+
+// Steps at the end of a run that a trace shows.
+constexpr int kTracedSteps = 20;
+
+// The tasks of one rank as events of a trace (Chrome's format, which Perfetto reads): processes are
+// stages, threads are ranks.
+class TraceWriter {
+ public:
+  TraceWriter(int stage, int rank) : stage_(stage), rank_(rank) {
+    begin_ =
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void add(std::int64_t step, const std::vector<Trainer::TaskTime>& times) {
+    for (const Trainer::TaskTime& time : times) {
+      const bool forward = time.task.kind == TaskKind::forward;
+      const double start = time.begin + time.waited;
+      if (time.waited > 1e-6) event("wait", "idle", time.begin, start, step, time.task);
+      event(fmt::format("{}{}", forward ? "F" : "B", time.task.micro_batch),
+            forward ? "forward" : "backward", start, time.end, step, time.task);
+    }
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void event(const std::string& name, const char* category, double begin, double end,
+             std::int64_t step, const Task& task) {
+    text_ += fmt::format(
+        "{}{{\"name\": \"{}\", \"cat\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, "
+        "\"pid\": {}, \"tid\": {}, \"args\": {{\"step\": {}, \"chunk\": {}, \"micro_batch\": "
+        "{}}}}}",
+        text_.empty() ? "" : ",\n", name, category, (begin - begin_) * 1e6, (end - begin) * 1e6,
+        stage_ + 1, rank_, step, task.chunk, task.micro_batch);
+  }
+
+  int stage_;
+  int rank_;
+  double begin_;
+  std::string text_;
+};
+
+void write_trace(const std::string& path, const TraceWriter& mine, Communicator& ranks) {
+  if (ranks.rank() != 0) {
+    ranks.put("trace " + std::to_string(ranks.rank()), mine.text());
+    return;
+  }
+  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + mine.text();
+  for (int r = 1; r < ranks.world(); ++r) text += ",\n" + ranks.get("trace " + std::to_string(r));
+  std::ofstream file(path);
+  file << text << "\n]}\n";
+  if (!file) throw InputError(path, "cannot be written");
+}
+
+void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks) {
+  const TrainOptions& options = request.options;
+  const CheckpointNote start = note_of(request.problem, options, 0);
+  std::int64_t first = 0;
+  if (!options.checkpoint.empty())
+    first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
+  ranks.everyone().all_gather(at::zeros({1}, ranks.device()), 0);
+  TraceWriter trace(trainer.stage(), ranks.rank());
+  for (std::int64_t step = first; step < options.steps; ++step) {
+    const StepReport report = trainer.step(step);
+    if (ranks.rank() == 0 && request.on_step) request.on_step(report);
+    if (!options.trace.empty() && step + kTracedSteps >= options.steps)
+      trace.add(step, trainer.task_times());
+    const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
+    if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
+      save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),
+                      options.checkpoint, options.keep_checkpoints, ranks);
+  }
+  if (!options.trace.empty()) write_trace(options.trace, trace, ranks);
+}
+
+void tell(const TrainRequest& request, const std::string& text) {
+  if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
+}
+
+int train_on(const TrainRequest& request, at::Device device, Watchdog* watchdog) {
+  const RankPlace& place = request.place;
+  try {
+    Communicator ranks(place.world > 1 ? meet_at(place) : meet_in_process(), place.rank,
+                       place.world, device, place.address, request.heart);
+    Trainer trainer(request.problem, request.plan, request.options, ranks, request.heart);
+    run_steps(request, trainer, ranks);
+    // Nobody leaves, and takes the store away, before all are done.
+    ranks.everyone().all_gather(at::zeros({1}, device), 0);
+    if (watchdog != nullptr) watchdog->finish();
+    return 0;
+  } catch (const PeerLost& error) {
+    const auto failure = watchdog == nullptr ? std::nullopt : watchdog->failure(Seconds(10));
+    tell(request, failure ? in_words(*failure) : error.what());
+    return kPeerLost;
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception& error) {
+    tell(request, error.what());
+    return kRankFailed;
+  }
+}
+
+}  // namespace
+
+int train_rank(const TrainRequest& request) {
+  const RankPlace& place = request.place;
+  use_threads(request.options.threads);
+  at::Device device(at::kCPU);
+  if (request.options.cuda) {
+    if (place.local_rank >= cuda_devices())
+      throw InputError("--device", fmt::format("cuda needs a GPU for each rank of a machine: there "
+                                               "are {}, this is local rank {}",
+                                               cuda_devices(), place.local_rank));
+    device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank));
+  }
+  const c10::OptionalDeviceGuard guard(device);
+  // plait's own launcher watches over its ranks by itself.
+  std::unique_ptr<Watchdog> watchdog;
+  if (place.world > 1 && request.heart != nullptr && std::getenv(kHeartbeatVariable) == nullptr)
+    watchdog = std::make_unique<Watchdog>(place, *request.heart);
+  return train_on(request, device, watchdog.get());
+}
+
+}  // namespace plait::runtime

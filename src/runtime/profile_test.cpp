@@ -61,6 +61,16 @@ TEST(Timing, OneSlowRepeatInTenIsFlagged) {
   EXPECT_TRUE(has_outliers(values));
 }
 
+TEST(Timing, AClockThatSlowsDownIsFlagged) {
+  std::vector<double> values(20, 1.0);
+  std::fill(values.begin() + 10, values.end(), 1.04);
+  EXPECT_NEAR(drift_of(values), 0.04, 1e-12);
+  std::vector<std::string> flags;
+  add_flags(values, flags);
+  add_flags(values, flags);
+  EXPECT_EQ(flags, std::vector<std::string>{"slowed down by 4 %"});
+}
+
 TEST(ProfilePoints, EachUnitAndOpIsThereOnceForEachDegree) {
   PointRequest request;
   request.models = {build_transformer(samples::tiny_gpt())};

@@ -23,6 +23,10 @@ if(TORCH_CUDA_LIBRARIES AND nccl_headers)
   target_compile_definitions(plait_torch PUBLIC USE_C10D_NCCL)
   target_include_directories(plait_torch SYSTEM PRIVATE ${nccl_headers})
 endif()
+# PyTorch's wheels bring headers of another fmt, without its library.
+if(EXISTS ${TORCH_INSTALL_PREFIX}/include/fmt/format.h)
+  target_compile_definitions(plait_torch PUBLIC FMT_HEADER_ONLY)
+endif()
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 # GCC 13 sees writes beyond the small arrays of libtorch 2's inlined lists; there are none.
 target_compile_options(plait_torch PUBLIC ${torch_flags} -Wno-array-bounds -Wno-stringop-overflow)

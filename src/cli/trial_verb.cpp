@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,6 +19,8 @@
 #include "io/plan_json.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
+#include "runtime/backend.h"
+#include "runtime/layout.h"
 #include "runtime/plan_fields.h"
 
 namespace plait {
@@ -29,6 +32,8 @@ constexpr int kMaxSteps = 100'000;
 struct TrialArguments : PlanArguments {
   std::vector<std::string> plans;
   std::string launch;
+  std::string train;  // more words for plait train, where that is what is launched
+  bool own = false;   // it is
   std::string folder = "trials";
   std::string table;
   std::optional<int> trials;
@@ -113,6 +118,10 @@ Candidates found_candidates(TrialArguments& arguments, const Interrupt& interrup
 }
 
 std::vector<Candidate> prepared(const TrialArguments& arguments, Candidates found) {
+  if (arguments.own)
+    std::erase_if(found.plans, [&](const RankedPlan& ranked) {
+      return !runtime::why_not(found.problem, ranked.plan).empty();
+    });
   const std::size_t most = static_cast<std::size_t>(arguments.trials.value_or(kMaxTrials));
   if (found.plans.size() > most) found.plans.resize(most);
   std::vector<Candidate> out;
@@ -159,19 +168,41 @@ void make_folder(const std::string& folder) {
     throw InputError("--dir", fmt::format("{} cannot be made: {}", folder, fault.message()));
 }
 
+// For the shell, whatever is in it.
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// plait train as the command, where the user has none.
+void launch_own(TrialArguments& arguments) {
+  if (access(runtime::torch_program_file().c_str(), X_OK) != 0) runtime::need_backend("trial");
+  arguments.own = true;
+  arguments.launch = fmt::format("{} train {{plan}} --local {{world}} --steps {} {}",
+                                 quoted(runtime::program_file()),
+                                 arguments.trial.warm_up + arguments.trial.steps, arguments.train);
+}
+
 int trial(TrialArguments arguments) {
-  if (arguments.launch.empty())
-    throw InputError("--launch", "is missing: the command that trains, such as './run.sh {plan}'");
+  if (!arguments.launch.empty() && !arguments.train.empty())
+    throw InputError("--train", "goes without --launch, which starts another program");
   check_output(arguments.output);
   check_output(arguments.table);
   runtime::RunLog(arguments.trial.patterns, 1);
+  if (arguments.launch.empty()) launch_own(arguments);
   Interrupt interrupt;
-  arguments.search.keep = arguments.trials.value_or(5);
+  if (!arguments.trials && arguments.plans.empty()) arguments.trials = 5;
+  arguments.search.keep = arguments.own ? kMaxTrials : arguments.trials.value_or(kMaxTrials);
   Candidates found = arguments.plans.empty() ? found_candidates(arguments, interrupt)
                                              : saved_candidates(arguments);
   if (found.plans.empty()) return kNothingFits;
   const Problem problem = found.problem;
   const std::vector<Candidate> candidates = prepared(arguments, std::move(found));
+  if (candidates.empty()) {
+    complain("none of the plans can be executed by plait train");
+    return kNothingFits;
+  }
   make_folder(arguments.folder);
   if (arguments.table.empty())
     arguments.table = (std::filesystem::path(arguments.folder) / "trials.csv").string();
@@ -216,8 +247,13 @@ FlagGroup trial_flags(TrialArguments& a) {
       {{.name = "--launch",
         .value = "CMD",
         .help = "the shell command that trains with a plan; {plan}, {tp}, {pp}, {dp}, "
-                "{micro_batch}, ... stand for what is in it, and so do PLAIT_PLAN, PLAIT_TP, ...",
+                "{micro_batch}, ... stand for what is in it, and so do PLAIT_PLAN, PLAIT_TP, ...; "
+                "plait train on this machine by default",
         .set = into_text(a.launch)},
+       {.name = "--train",
+        .value = "WORDS",
+        .help = "more words for plait train: '--device cpu --threads-per-rank 1,1,4,4'",
+        .set = into_text(a.train)},
        {.name = "--budget",
         .value = "N",
         .help = "how many of the best plans to try (5; all of --plans)",

@@ -151,7 +151,8 @@ void CheckpointWriter::add(const std::string& name, StateKind kind,
   close(descriptor);
 }
 
-std::string CheckpointWriter::commit(const CheckpointNote& note, int keep) {
+std::string CheckpointWriter::commit(const CheckpointNote& note, int keep,
+                                     const std::function<void()>& on_progress) {
   std::vector<std::string> parameters;
   for (const auto& [name, entry] : entries_) {
     std::vector<std::string> shape, kinds;
@@ -174,7 +175,10 @@ std::string CheckpointWriter::commit(const CheckpointNote& note, int keep) {
                                           .text("optimizer", note.optimizer)
                                           .json("parameters", json_list(parameters))
                                           .str()));
-  for (const auto& entry : fs::directory_iterator(temporary_)) sync_path(entry.path().string());
+  for (const auto& entry : fs::directory_iterator(temporary_)) {
+    sync_path(entry.path().string());
+    if (on_progress) on_progress();
+  }
   sync_path(temporary_);
   const std::string path = (fs::path(directory_) / name_).string();
   std::error_code fault;

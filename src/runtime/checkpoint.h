@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,8 +48,10 @@ class CheckpointWriter {
   // Any name at most once for each kind; names without '/'.
   void add(const std::string& name, StateKind kind, const std::vector<std::int64_t>& shape,
            std::span<const float> values);
-  // Gives its path. Older checkpoints beyond the last `keep` are removed; 0 = none.
-  std::string commit(const CheckpointNote& note, int keep);
+  // Gives its path. Older checkpoints beyond the last `keep` are removed; 0 = none. Waiting for the
+  // disk may take long: `on_progress` is called again and again.
+  std::string commit(const CheckpointNote& note, int keep,
+                     const std::function<void()>& on_progress = {});
 
  private:
   struct Entry {

@@ -49,7 +49,8 @@ CheckpointNote note_of(const Problem& problem, const TrainOptions& options, std:
 }
 
 void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
-                     const std::string& directory, int keep, Communicator& ranks) {
+                     const std::string& directory, int keep, Communicator& ranks,
+                     Heartbeat* heart) {
   std::unique_ptr<CheckpointWriter> writer;
   if (ranks.rank() == 0) writer = std::make_unique<CheckpointWriter>(directory, note.step);
   parameters.collect({Kept::value, Kept::first_moment, Kept::second_moment},
@@ -59,7 +60,10 @@ void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
                            parameter.name, kind_of(kept), parameter.shape,
                            {values.data_ptr<float>(), static_cast<std::size_t>(values.numel())});
                      });
-  if (writer) writer->commit(note, keep);
+  if (writer)
+    writer->commit(note, keep, [heart] {
+      if (heart != nullptr) heart->progress();
+    });
 }
 
 std::int64_t resume_checkpoint(ParameterStore& parameters, const CheckpointNote& run,

@@ -12,9 +12,10 @@ namespace plait::runtime {
 // What a checkpoint says of a run besides its values.
 CheckpointNote note_of(const Problem& problem, const TrainOptions& options, std::int64_t step);
 
-// Saves a checkpoint after so many steps; all ranks call it, rank 0 writes.
+// Saves a checkpoint after so many steps; all ranks call it, rank 0 writes and tells its progress.
 void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
-                     const std::string& directory, int keep, Communicator& ranks);
+                     const std::string& directory, int keep, Communicator& ranks,
+                     Heartbeat* heart = nullptr);
 
 // Sets parameters and optimizer state from the last checkpoint of a directory and gives the number
 // of the next step; 0, and nothing is set, where there is none. All ranks call it and must see the

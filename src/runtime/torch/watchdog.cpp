@@ -12,6 +12,7 @@ namespace plait::runtime {
 namespace {
 
 constexpr auto kAnswer = std::chrono::seconds(5);  // the store answers within
+constexpr auto kRetry = std::chrono::milliseconds(200);
 constexpr const char* kFailed = "plait/failed";
 constexpr const char* kDone = "done";
 // Rank 0 serves the store: it stays until the others have read why everything ends.
@@ -56,14 +57,28 @@ Watchdog::Watchdog(const RankPlace& place, const Heartbeat& heart, WatchdogOptio
       heart_(heart),
       options_(std::move(options)),
       store_(std::make_unique<Store>()) {
-  if (place_.world < 2) return;
+  if (place_.world > 1) thread_ = std::thread([this] { run(); });
+}
+
+// The store is there when rank 0 is, which may start last.
+bool Watchdog::connect() {
   c10d::TCPStoreOptions store;
   store.port = static_cast<std::uint16_t>(place_.port);
   store.isServer = false;
   store.waitWorkers = false;
   store.timeout = kAnswer;
-  store_->store = c10::make_intrusive<c10d::TCPStore>(place_.address, store);
-  thread_ = std::thread([this] { run(); });
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, kRetry, [this] { return end_ || done_; })) return false;
+    }
+    try {
+      store_->store = c10::make_intrusive<c10d::TCPStore>(place_.address, store);
+      return true;
+    } catch (const std::exception&) {
+      continue;  // the ranks' own meeting gives up in time, and says so
+    }
+  }
 }
 
 Watchdog::~Watchdog() {
@@ -76,6 +91,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::run() {
+  if (!connect()) return;
   std::unique_lock lock(mutex_);
   while (!end_) {
     lock.unlock();
@@ -154,6 +170,7 @@ void Watchdog::finish() {
   }
   changed_.notify_all();
   thread_.join();
+  if (!store_->store) return;
   try {
     store_->put(beat_key(place_.rank), kDone);
     const Clock::time_point begin = Clock::now();

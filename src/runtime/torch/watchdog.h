@@ -33,7 +33,7 @@ struct WatchdogOptions {
 // more, rank 0, which serves it, or the way to it is gone.
 class Watchdog {
  public:
-  // `heart` must live as long.
+  // Does not wait for anyone. `heart` must live as long.
   Watchdog(const RankPlace& place, const Heartbeat& heart, WatchdogOptions options = {});
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -48,6 +48,7 @@ class Watchdog {
 
  private:
   struct Store;
+  bool connect();  // false = it is over before it began
   void run();
   bool look();  // false = nothing more to look for
   std::optional<RankFailure> judge_neighbour();

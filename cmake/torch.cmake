@@ -49,8 +49,10 @@ if(PLAIT_TESTS AND torch_tests)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
-  add_test(NAME torch.profile
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/profile_test.py
-                   --program $<TARGET_FILE:plait>)
-  set_tests_properties(torch.profile PROPERTIES TIMEOUT 600)
+  foreach(name profile train)
+    add_test(NAME torch.${name}
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
+                     --program $<TARGET_FILE:plait>)
+    set_tests_properties(torch.${name} PROPERTIES TIMEOUT 600)
+  endforeach()
 endif()

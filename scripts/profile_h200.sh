@@ -24,15 +24,15 @@ measure() { # name of the profile, then flags
 }
 
 blocks() {
-  measure h200_blocks --ops data/profiles/building_blocks.json --per-point 100ms --budget 6m
+  measure h200 --ops data/profiles/building_blocks.json --per-point 100ms --budget 6m
 }
 
 gpt() {
-  for round in 1 2; do
-    measure h200_gpt_$round --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 \
-      --per-point 200ms --fresh
+  for name in h200_gpt3_1.3b again; do
+    measure $name --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 --per-point 200ms \
+      --fresh
   done
-  build/gpu/plait profile diff "$OUT/h200_gpt_1.json" "$OUT/h200_gpt_2.json" | tee "$OUT/repeat.txt"
+  build/gpu/plait profile diff "$OUT/h200_gpt3_1.3b.json" "$OUT/again.json" | tee "$OUT/repeat.txt"
 }
 
 units() {

@@ -98,9 +98,10 @@ void tell(const TrainRequest& request, const std::string& text) {
 
 int train_on(const TrainRequest& request, at::Device device, Watchdog* watchdog) {
   const RankPlace& place = request.place;
+  std::shared_ptr<Meeting> meeting;  // outlives a failure: the watchdogs' store is rank 0's
   try {
-    Communicator ranks(place.world > 1 ? meet_at(place) : meet_in_process(), place.rank,
-                       place.world, device, place.address, request.heart);
+    meeting = place.world > 1 ? meet_at(place) : meet_in_process();
+    Communicator ranks(meeting, place.rank, place.world, device, place.address, request.heart);
     Trainer trainer(request.problem, request.plan, request.options, ranks, request.heart);
     run_steps(request, trainer, ranks);
     // Nobody leaves, and takes the store away, before all are done.

@@ -23,6 +23,10 @@ if(TORCH_CUDA_LIBRARIES AND nccl_headers)
   target_compile_definitions(plait_torch PUBLIC USE_C10D_NCCL)
   target_include_directories(plait_torch SYSTEM PRIVATE ${nccl_headers})
 endif()
+# PyTorch's wheels bring headers of another fmt, without its library.
+if(EXISTS ${TORCH_INSTALL_PREFIX}/include/fmt/format.h)
+  target_compile_definitions(plait_torch PUBLIC FMT_HEADER_ONLY)
+endif()
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 # GCC 13 sees writes beyond the small arrays of libtorch 2's inlined lists; there are none.
 target_compile_options(plait_torch PUBLIC ${torch_flags} -Wno-array-bounds -Wno-stringop-overflow)
@@ -45,8 +49,10 @@ if(PLAIT_TESTS AND torch_tests)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
-  add_test(NAME torch.profile
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/profile_test.py
-                   --program $<TARGET_FILE:plait>)
-  set_tests_properties(torch.profile PROPERTIES TIMEOUT 600)
+  foreach(name profile train)
+    add_test(NAME torch.${name}
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
+                     --program $<TARGET_FILE:plait>)
+    set_tests_properties(torch.${name} PROPERTIES TIMEOUT 600)
+  endforeach()
 endif()

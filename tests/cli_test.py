@@ -120,6 +120,12 @@ def test_bash_completes_verbs_flags_and_values():
     assert complete("plait", "plan", "--glob") == ["--global-batch"]
     assert complete("plait", "plan", "--model", "llama-2-7") == ["llama-2-7b", "llama-2-70b"]
     assert complete("plait", "plan", "--schedule", "1f") == ["1f1b"]
+    assert complete("plait", "plan", "--model", "=", "gpt2-x") == ["gpt2-xl"]
+    # Files are offered only where a file may stand.
+    (Here.folder / "fifth.json").write_text("{}")
+    (Here.folder / "gpt2-x.json").write_text("{}")
+    assert complete("plait", "plan", "--model", "gpt2-x") == ["gpt2-xl", "gpt2-x.json"]
+    assert complete("plait", "plan", "--planner", "f") == ["fasop"]
     assert complete("plait", "completion", "fi") == ["fish"]
     (Here.folder / "some_plan.json").write_text("", encoding="utf-8")
     assert complete("plait", "check", "some_p") == ["some_plan.json"]

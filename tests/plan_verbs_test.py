@@ -44,6 +44,18 @@ def test_the_answer_is_the_same_for_any_number_of_threads_and_runs():
         assert all(other == first for other in others)
 
 
+def test_exhaustive_keeps_its_time_limit():
+    # 14 units on 8 devices: days of plans.
+    result = answer(*SMALL, "--planner", "exhaustive", "--time-limit", "300ms")
+    assert result["cut_short"] and result["plans"] and result["search_s"] < 10
+
+
+def test_idle_devices_are_said():
+    out = plait(*SMALL, "--tp", 2, "--dp", 2, "--pp", 1)[0]
+    assert "leaves 4 of the 8 devices idle" in " ".join(out.split())
+    assert "idle" not in plait(*SMALL, "--dp", 8)[0]
+
+
 def test_warnings_go_to_stderr_and_into_json():
     words = [*SMALL[:4], "1xV100-16GB:4", *SMALL[5:]]
     assert "V100-16GB does not support bf16" in plait(*words)[1]

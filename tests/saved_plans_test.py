@@ -43,9 +43,9 @@ def test_check_lists_all_that_is_wrong():
     stages[1]["devices"] = stages[0]["devices"]
     document["plan"]["micro_batches"] = 31
     path.write_text(json.dumps(document), encoding="utf-8")
-    out = plait("check", path, status=3)[0]
+    out = plait("check", path, status=2)[0]
     assert "is already used by stage" in out and "31" in out
-    result = answer("check", path, status=3)
+    result = answer("check", path, status=2)
     assert not result["valid"] and len(result["violations"]) >= 2 and result["fits"] is None
     assert "plan.json#/plan/" in plait("estimate", path, status=2)[1]
 

@@ -38,7 +38,7 @@ int check(const CheckArguments& arguments) {
     std::string text = fmt::format("{} does not hold together:\n", arguments.path);
     for (const auto& [where, what] : violations) text += fmt::format("  {}: {}\n", where, what);
     print(arguments.json ? as_json(violations, std::nullopt) : text);
-    return kNothingFits;
+    return kWrongInput;
   }
   const RankedPlan plan{file.plan, CostEngine(file.problem).simulate(file.plan)};
   if (arguments.json) print(as_json(violations, plan.cost.fits));

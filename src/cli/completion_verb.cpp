@@ -31,26 +31,34 @@ std::vector<Flag> shown_flags(const Command& command) {
   return flags;
 }
 
+// A name from a list, or a file as well.
+bool takes_file(const Flag& flag) {
+  return flag.choices.empty() || flag.help.find("file") != flag.help.npos;
+}
+
 std::string bash_case(const Verb& verb) {
   std::vector<std::string> words;
   std::string values;
   std::string positional;
+  bool files = true;  // as the positional argument
   for (const Flag& flag : shown_flags(verb.make())) {
     if (is_positional(flag)) {
       positional = flag.choices.empty() ? "" : join(flag.choices);
+      files = takes_file(flag);
       continue;
     }
     words.push_back(flag.name);
     if (flag.value.empty()) continue;
     const std::string pattern = flag.letter.empty() ? flag.name : flag.letter + "|" + flag.name;
-    values += fmt::format("        {}) words='{}' ;;\n", pattern, join(flag.choices));
+    values += fmt::format("        {}) words='{}'{} ;;\n", pattern, join(flag.choices),
+                          takes_file(flag) ? "" : " files=''");
   }
   words.emplace_back("--help");
   return fmt::format(
-      "    {})\n      case $previous in\n{}        *) words='{}'\n           [[ $current == -* ]] "
-      "&& "
-      "words='{}' ;;\n      esac ;;\n",
-      verb.name, values, positional, join(words));
+      "    {})\n      case $previous in\n{}        *) words='{}'{}\n           [[ $current == -* "
+      "]] "
+      "&& words='{}' ;;\n      esac ;;\n",
+      verb.name, values, positional, files ? "" : " files=''", join(words));
 }
 
 std::string bash_script() {
@@ -62,7 +70,10 @@ std::string bash_script() {
   }
   return fmt::format(R"(# plait completion for bash: source <(plait completion bash)
 _plait() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=''
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words='' files=yes
+  # --flag=value is three words to bash.
+  if [[ $current == '=' ]]; then current=''
+  elif [[ $previous == '=' ]]; then previous=${{COMP_WORDS[COMP_CWORD-2]}}; fi
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W '{} --help' -- "$current"))
     return
@@ -70,7 +81,7 @@ _plait() {{
   case ${{COMP_WORDS[1]}} in
 {}  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
-  if [[ $current != -* ]]; then COMPREPLY+=($(compgen -f -- "$current")); fi
+  if [[ $files && $current != -* ]]; then COMPREPLY+=($(compgen -f -- "$current")); fi
 }}
 complete -o filenames -F _plait plait
 )",

@@ -4,13 +4,20 @@
 #include <optional>
 #include <set>
 
+#include "base/error.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "cost/engine.h"
+#include "io/aceso_plan.h"
 #include "io/import_profile.h"
 #include "io/json_reader.h"
+#include "io/load_cluster.h"
 #include "io/model_json.h"
+#include "io/plan_json.h"
 #include "io/profile_json.h"
 #include "io/zoo.h"
+#include "plan/check.h"
+#include "plan/describe.h"
 #include "report/quantities.h"
 
 namespace plait {
@@ -21,14 +28,20 @@ struct ImportArguments {
   std::string from;
   std::string model;
   std::optional<int> sequence;
+  std::string database;
+  std::string cluster;
   std::string output;
 };
+
+// A configuration of Aceso's search becomes a plan file, not a profile.
+constexpr const char* kAcesoPlan = "aceso-plan";
 
 constexpr int kMaxSequence = 1 << 24;
 
 std::vector<std::string> importer_names() {
   std::vector<std::string> names;
   for (const Importer& importer : importers()) names.emplace_back(importer.name);
+  names.emplace_back(kAcesoPlan);
   return names;
 }
 
@@ -46,7 +59,30 @@ std::string summary(const Profile& profile) {
                      profile.collectives.size());
 }
 
+int import_aceso_plan(const ImportArguments& arguments) {
+  if (arguments.database.empty())
+    throw InputError("--database", "is needed: the directory with Aceso's tables of ops");
+  if (arguments.cluster.empty())
+    throw InputError("--cluster", "is needed: what the plan ran on, for example 1xV100-16GB:4");
+  const Cluster cluster = load_cluster(arguments.cluster).cluster;
+  const AcesoPlan read = read_aceso_plan(arguments.path, arguments.database, cluster);
+  const std::vector<Violation> violations = check_plan(read.problem, read.plan);
+  if (!violations.empty())
+    throw InputError(arguments.path, violations[0].where + " " + violations[0].what);
+  const Estimate estimate = CostEngine(read.problem).simulate(read.plan);
+  const std::string text = plan_file_to_json(read.problem, read.plan, estimate);
+  if (arguments.output.empty()) {
+    print(text);
+    return kDone;
+  }
+  write_text_file(arguments.output, text);
+  print(
+      fmt::format("{}: {}, {}\n", arguments.output, describe(read.plan), in_words(estimate.step)));
+  return kDone;
+}
+
 int import(const ImportArguments& arguments) {
+  if (arguments.from == kAcesoPlan) return import_aceso_plan(arguments);
   LoadedModel model;
   if (!arguments.model.empty()) model = load_model(arguments.model, arguments.sequence);
   for (const std::string& warning : model.warnings) warn(warning);
@@ -90,9 +126,17 @@ Command import_command() {
          .value = "N",
          .help = "tokens in a sample; the model's own by default",
          .set = into_integer(arguments->sequence, 1, kMaxSequence)},
+        {.name = "--database",
+         .value = "DIR",
+         .help = "aceso-plan: the directory with Aceso's tables of ops",
+         .set = into_text(arguments->database)},
+        {.name = "--cluster",
+         .value = "C",
+         .help = "aceso-plan: what the plan is for, as plait plan takes it",
+         .set = into_text(arguments->cluster)},
         {.name = "--output",
          .value = "FILE",
-         .help = "where to write the profile; stdout by default",
+         .help = "where to write the profile or plan; stdout by default",
          .set = into_text(arguments->output),
          .letter = "-o"}}}};
   command.run = [arguments] { return import(*arguments); };

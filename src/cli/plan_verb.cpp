@@ -96,8 +96,14 @@ std::string as_json(const Problem& problem, const Outcome& outcome,
                           .str());
 }
 
-std::string verdict(const Outcome& outcome) {
+std::string verdict(const Problem& problem, const Outcome& outcome) {
   std::string out;
+  int idle = problem.cluster.device_count();
+  for (const Stage& stage : outcome.result.plans.front().plan.stages)
+    idle -= static_cast<int>(stage.devices.size());
+  if (idle > 0)
+    out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
+                       grouped(problem.cluster.device_count()));
   if (const auto gap = outcome.gap())
     out += *gap < 5e-5 ? "Nothing in this space is faster. "
                        : fmt::format("Within {} of the fastest plan possible in this space. ",
@@ -122,7 +128,7 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
     out += training_in_words(
                training_of(*outcome.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
            "\n";
-  out += paragraph(verdict(outcome), style) + "\n";
+  out += paragraph(verdict(problem, outcome), style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
                                        : fmt::format(" (times of one of {} micro-batches)\n",

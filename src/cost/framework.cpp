@@ -151,6 +151,21 @@ FrameworkTraits deepspeed_3d() {
   return t;
 }
 
+// plait's own runtime: libtorch's kernels launched from C++, nothing overlapped.
+FrameworkTraits plait_runtime() {
+  FrameworkTraits t;
+  t.host_block = Seconds(0.35e-3);
+  t.host_tensor = 0;
+  t.host_unfused = Seconds(0);
+  t.host_head = t.host_embedding = Seconds(0.1e-3);
+  t.traffic = 1.164;  // as fsdp, whose kernels these are
+  t.loss_bytes = 25.7;
+  t.native_attention = true;
+  t.tensor_backward = 1;
+  t.workspace = Bytes(0x1p27);
+  return t;
+}
+
 FrameworkTraits traits_with_overlap(const Job& job) {
   switch (job.framework) {
     case Framework::megatron:
@@ -175,6 +190,8 @@ FrameworkTraits traits_with_overlap(const Job& job) {
       return aceso();
     case Framework::deepspeed_3d:
       return deepspeed_3d();
+    case Framework::plait:
+      return plait_runtime();
   }
   return megatron();
 }
@@ -200,6 +217,7 @@ double mixed_gradient(Framework framework) {
     case Framework::fsdp:
     case Framework::fsdp_compile:
     case Framework::eager:
+    case Framework::plait:
       return 4;
     case Framework::megatron_deepspeed:
     case Framework::deepspeed:

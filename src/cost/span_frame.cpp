@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "cost/framework.h"
@@ -24,6 +26,20 @@ class GroupMaker {
     for (const DeviceId id : devices) ++by_node_[cluster.device(id).node];
   }
 
+  // What tells devices [begin, end) from as many others, as far as groups among them are concerned:
+  // their types, their nodes' links and zones, and which of them share a node.
+  std::vector<int> likeness(int begin, int end) {
+    std::vector<int> out;
+    int before = -1;
+    for (int i = begin; i < end; ++i) {
+      const Device& device = cluster_.device(devices_[i]);
+      out.push_back(device.type);
+      out.push_back(device.node == before ? -1 : node_kind(device.node));
+      before = device.node;
+    }
+    return out;
+  }
+
   Group make(int first, int stride, int count) const {
     if (count == 1) return {};
     std::vector<DeviceId> ids;
@@ -39,9 +55,20 @@ class GroupMaker {
   }
 
  private:
+  int node_kind(int n) {
+    const Node& node = cluster_.nodes[n];
+    const NodeKind kind{node.zone, by_node_.at(n), node.intra, node.uplink};
+    const auto at = std::ranges::find(kinds_, kind);
+    if (at != kinds_.end()) return static_cast<int>(at - kinds_.begin());
+    kinds_.push_back(kind);
+    return static_cast<int>(kinds_.size()) - 1;
+  }
+
+  using NodeKind = std::tuple<int, int, Link, Link>;  // zone, devices of the span, links
   const Cluster& cluster_;
   std::span<const DeviceId> devices_;
   std::map<int, int> by_node_;
+  std::vector<NodeKind> kinds_;
 };
 
 }  // namespace
@@ -73,7 +100,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
       data_(data) {
   PLAIT_CHECK(static_cast<int>(devices.size()) == tensor * data * settings.context);
   const Cluster& cluster = problem.cluster;
-  const GroupMaker groups(cluster, devices);
+  GroupMaker groups(cluster, devices);
   const double even = static_cast<double>(problem.job.global_batch) / settings.micro_batches / data;
   data_group_ = groups.make(0, tensor, copies());
   expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
@@ -81,8 +108,16 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   weights_are_cut_ = settings.zero == ZeroStage::parameters ||
                      (settings.zero == ZeroStage::gradients && is_fsdp(problem.job.framework));
   std::vector<ReplicaShape> shapes;
+  std::set<std::pair<int, std::vector<int>>> seen;  // samples and likeness of replicas
   for (int d = 0; d < data; ++d) {
     const int first = d * tensor * settings.context;
+    // Experts are spread over neighbouring data and context ranks of one tensor rank.
+    const int block = d * settings.context / settings.expert * settings.expert;
+    const int begin = std::min(first, block * tensor);
+    const int end = std::max(first + tensor * settings.context, (block + settings.expert) * tensor);
+    std::vector<int> likeness = groups.likeness(begin, end);
+    likeness.push_back(first - begin);
+    if (!seen.emplace(shares.empty() ? 0 : shares[d], std::move(likeness)).second) continue;
     ReplicaShape shape;
     shape.device_type = cluster.device(devices[first]).type;
     shape.sharding = {.samples = shares.empty() ? even : shares[d],
@@ -92,8 +127,6 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
                       .sequence_parallel = settings.sequence_parallel};
     shape.tensor_group = groups.make(first, 1, tensor);
     shape.context_group = groups.make(first, tensor, settings.context);
-    // Experts are spread over neighbouring data and context ranks of one tensor rank.
-    const int block = d * settings.context / settings.expert * settings.expert;
     shape.expert_group = groups.make(block * tensor, tensor, settings.expert);
     if (weights_are_cut_) {
       shape.weight_group = data_group_;

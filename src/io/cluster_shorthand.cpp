@@ -86,7 +86,7 @@ Part cut(std::string_view text) {
 
 void add_instances(ClusterBuilder& builder, const Part& part, const Instance& instance,
                    const Catalogue& catalogue) {
-  if (part.per_node)
+  if (part.per_node && *part.per_node != instance.count)
     throw InputError(part.where, fmt::format("instance '{}' always has {} devices; leave ':{}' out",
                                              instance.name, instance.count, *part.per_node));
   const DeviceEntry& device = find_device(catalogue, instance.device, part.where);

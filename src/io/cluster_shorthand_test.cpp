@@ -28,6 +28,10 @@ std::vector<int> devices_per_node(const Cluster& cluster) {
   return out;
 }
 
+TEST(Shorthand, AnInstanceMaySayHowManyDevicesItHas) {
+  EXPECT_EQ(read("2xp4d.24xlarge:8").device_count(), 16);
+}
+
 TEST(ClusterShorthand, CountsNodesAndDevices) {
   const Cluster cluster = read("4xA100-80GB:8");
   EXPECT_EQ(cluster.device_count(), 32);
@@ -132,8 +136,8 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
       {"A100:8/nanGbps",
        "--cluster 'A100:8/nanGbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
        "(bytes), is 'nanGbps'"},
-      {"p4d.24xlarge:8",
-       "--cluster 'p4d.24xlarge:8': instance 'p4d.24xlarge' always has 8 devices; leave ':8' out"},
+      {"p4d.24xlarge:4",
+       "--cluster 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' out"},
       {"4xMI30X:8",
        "--cluster '4xMI30X:8': 'MI30X' is no file, device type or instance (did you mean "
        "'MI300X'?); `plait devices` and `plait instances` list the names, and '4xA100-80GB:8' is "

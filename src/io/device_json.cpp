@@ -60,13 +60,13 @@ const EfficiencyField kEfficiencyFields[] = {
     {"matmul_inner", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_inner; }},
     {"matmul_tail", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_tail; }},
     {"misaligned", 1, 0, kMost, [](Efficiency& e) -> double& { return e.misaligned; }},
-    {"fp8", 1, 0, kMost, [](Efficiency& e) -> double& { return e.fp8; }},
-    {"fp4", 1, 0, kMost, [](Efficiency& e) -> double& { return e.fp4; }},
+    {"fp8", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"fp4", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp4; }},
     {"batched", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.batched; }},
     {"batched_misaligned", 1, 1e-6, 1,
      [](Efficiency& e) -> double& { return e.batched_misaligned; }},
     {"attention", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.attention; }},
-    {"attention_backward", 1, 0, kMost,
+    {"attention_backward", 1, 1e-6, kMost,
      [](Efficiency& e) -> double& { return e.attention_backward; }},
     {"portable_attention", 1, 1e-6, 1,
      [](Efficiency& e) -> double& { return e.portable_attention; }},
@@ -91,7 +91,8 @@ void read_peaks(const JsonValue& object, DeviceType& type) {
   double best = 0;
   for (int i = 0; i < kDTypes; ++i)
     if (const auto value = object.find(kDTypeNames[i])) {
-      type.peak[i] = FlopsPerSecond(within(*value, 0, kMost) * 1e12);
+      const double peak = value->number() == 0 ? 0 : within(*value, kLeastRate, kMost);
+      type.peak[i] = FlopsPerSecond(peak * 1e12);
       best = std::max(best, type.peak[i].value);
     }
   if (best <= 0) throw InputError(object.where(), "needs a positive peak for at least one dtype");

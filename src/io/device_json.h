@@ -26,8 +26,8 @@ UsdPerSecond usd_per_hour(double usd);
 double in_usd_per_hour(UsdPerSecond price);
 UsdPerSecond read_price(const JsonValue& value);  // USD per hour, from 0
 
-// {"matmul": 0.7, "matmul_inner": 150, "attention": .., "memory": .., "kernel_us": .., "intra": ..};
-// what is absent is taken from `fallback`.
+// {"matmul": 0.7, "matmul_inner": 150, "attention": .., "memory": .., "kernel_us": .., "intra":
+// ..}; what is absent is taken from `fallback`.
 Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback);
 
 // Reads the hardware of a device type: memory_GiB, memory_bandwidth_GBps, peak_TFLOPs, link,

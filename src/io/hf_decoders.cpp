@@ -37,6 +37,12 @@ void read_gptj(const HfFields& fields, TransformerConfig& c) {
   c.parallel = c.shared_norm = true;
 }
 
+// GPT-2 with one key and value head.
+void read_gpt_bigcode(const HfFields& fields, TransformerConfig& c) {
+  read_gpt2(fields, c);
+  if (fields.flag({"multi_query"}, true)) c.kv_heads = 1;
+}
+
 void read_gpt_neo(const HfFields& fields, TransformerConfig& c) {
   c.vocabulary = fields.size({"vocab_size"}, 50257);
   c.hidden = fields.size({"hidden_size"}, 2048);
@@ -248,13 +254,35 @@ void read_starcoder2(const HfFields& fields, TransformerConfig& c) {
 }  // namespace
 
 std::vector<HfFamily> hf_decoders() {
-  return {{"gpt2", read_gpt2},          {"gptj", read_gptj},       {"gpt_neo", read_gpt_neo},
-          {"gpt_neox", read_gpt_neox},  {"opt", read_opt},         {"bloom", read_bloom},
-          {"falcon", read_falcon},      {"phi", read_phi},         {"phi3", read_phi3},
-          {"llama", read_llama},        {"mistral", read_mistral}, {"qwen2", read_qwen2},
-          {"qwen3", read_qwen3},        {"gemma", read_gemma},     {"gemma2", read_gemma2},
-          {"gemma3_text", read_gemma3}, {"olmo2", read_olmo2},     {"olmo", read_olmo},
-          {"granite", read_llama},      {"smollm3", read_smollm3}, {"starcoder2", read_starcoder2}};
+  return {{"gpt2", read_gpt2},
+          {"gptj", read_gptj},
+          {"gpt_neo", read_gpt_neo},
+          {"codegen", read_gptj},
+          {"gpt_bigcode", read_gpt_bigcode},
+          {"olmo3", read_olmo2},
+          {"qwen2_vl", read_qwen2},
+          {"qwen2_5_vl", read_qwen2},
+          {"qwen2_vl_text", read_qwen2},
+          {"qwen2_5_vl_text", read_qwen2},
+          {"qwen3_vl_text", read_qwen3},
+          {"gpt_neox", read_gpt_neox},
+          {"opt", read_opt},
+          {"bloom", read_bloom},
+          {"falcon", read_falcon},
+          {"phi", read_phi},
+          {"phi3", read_phi3},
+          {"llama", read_llama},
+          {"mistral", read_mistral},
+          {"qwen2", read_qwen2},
+          {"qwen3", read_qwen3},
+          {"gemma", read_gemma},
+          {"gemma2", read_gemma2},
+          {"gemma3_text", read_gemma3},
+          {"olmo2", read_olmo2},
+          {"olmo", read_olmo},
+          {"granite", read_llama},
+          {"smollm3", read_smollm3},
+          {"starcoder2", read_starcoder2}};
 }
 
 }  // namespace plait

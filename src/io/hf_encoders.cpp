@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,7 +18,7 @@ void read_bert_sizes(const HfFields& fields, int vocabulary, TransformerConfig& 
   c.heads = fields.size({"num_attention_heads"}, 12);
   c.ffn = fields.size({"intermediate_size"}, 3072);
   c.position_rows = c.sequence = fields.size({"max_position_embeddings"}, 512);
-  c.type_vocabulary = fields.size({"type_vocab_size"}, 2);
+  c.type_vocabulary = fields.count({"type_vocab_size"}, 2);
   c.tied = fields.flag({"tie_word_embeddings"}, true);
   c.dropout = fields.dropout({"hidden_dropout_prob"}, 0.1);
   c.causal = fields.flag({"is_decoder"}, false);
@@ -35,6 +37,18 @@ void read_bert(const HfFields& fields, TransformerConfig& c) { read_bert_sizes(f
 void read_roberta(const HfFields& fields, TransformerConfig& c) {
   read_bert_sizes(fields, 50265, c);
   c.sequence = std::max(1, c.position_rows - 2);
+}
+
+// BERT's block without segments; other names for the sizes.
+void read_distilbert(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 30522, c);
+  c.hidden = fields.size({"dim", "hidden_size"}, 768);
+  c.layers = fields.size({"n_layers", "num_hidden_layers"}, 6);
+  c.heads = fields.size({"n_heads", "num_attention_heads"}, 12);
+  c.ffn = fields.size({"hidden_dim"}, 3072);
+  c.type_vocabulary = 0;
+  c.dropout = fields.dropout({"dropout"}, 0.1);
+  if (!c.tied) c.unused_parameters = 0;  // one bias, of the last matrix
 }
 
 struct T5Defaults {
@@ -105,11 +119,33 @@ void read_vit(const HfFields& fields, TransformerConfig& c) {
   c.head = Head::classifier;
 }
 
+// A second learnt token answers the teacher.
+void read_deit(const HfFields& fields, TransformerConfig& c) {
+  read_vit(fields, c);
+  c.patches.tokens = 2;
+}
+
 }  // namespace
 
+std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c) {
+  for (const std::string_view key : {"vocab_size", "hidden_size", "num_hidden_layers"})
+    fields.required({key});
+  read_bert_sizes(fields, 30522, c);
+  c.type_vocabulary = fields.count({"type_vocab_size"}, 0);
+  const bool shares = fields.find({"num_hidden_groups"}).has_value();
+  return fmt::format("an encoder like BERT{}",
+                     shares ? ", every layer with weights of its own" : "");
+}
+
 std::vector<HfFamily> hf_encoders() {
-  return {{"bert", read_bert}, {"roberta", read_roberta}, {"xlm-roberta", read_roberta},
-          {"t5", read_t5},     {"mt5", read_mt5},         {"vit", read_vit}};
+  return {{"bert", read_bert},
+          {"roberta", read_roberta},
+          {"xlm-roberta", read_roberta},
+          {"distilbert", read_distilbert},
+          {"t5", read_t5},
+          {"mt5", read_mt5},
+          {"vit", read_vit},
+          {"deit", read_deit}};
 }
 
 }  // namespace plait

@@ -47,9 +47,10 @@ struct HfFamily {
   HfReader read;
 };
 
-// The families, by file: decoders of one kind of block; mixtures of experts; encoders, encoder-
-// decoders and vision.
+// The families, by file: decoders of one kind of block; decoders that differ from Llama's in the
+// place of norms and biases; mixtures of experts; encoders, encoder-decoders and vision.
 std::vector<HfFamily> hf_decoders();
+std::vector<HfFamily> hf_llama_variants();
 std::vector<HfFamily> hf_mixtures();
 std::vector<HfFamily> hf_encoders();
 
@@ -72,7 +73,8 @@ void read_llama_block(const HfFields& fields, const HfDefaults& defaults, Transf
 // Latent attention by DeepSeek's keys; the ranks default to V2's and V3's common ones.
 void read_latent_attention(const HfFields& fields, TransformerConfig& c);
 
-// A model_type that is not in any table; returns what was assumed.
+// A model_type that is not in any table; both return what was assumed.
 std::string read_unknown(const HfFields& fields, TransformerConfig& c);
+std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c);
 
 }  // namespace plait

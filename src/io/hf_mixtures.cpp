@@ -5,6 +5,8 @@
 namespace plait {
 namespace {
 
+constexpr int kMostListedLayers = 100'000;
+
 void read_mixtral(const HfFields& fields, TransformerConfig& c) {
   read_llama_block(fields, {.ffn = 14336, .kv_heads = 8, .positions = 131072}, c);
   c.moe.experts = fields.size({"num_local_experts", "num_experts"}, 8);
@@ -157,6 +159,45 @@ void read_glm4_moe(const HfFields& fields, TransformerConfig& c) {
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 1);
 }
 
+void read_phimoe(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields, {.vocabulary = 32064, .ffn = 6400, .kv_heads = 8, .positions = 131072},
+                   c);
+  c.norm = NormKind::layer;
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.head_bias = fields.flag({"lm_head_bias"}, false);
+  c.moe.experts = fields.size({"num_local_experts", "num_experts"}, 16);
+  c.moe.top_k = fields.size({"num_experts_per_tok"}, 2);
+  c.moe.ffn = c.ffn;
+}
+
+// "moe_layers" lists the mixtures, else every "interleave_moe_layer_step"-th layer is one; the
+// others have an MLP of their own width. The norm of queries and keys learns nothing.
+void read_llama4(const HfFields& fields, TransformerConfig& c) {
+  read_llama_block(fields,
+                   {.vocabulary = 202048,
+                    .hidden = 5120,
+                    .ffn = 8192,
+                    .layers = 48,
+                    .heads = 40,
+                    .kv_heads = 8,
+                    .head_dim = 128,
+                    .positions = 4096 * 32},
+                   c);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.moe.experts = fields.size({"num_local_experts"}, 16);
+  c.moe.top_k = fields.size({"num_experts_per_tok"}, 1);
+  c.moe.ffn = c.moe.shared_ffn = c.ffn;
+  c.ffn = fields.size({"intermediate_size_mlp"}, 16384);
+  c.moe.every = fields.size({"interleave_moe_layer_step"}, 1);
+  const auto mixtures = fields.find({"moe_layers"});
+  if (!mixtures || c.layers > kMostListedLayers) return;
+  c.moe.every = 1;
+  std::vector<bool> listed(c.layers);
+  for (const JsonValue& layer : mixtures->items()) listed[layer.integer(0, c.layers - 1)] = true;
+  for (int layer = 0; layer < c.layers; ++layer)
+    if (!listed[layer]) c.moe.dense.push_back(layer);
+}
+
 }  // namespace
 
 std::vector<HfFamily> hf_mixtures() {
@@ -164,7 +205,8 @@ std::vector<HfFamily> hf_mixtures() {
           {"qwen3_moe", read_qwen3_moe},     {"deepseek", read_deepseek},
           {"deepseek_v2", read_deepseek_v2}, {"deepseek_v3", read_deepseek_v3},
           {"kimi_k2", read_deepseek_v3},     {"olmoe", read_olmoe},
-          {"gpt_oss", read_gpt_oss},         {"glm4_moe", read_glm4_moe}};
+          {"gpt_oss", read_gpt_oss},         {"glm4_moe", read_glm4_moe},
+          {"phimoe", read_phimoe},           {"llama4_text", read_llama4}};
 }
 
 }  // namespace plait

@@ -25,9 +25,7 @@ void read_experts(const HfFields& fields, TransformerConfig& c) {
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
 }
 
-}  // namespace
-
-std::string read_unknown(const HfFields& fields, TransformerConfig& c) {
+std::string read_unknown_decoder(const HfFields& fields, TransformerConfig& c) {
   c.vocabulary = fields.required({"vocab_size"});
   c.hidden = fields.required({"hidden_size", "n_embd", "d_model"});
   c.layers = fields.required({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
@@ -41,21 +39,38 @@ std::string read_unknown(const HfFields& fields, TransformerConfig& c) {
   c.ffn = fields.size({"intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size"}, 0);
   c.sequence = fields.size({"max_position_embeddings", "n_positions", "max_seq_len"}, 2048);
   c.positions = Positions::rotary;
-  c.qkv_bias = fields.flag({"attention_bias", "qkv_bias", "use_bias", "bias"}, !rms);
+  c.qkv_bias =
+      fields.flag({"attention_bias", "qkv_bias", "use_qkv_bias", "use_bias", "bias"}, !rms);
   c.projection_bias = fields.flag({"attention_bias", "use_bias", "bias"}, !rms);
   c.mlp_bias = fields.flag({"mlp_bias", "use_bias", "bias"}, !rms);
   c.tied = fields.flag({"tie_word_embeddings"}, false);
   c.dropout = fields.dropout({"resid_pdrop", "hidden_dropout", "hidden_dropout_prob"}, 0);
   if (fields.find({"kv_lora_rank"})) read_latent_attention(fields, c);
   read_experts(fields, c);
-  const std::string type = fields.text({"model_type"}, "");
   return fmt::format(
-      "{}: assumed a decoder with rotary positions, {} norm before each part, {} MLP, {} biases, "
-      "{} head{}{}",
-      type.empty() ? "no model_type" : fmt::format("model_type '{}' is not known", type),
+      "a decoder with rotary positions, {} norm before each part, {} MLP, {} biases, {} head{}{}",
       rms ? "RMS" : "layer", c.gated ? "gated" : "plain", c.qkv_bias || c.mlp_bias ? "with" : "no",
       c.tied ? "tied" : "untied", c.mla.kv_rank > 0 ? ", latent attention" : "",
       c.moe.experts > 0 ? fmt::format(", {} experts", c.moe.experts) : "");
+}
+
+// Segments, or a class whose name says so.
+bool is_encoder(const HfFields& fields) {
+  if (fields.flag({"is_decoder"}, false)) return false;
+  if (fields.find({"type_vocab_size"})) return true;
+  const auto classes = fields.find({"architectures"});
+  if (!classes || !classes->is_array() || classes->items().empty()) return false;
+  return classes->items()[0].text().ends_with("ForMaskedLM");
+}
+
+}  // namespace
+
+std::string read_unknown(const HfFields& fields, TransformerConfig& c) {
+  const std::string type = fields.text({"model_type"}, "");
+  return fmt::format(
+      "{}: assumed {}",
+      type.empty() ? "no model_type" : fmt::format("model_type '{}' is not known", type),
+      is_encoder(fields) ? read_unknown_encoder(fields, c) : read_unknown_decoder(fields, c));
 }
 
 }  // namespace plait

@@ -16,7 +16,7 @@ constexpr int kLongestDefaultSequence = 4096;
 const std::vector<HfFamily>& families() {
   static const std::vector<HfFamily> all = [] {
     std::vector<HfFamily> out = hf_decoders();
-    for (const auto& more : {hf_mixtures(), hf_encoders()})
+    for (const auto& more : {hf_llama_variants(), hf_mixtures(), hf_encoders()})
       out.insert(out.end(), more.begin(), more.end());
     return out;
   }();
@@ -30,6 +30,19 @@ int label_count(const HfFields& fields) {
   return fields.size({"num_labels"}, 2);
 }
 
+// What classifiers are for, by the end of the class's name. The whole sequence is judged by its
+// pooled first position; a decoder's score of it has no bias.
+struct Task {
+  std::string_view suffix;
+  bool of_sequence;
+  int classes;  // 0: the labels of the config
+};
+constexpr Task kTasks[] = {{"ForSequenceClassification", true, 0},
+                           {"ForTokenClassification", false, 0},
+                           {"ForQuestionAnswering", false, 2},
+                           {"ForNextSentencePrediction", true, 2},
+                           {"ForMultipleChoice", true, 1}};
+
 // Adapts the head to a class of `transformers` by how its name ends; false when that is not known.
 bool apply_architecture(const std::string& name, const HfFields& fields, TransformerConfig& c) {
   const bool encoder = c.head == Head::masked;
@@ -37,21 +50,32 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
        {"LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration"})
     if (name.ends_with(usual)) return c.patches.patch == 0;
   if (name.ends_with("ForImageClassification")) return c.patches.patch > 0;
+  if (name.ends_with("ForImageClassificationWithTeacher") && c.patches.tokens == 2) {
+    c.classes *= 2;  // one answer for the labels, one for the teacher
+    return true;
+  }
+  if (name.ends_with("EncoderModel") && c.decoder_layers > 0) {
+    c.decoder_layers = 0;
+    c.head = Head::none;
+    return true;
+  }
   if (name.ends_with("ForPreTraining") && encoder) {
     c.head = Head::pretraining;
     c.pooler = c.hidden;
     return true;
   }
-  if (name.ends_with("ForSequenceClassification") && c.decoder_layers == 0) {
+  for (const Task& task : kTasks) {
+    if (!name.ends_with(task.suffix) || c.decoder_layers > 0 || c.patches.patch > 0) continue;
     c.head = Head::classifier;
-    c.classes = label_count(fields);
-    c.pooler = encoder ? c.hidden : 0;
-    c.classifier_bias = encoder;
+    c.classes = task.classes > 0 ? task.classes : label_count(fields);
+    c.pooler = encoder && task.of_sequence ? c.hidden : 0;
+    c.classifier_bias = encoder || !task.of_sequence;
     return true;
   }
   if (name.ends_with("Model")) {
     c.head = Head::none;
-    if (encoder || c.patches.patch > 0) c.pooler = fields.size({"pooler_output_size"}, c.hidden);
+    const bool pooled = encoder && !name.starts_with("DistilBert");
+    if (pooled || c.patches.patch > 0) c.pooler = fields.size({"pooler_output_size"}, c.hidden);
     return true;
   }
   return false;
@@ -106,7 +130,8 @@ void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {
   TransformerConfig& c = reading.config;
   if (c.patches.patch > 0) {
     if (sequence)
-      reading.warnings.push_back("an image model has no sequence length: the one given is ignored");
+      reading.warnings.emplace_back(
+          "an image model has no sequence length: the one given is ignored");
     return;
   }
   const int readable = c.sequence;
@@ -142,32 +167,23 @@ void limit_choice_of_experts(TransformerReading& reading) {
 // The language model inside a model that also reads images or sound.
 std::optional<JsonValue> language_part(const JsonValue& config) {
   for (const std::string_view key : {"text_config", "language_config", "llm_config"})
-    if (const auto part = config.find(key); part && part->is_object()) return part;
+    if (auto part = config.find(key); part && part->is_object()) return part;
   return std::nullopt;
 }
 
-}  // namespace
-
-std::vector<std::string> huggingface_model_types() {
-  std::vector<std::string> names;
-  for (const HfFamily& family : families()) names.emplace_back(family.model_type);
-  return names;
+bool is_known(const std::string& type) {
+  return std::ranges::find(families(), type, &HfFamily::model_type) != families().end();
 }
 
-TransformerReading read_huggingface(const JsonValue& config, std::optional<int> sequence) {
-  if (sequence && (*sequence < 1 || *sequence > kMaxHfSize))
-    throw InputError("sequence length",
-                     fmt::format("must be from 1 to {}, is {}", kMaxHfSize, *sequence));
-  if (const auto part = language_part(config)) {
-    TransformerReading reading = read_huggingface(*part, sequence);
-    reading.warnings.insert(reading.warnings.begin(),
-                            "only the language model of a multimodal model is read");
-    return reading;
-  }
+// `usual_type`: where the config names none, as in a part of another config.
+TransformerReading read_config(const JsonValue& config, const std::string& usual_type,
+                               std::optional<int> sequence) {
   const HfFields fields(config);
   TransformerReading reading;
+  if (fields.find({"vision_config"}))
+    reading.warnings.emplace_back("only the language model of a multimodal model is read");
   TransformerConfig& c = reading.config;
-  const std::string type = fields.text({"model_type"}, "");
+  const std::string type = fields.text({"model_type"}, is_known(usual_type) ? usual_type : "");
   c.name = fields.text({"_name_or_path"}, "");
   if (c.name.empty()) c.name = type.empty() ? "model" : type;
   const auto family = std::ranges::find(families(), type, &HfFamily::model_type);
@@ -183,6 +199,28 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
   if (const std::string fault = fault_of(c); !fault.empty())
     throw InputError(fields.where(), fault);
   return reading;
+}
+
+}  // namespace
+
+std::vector<std::string> huggingface_model_types() {
+  std::vector<std::string> names;
+  for (const HfFamily& family : families()) names.emplace_back(family.model_type);
+  return names;
+}
+
+TransformerReading read_huggingface(const JsonValue& config, std::optional<int> sequence) {
+  if (sequence && (*sequence < 1 || *sequence > kMaxHfSize))
+    throw InputError("sequence length",
+                     fmt::format("must be from 1 to {}, is {}", kMaxHfSize, *sequence));
+  if (const auto part = language_part(config)) {
+    TransformerReading reading =
+        read_config(*part, config.text_or("model_type", "") + "_text", sequence);
+    reading.warnings.insert(reading.warnings.begin(),
+                            "only the language model of a multimodal model is read");
+    return reading;
+  }
+  return read_config(config, "", sequence);
 }
 
 }  // namespace plait

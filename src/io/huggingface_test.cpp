@@ -136,5 +136,31 @@ TEST(HuggingFace, BadValuesNameTheirPlace) {
             "config.json#/hidden_dropout_prob: must be at least 0, is -1");
 }
 
+TEST(HuggingFace, APartWithoutATypeHasThatOfItsModel) {
+  const TransformerReading reading =
+      read(R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
+               "num_hidden_layers": 34, "intermediate_size": 10240}})");
+  EXPECT_EQ(build_transformer(reading.config).parameters(), 3'880'263'168);
+}
+
+TEST(HuggingFace, UnknownEncoderIsReadAsBert) {
+  const TransformerReading reading =
+      read(R"({"model_type": "novel", "architectures": ["NovelForMaskedLM"], "vocab_size": 30522,
+               "hidden_size": 768, "num_hidden_layers": 12, "type_vocab_size": 0})");
+  // BERT-base without its two segments.
+  EXPECT_EQ(build_transformer(reading.config).parameters(), 109'514'298 - 2 * 768);
+  EXPECT_FALSE(reading.config.causal);
+  EXPECT_EQ(reading.warnings[0], "model_type 'novel' is not known: assumed an encoder like BERT");
+}
+
+TEST(HuggingFace, LayersThatShareWeightsAreSaidToHaveTheirOwn) {
+  const TransformerReading reading =
+      read(R"({"model_type": "albert", "vocab_size": 30000, "hidden_size": 768,
+               "num_hidden_layers": 12, "num_hidden_groups": 1, "type_vocab_size": 2})");
+  EXPECT_EQ(reading.warnings[0],
+            "model_type 'albert' is not known: assumed an encoder like BERT, every layer with "
+            "weights of its own");
+}
+
 }  // namespace
 }  // namespace plait

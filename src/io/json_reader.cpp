@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,6 +25,8 @@ namespace {
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxDepth = 200;
 constexpr std::size_t kMaxKeys = 20'000;  // of one object, which the library searches one by one
+constexpr double kLargest = 1e30;         // of quantities: no product of some of them overflows
+constexpr double kSmallest = 1e-30;
 
 const Json& json(const JsonValue::Node* node) { return *reinterpret_cast<const Json*>(node); }
 const JsonValue::Node* opaque(const Json& value) {
@@ -59,6 +62,13 @@ std::string position(std::string_view text, std::size_t byte) {
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = newline == before.npos ? before.size() : before.size() - newline - 1;
   return fmt::format("line {}, column {}", line, std::max<std::size_t>(column, 1));
+}
+
+// The file that a link leads to, so that writing keeps the link; other paths as they are.
+std::string file_behind(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(path, error);
+  return error ? path : file.string();
 }
 
 // A first pass over the text that sees what the parsed document no longer shows: keys that appear
@@ -175,12 +185,16 @@ double JsonValue::number() const {
 double JsonValue::positive() const {
   const double value = number();
   if (!(value > 0)) expected("positive");
+  if (value < kSmallest || value > kLargest)
+    expected(fmt::format("from {} to {}", kSmallest, kLargest));
   return value;
 }
 
 double JsonValue::at_least(double least) const {
   const double value = number();
   if (!(value >= least)) expected(fmt::format("at least {}", least));
+  if (value > kLargest) expected(fmt::format("at most {}", kLargest));
+  if (value > 0 && value < kSmallest) expected(fmt::format("0 or at least {}", kSmallest));
   return value;
 }
 
@@ -263,21 +277,28 @@ std::string read_text_file(const std::string& path) {
   std::fclose(file);
   if (failed) throw InputError(path, "cannot be read");
   if (text.size() > kMaxFileBytes) throw InputError(path, "is larger than 64 MiB");
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 
 void write_text_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
+  struct stat status {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  // Renaming onto a device or a pipe would replace it by a file.
+  const bool in_place = exists && (!S_ISREG(status.st_mode) || path.starts_with("/dev/"));
+  const std::string target = in_place ? path : file_behind(path);
+  const std::string temporary = in_place ? path : fmt::format("{}.tmp.{}", target, getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
   if (file == nullptr)
     throw InputError(path, fmt::format("cannot be written: {}", std::strerror(errno)));
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool closed = std::fclose(file) == 0;
-  if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw InputError(path, "cannot be written: " + why);
-  }
+  const bool done = written && closed;
+  if (done && (in_place || std::rename(temporary.c_str(), target.c_str()) == 0)) return;
+  const std::string why = std::strerror(errno);
+  if (!in_place) std::remove(temporary.c_str());
+  throw InputError(path, "cannot be written: " + why);
 }
 
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
@@ -285,7 +306,9 @@ std::string nearest_word(std::string_view word, const std::vector<std::string_vi
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   };
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // Of a word of two letters, one must be right.
+  std::size_t best_distance = std::min(std::max<std::size_t>(2, word.size() / 3) + 1,
+                                       std::max<std::size_t>(1, word.size()));
   for (const std::string_view candidate : known) {
     // Levenshtein distance, one row at a time.
     std::vector<std::size_t> row(candidate.size() + 1);

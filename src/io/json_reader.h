@@ -36,8 +36,8 @@ class JsonValue {
   std::string text() const;
   bool boolean() const;
   double number() const;                   // finite
-  double positive() const;                 // > 0
-  double at_least(double least) const;     // >= least
+  double positive() const;                 // > 0, from 1e-30 to 1e30: products do not overflow
+  double at_least(double least) const;     // >= least, and 0 or within the same bounds
   int integer(int least, int most) const;  // whole and within [least, most]
   // One of `names`; returns its position.
   int choice(const std::vector<std::string_view>& names) const;
@@ -64,10 +64,12 @@ class JsonValue {
 JsonValue parse_json(const std::string& name, std::string_view text);
 JsonValue read_json_file(const std::string& path);
 
-// The whole text of a file; InputError when it is missing, unreadable, a directory or over 64 MiB.
+// The whole text of a file, without a byte order mark; InputError when it is missing, unreadable, a
+// directory or over 64 MiB.
 std::string read_text_file(const std::string& path);
 
-// Writes to a temporary name beside `path` and renames, so that a reader never sees half a file.
+// Writes to a temporary name beside `path` and renames, so that a reader never sees half a file. A
+// link is kept and its file replaced; what is no file (/dev/stdout, a pipe) is written as it is.
 void write_text_file(const std::string& path, std::string_view text);
 
 // The known word that is nearest to `word`, or "" when none is near enough to suggest.

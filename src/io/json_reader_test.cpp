@@ -1,6 +1,11 @@
 #include "io/json_reader.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "base/error.h"
 
@@ -61,6 +66,55 @@ TEST(JsonReader, RefusesAnObjectWithTooManyKeys) {
 TEST(JsonReader, RefusesNumbersThatAreNotFinite) {
   EXPECT_NE(complaint([] { parse_json("a", R"({"x": 1e999})").at("x").number(); }), "no complaint");
   EXPECT_NE(complaint([] { parse_json("a", R"({"x": NaN})"); }), "no complaint");
+}
+
+TEST(JsonReader, RefusesQuantitiesWhoseProductsOverflow) {
+  const auto list = parse_json("a", "[1e300, 1e-300]").items();
+  EXPECT_EQ(complaint([&] { list[0].positive(); }), "a#/0: must be from 1e-30 to 1e+30, is 1e+300");
+  EXPECT_EQ(complaint([&] { list[0].at_least(0); }), "a#/0: must be at most 1e+30, is 1e+300");
+  EXPECT_EQ(complaint([&] { list[1].at_least(0); }),
+            "a#/1: must be 0 or at least 1e-30, is 1e-300");
+  EXPECT_EQ(list[0].number(), 1e300);
+}
+
+TEST(JsonReader, TwoLettersThatAreBothWrongSuggestNothing) {
+  EXPECT_EQ(nearest_word("X9", {"T4"}), "");
+  EXPECT_EQ(nearest_word("L5", {"T4", "L4"}), "L4");
+}
+
+class TextFile : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directory(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("text_file_" + std::to_string(getpid()));
+};
+
+TEST_F(TextFile, IsReadWithoutItsByteOrderMark) {
+  write_text_file(path("marked"), "\xEF\xBB\xBFhost slots=8\n");
+  EXPECT_EQ(read_text_file(path("marked")), "host slots=8\n");
+}
+
+TEST_F(TextFile, IsReplacedBehindItsLink) {
+  write_text_file(path("file"), "old");
+  std::filesystem::create_symlink("file", path("link"));
+  write_text_file(path("link"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read_text_file(path("file")), "new");
+}
+
+// A planner run by root with -o /dev/stdout must not turn the device into a file.
+TEST_F(TextFile, IsNotMadeOfWhatIsNoFile) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  write_text_file(path("pipe"), "plan");
+  char text[8] = {};
+  EXPECT_EQ(read(reader, text, sizeof text), 4);
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ Op read_op(const JsonValue& object) {
   op.backward_reduce = amount(object, "backward_reduce", 0);
   op.expert_exchange = amount(object, "expert_exchange", 0);
   op.boundary = amount(object, "boundary", times * op.rows * op.columns);
+  if (const std::string fault = fault_of(op); !fault.empty())
+    throw InputError(object.where(), fault);
   return op;
 }
 

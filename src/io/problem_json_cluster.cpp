@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "io/json_keys.h"
 #include "io/json_writer.h"
@@ -21,33 +23,38 @@ std::string dump_link(const Link& link) {
 
 Link restore_link(const JsonValue& json) {
   json.allow_only({"bandwidth_Bps", "latency_s"});
-  return {BytesPerSecond(json.at("bandwidth_Bps").at_least(0)),
+  return {BytesPerSecond(json.at("bandwidth_Bps").positive()),
           Seconds(json.at("latency_s").at_least(0))};
 }
+
+enum class Range { from_zero, above_zero, fraction };  // a fraction is above 0, too, and at most 1
 
 // Every constant of an Efficiency. Left out of a file, it has its default.
 struct EfficiencyNumber {
   const char* key;
-  bool fraction;  // above 0, at most 1
+  Range range;
   double& (*of)(Efficiency&);
 };
 constexpr EfficiencyNumber kEfficiencyNumbers[] = {
-    {"matmul", true, [](Efficiency& e) -> double& { return e.matmul; }},
-    {"matmul_inner", false, [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", false, [](Efficiency& e) -> double& { return e.matmul_tail; }},
-    {"misaligned", false, [](Efficiency& e) -> double& { return e.misaligned; }},
-    {"fp8", false, [](Efficiency& e) -> double& { return e.fp8; }},
-    {"fp4", false, [](Efficiency& e) -> double& { return e.fp4; }},
-    {"batched", true, [](Efficiency& e) -> double& { return e.batched; }},
-    {"batched_misaligned", true, [](Efficiency& e) -> double& { return e.batched_misaligned; }},
-    {"attention", true, [](Efficiency& e) -> double& { return e.attention; }},
-    {"attention_backward", false, [](Efficiency& e) -> double& { return e.attention_backward; }},
-    {"portable_attention", true, [](Efficiency& e) -> double& { return e.portable_attention; }},
-    {"memory", true, [](Efficiency& e) -> double& { return e.memory; }},
-    {"optimizer", true, [](Efficiency& e) -> double& { return e.optimizer; }},
-    {"kernel_s", false, [](Efficiency& e) -> double& { return e.kernel.value; }},
-    {"intra", true, [](Efficiency& e) -> double& { return e.intra; }},
-    {"inter", true, [](Efficiency& e) -> double& { return e.inter; }},
+    {"matmul", Range::fraction, [](Efficiency& e) -> double& { return e.matmul; }},
+    {"matmul_inner", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", Range::from_zero, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", Range::above_zero, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"fp4", Range::above_zero, [](Efficiency& e) -> double& { return e.fp4; }},
+    {"batched", Range::fraction, [](Efficiency& e) -> double& { return e.batched; }},
+    {"batched_misaligned", Range::fraction,
+     [](Efficiency& e) -> double& { return e.batched_misaligned; }},
+    {"attention", Range::fraction, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", Range::above_zero,
+     [](Efficiency& e) -> double& { return e.attention_backward; }},
+    {"portable_attention", Range::fraction,
+     [](Efficiency& e) -> double& { return e.portable_attention; }},
+    {"memory", Range::fraction, [](Efficiency& e) -> double& { return e.memory; }},
+    {"optimizer", Range::fraction, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_s", Range::from_zero, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", Range::fraction, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", Range::fraction, [](Efficiency& e) -> double& { return e.inter; }},
 };
 
 std::string dump_efficiency(Efficiency efficiency) {
@@ -69,8 +76,9 @@ Efficiency restore_efficiency(const JsonValue& json) {
     keys.emplace_back(number.key);
     const auto value = json.find(number.key);
     if (!value) continue;
-    number.of(efficiency) = number.fraction ? value->positive() : value->at_least(0);
-    if (number.fraction && value->number() > 1)
+    number.of(efficiency) =
+        number.range == Range::from_zero ? value->at_least(0) : value->positive();
+    if (number.range == Range::fraction && value->number() > 1)
       throw InputError(value->where(), "must be at most 1");
   }
   allow_only_of(json, keys);
@@ -104,8 +112,13 @@ DeviceType restore_type(const JsonValue& json) {
   type.memory = Bytes(json.at("memory_B").positive());
   type.memory_bandwidth = BytesPerSecond(json.at("memory_bandwidth_Bps").positive());
   allow_only_of(json.at("peak_flops_per_s"), dtype_names());
-  for (const auto& [dtype, peak] : json.at("peak_flops_per_s").members())
+  double best = 0;
+  for (const auto& [dtype, peak] : json.at("peak_flops_per_s").members()) {
     type.peak[static_cast<int>(*dtype_named(dtype))] = FlopsPerSecond(peak.at_least(0));
+    best = std::max(best, peak.number());
+  }
+  if (best <= 0)
+    throw InputError(json.at("peak_flops_per_s").where(), "needs a positive peak for one dtype");
   type.multiprocessors = json.at("multiprocessors").integer(1, kMaxDevices);
   type.intra = restore_link(json.at("intra"));
   type.per_node = json.at("per_node").integer(1, kMaxDevices);

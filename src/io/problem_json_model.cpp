@@ -68,6 +68,7 @@ Op restore_op(const JsonValue& json) {
   if (const auto function = json.find("function"))
     op.function = static_cast<Function>(function->choice(function_names()));
   op.saved_is_sharded = json.boolean_or("saved_is_sharded", false);
+  if (const std::string fault = fault_of(op); !fault.empty()) throw InputError(json.where(), fault);
   return op;
 }
 

@@ -35,9 +35,7 @@ Profile sample_profile() {
       .saved_activations = Bytes(1e9),
       .workspace = Bytes(0)};
   profile.compute[{.unit = "decoder", .device_type = "Fast", .sequence = 512}] = {
-      .forward = Seconds(1e-7),
-      .backward = Seconds(2e-7),
-      .communication_inside = true};
+      .forward = Seconds(1e-7), .backward = Seconds(2e-7), .communication_inside = true};
   profile.collectives[{.collective = "all_reduce", .device_type = "Fast", .nodes = 2}] = {
       {.size = Bytes(1024), .time = Seconds(1e-5)}, {.size = Bytes(0x1p30), .time = Seconds(0.02)}};
   return profile;
@@ -53,7 +51,7 @@ TEST(ProblemJson, ModelsReadBackAsTheyWere) {
   op.saved = 3;
   op.saved_mask = Bytes(7);
   op.saved_is_sharded = true;
-  op.forward_reduce = 5e300;
+  op.forward_reduce = 5e29;
   op.backward_reduce = 0x1p60;
   op.boundary = 9;
   model.ties.push_back({.first = 1, .second = 2, .parameters = 3, .first_op = 2, .second_op = 1});
@@ -165,6 +163,25 @@ TEST(ProblemJson, SaysWhatIsWrongWithAProfileOrAJob) {
   EXPECT_EQ(complaint([] { restore_job(parse_json("j", "{}")); }), "j#: 'global_batch' is missing");
   EXPECT_EQ(complaint([] { restore_job(parse_json("j", R"({"global_batch": 8, "reserve": 1})")); }),
             "j#/reserve: must be below 1");
+}
+
+TEST(ProblemJson, WhatWouldTakeForeverIsRefused) {
+  const std::string cluster = dump_cluster(sample_cluster(2, 1));
+  const auto cluster_with = [&](const std::string& from, const std::string& to) {
+    return complaint([&] { restore_cluster(parse_json("p", replaced(cluster, from, to))); });
+  };
+  const auto number_at = [&](const std::string& key) {
+    const std::size_t begin = cluster.find("\"" + key + "\": ");
+    return cluster.substr(begin, cluster.find_first_of(",}", begin) - begin);
+  };
+  EXPECT_EQ(cluster_with(number_at("bandwidth_Bps"), "\"bandwidth_Bps\": 0"),
+            "p#/device_types/0/intra/bandwidth_Bps: must be positive, is 0");
+  EXPECT_EQ(cluster_with(number_at("attention_backward"), "\"attention_backward\": 0"),
+            "p#/device_types/0/efficiency/attention_backward: must be positive, is 0");
+  const std::size_t peaks = cluster.find("\"peak_flops_per_s\": {");
+  EXPECT_EQ(cluster_with(cluster.substr(peaks, cluster.find('}', peaks) + 1 - peaks),
+                         "\"peak_flops_per_s\": {}"),
+            "p#/device_types/0/peak_flops_per_s: needs a positive peak for one dtype");
 }
 
 }  // namespace

@@ -69,27 +69,12 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
 }
 
 void restore_compute(const JsonValue& json, Profile& profile) {
-  json.allow_only({"unit",
-                   "device_type",
-                   "tensor",
-                   "micro_batch",
-                   "sequence",
-                   "split",
-                   "forward_s",
-                   "backward_s",
-                   "both_s",
-                   "communication_inside",
-                   "synchronised",
-                   "saved_activations_B",
-                   "input_B",
-                   "workspace_B",
-                   "memory_B",
-                   "optimizer_s",
-                   "reserved_B",
-                   "spread",
-                   "flags",
-                   "shape",
-                   "out_of_memory"});
+  json.allow_only(
+      {"unit",         "device_type",         "tensor",     "micro_batch", "sequence",
+       "split",        "forward_s",           "backward_s", "both_s",      "communication_inside",
+       "synchronised", "saved_activations_B", "input_B",    "workspace_B", "memory_B",
+       "optimizer_s",  "reserved_B",          "spread",     "flags",       "shape",
+       "out_of_memory"});
   ComputeKey key;
   key.unit = json.at("unit").text();
   key.device_type = json.at("device_type").text();

@@ -10,6 +10,7 @@
 #include "io/import_profile.h"
 #include "io/run_corrections.h"
 #include "io/run_parts.h"
+#include "model/gan.h"
 #include "plan/check.h"
 #include "plan/names.h"
 
@@ -87,7 +88,9 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   Problem problem;
   problem.job = job_of(row, assumptions);
   const RunDegrees degrees = degrees_of(row, problem.job, assumptions);
-  const TransformerConfig config = transformer_of(row, problem.job, assumptions);
+  const bool gan = is_transgan(row);
+  const TransformerConfig config =
+      gan ? TransformerConfig{.name = row.model} : transformer_of(row, problem.job, assumptions);
   problem.cluster = cluster_of(row, reading.catalogue, assumptions);
   set_graphs(row, config, problem.cluster, problem.job);
   run.device = problem.cluster.device_types[0].name;
@@ -96,7 +99,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   const std::string key = problem_key(config, row, problem.job);
   std::shared_ptr<const Problem>& shared = problems[key];
   if (!shared) {
-    problem.model = build_transformer(config);
+    problem.model = gan ? build_transgan({}) : build_transformer(config);
     take_profile(reading.profile, problem);
     shared = std::make_shared<const Problem>(std::move(problem));
   }

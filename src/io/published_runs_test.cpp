@@ -292,5 +292,67 @@ TEST(PublishedRuns, TheShippedSetIsPredictedWhole) {
   for (const MeasuredRun& run : runs) EXPECT_TRUE(run.problem) << run.id << ": " << run.refusal;
 }
 
+TEST(PublishedRuns, MachinesThatAreNamedMakeAMixedCluster) {
+  const MeasuredRun run = read({{"heterogeneous", "yes"},
+                                {"gpu", "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)"},
+                                {"gpus_per_node", "4"}});
+  ASSERT_TRUE(run.problem) << run.refusal;
+  const Cluster& cluster = run.problem->cluster;
+  EXPECT_EQ(cluster.device_count(), 16);
+  EXPECT_EQ(cluster.type_of(DeviceId{0}).name, "V100-16GB");
+  EXPECT_EQ(cluster.type_of(DeviceId{12}).name, "T4");
+  EXPECT_NE(read({{"heterogeneous", "yes"}}).refusal.find("order is not stated"),
+            std::string::npos);
+  EXPECT_NE(read({{"heterogeneous", "yes"}, {"gpu", "p3.8xlarge x2 + g4dn.12xlarge x1"}})
+                .refusal.find("12 devices"),
+            std::string::npos);
+}
+
+TEST(PublishedRuns, LinksThatWereOnlyModelledAreNotStated) {
+  const auto intra = [](const std::string& text) {
+    return read({{"interconnect", text}}).problem->cluster.nodes[0].intra.bandwidth.value;
+  };
+  EXPECT_DOUBLE_EQ(intra("10 Gb/s inter, 80 Gb/s intra"), 10e9);
+  EXPECT_DOUBLE_EQ(intra("10 Gb/s inter, 80 Gb/s intra as modelled"), intra("10 Gb/s inter"));
+}
+
+TEST(PublishedRuns, HeadsOfGpt2Are64Wide) {
+  const MeasuredRun run = read({{"model", "GPT2-350M-class"}, {"hidden", "1024"}, {"n_heads", ""}});
+  ASSERT_TRUE(run.problem) << run.refusal;
+  for (const Op& op : run.problem->model.unit(1).ops)
+    if (op.kind == OpKind::attention) {
+      EXPECT_EQ(op.count, 16);
+    }
+}
+
+constexpr const char* kTrials =
+    "experiment,trial_index,tp,dp,pp,micro_batch,global_batch,units_per_stage,predicted_s,actual_s,"
+    "status\n"
+    "homogeneous,3,1,4,4,1,32,9-6-6-9,1.2841,1.2,ok\n"
+    "het_cluster,4,2,2,4,1,32,9-6-6-9,1.3,1.5,ok\n"
+    "het_model,5,1,4,4,1,64,15-14-14-13,1.0,1.09,ok\n"
+    "het_model,6,1,16,1,4,64,56,1.0,inf,failed\n"
+    "other,7,1,16,1,4,64,56,1.0,1.0,ok\n";
+
+TEST(PublishedRuns, TrialsOfAmpAreReadWithWhatTheirExperimentRan) {
+  const std::vector<MeasuredRun> runs = read_published_runs("trials.csv", kTrials);
+  ASSERT_EQ(runs.size(), 5U);
+  EXPECT_EQ(runs[0].source, "amp_homogeneous");
+  EXPECT_EQ(runs[0].device, "T4");
+  // 2 of the 9 pieces stand before the first layer, 4 of the last 9 after the last one.
+  EXPECT_EQ(runs[0].plan.stages[0].spans[0].units.size(), 8);
+  EXPECT_EQ(runs[0].plan.stages[3].spans.back().units.end, 26);
+  ASSERT_TRUE(runs[1].problem) << runs[1].refusal;
+  EXPECT_EQ(runs[1].problem->cluster.device_types.size(), 2U);
+  ASSERT_TRUE(runs[2].problem) << runs[2].refusal;
+  // 15 pieces are the latent layer and 12 blocks; 14 of the 26 that follow are 3 enlargements.
+  EXPECT_EQ(runs[2].plan.stages[0].spans[0].units.size(), 13);
+  EXPECT_EQ(runs[2].plan.stages[1].spans[0].units.size(), 3);
+  EXPECT_EQ(runs[2].plan.stages[3].spans.back().units.end, 31);
+  EXPECT_TRUE(runs[3].failed);
+  EXPECT_EQ(runs[2].others_step, Seconds(1.0));
+  EXPECT_NE(runs[4].refusal.find("experiment is 'other'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plait

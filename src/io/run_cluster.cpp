@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "cluster/cluster_builder.h"
+#include "io/cluster_shorthand.h"
 #include "io/run_parts.h"
 
 namespace plait {
@@ -86,10 +87,30 @@ int even_nodes(int devices, int per_node) {
   return per_node;
 }
 
+// "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)": rented machines, in the order of the ranks.
+Cluster mixed_cluster(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
+  static const std::regex machine(R"(([a-z][a-z0-9]*\.[a-z0-9]+)\s*x\s*(\d{1,4}))");
+  std::string shorthand;
+  int devices = 0;
+  for (std::sregex_iterator it(row.gpu.begin(), row.gpu.end(), machine), end; it != end; ++it) {
+    const Instance* instance = lookup_instance(catalogue, (*it)[1].str());
+    if (instance == nullptr) throw RowRefused((*it)[1].str() + " is not in the catalogue");
+    devices += instance->count * std::stoi((*it)[2]);
+    shorthand +=
+        fmt::format("{}{}x{}", shorthand.empty() ? "" : "+", (*it)[2].str(), instance->name);
+  }
+  if (shorthand.empty()) throw RowRefused("runs on several device types whose order is not stated");
+  if (devices != *row.gpus)
+    throw RowRefused(
+        fmt::format("{} have {} devices, num_gpus is {}", shorthand, devices, *row.gpus));
+  assumptions.push_back("machines in the order in which they are named: " + shorthand);
+  return read_cluster_shorthand(shorthand, catalogue).cluster;
+}
+
 }  // namespace
 
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
-  if (row.heterogeneous) throw RowRefused("runs on several device types whose order is not stated");
+  if (row.heterogeneous) return mixed_cluster(row, catalogue, assumptions);
   DeviceEntry entry = device_of(row, catalogue);
   if (row.gpu_memory_gb) {
     const Bytes stated(*row.gpu_memory_gb * 0x1p30);

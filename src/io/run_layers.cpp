@@ -44,11 +44,45 @@ void fill_empty(std::vector<int>& sizes, Assumptions& assumptions) {
   }
 }
 
+// AMP cuts TransGAN into 56 pieces where plait has 31 units: 3 make the latent layer, 26 the five
+// enlargements between the two stacks of 12 blocks, 3 the image.
+constexpr int kGanPieces = 56;
+constexpr int kGanUnits = 31;
+
+int gan_unit(int piece) {
+  struct Part {
+    int piece;
+    int unit;
+  };
+  constexpr Part kParts[] = {{0, 0}, {3, 1}, {15, 13}, {41, 18}, {53, 30}, {56, 31}};
+  for (int i = 1;; ++i) {
+    const Part& begin = kParts[i - 1];
+    const Part& end = kParts[i];
+    if (piece > end.piece) continue;
+    return begin.unit +
+           static_cast<int>(std::round(1.0 * (piece - begin.piece) * (end.unit - begin.unit) /
+                                       (end.piece - begin.piece)));
+  }
+}
+
+std::vector<int> gan_chunks(const std::vector<int>& split, Assumptions& assumptions) {
+  std::vector<int> sizes;
+  int piece = 0;
+  for (const int count : split) {
+    const int begin = gan_unit(piece);
+    piece = std::min(piece + count, kGanPieces);
+    sizes.push_back(gan_unit(piece) - begin);
+  }
+  fill_empty(sizes, assumptions);
+  return sizes;
+}
+
 // A stated split counts layers, or layers and what stands before and after them: the embedding and
 // the head, or AMP's 30 pseudo-layers for 24 layers, of which 2 stand before and 4 after.
 std::vector<int> stated_chunks(const std::vector<int>& split, int units, Assumptions& assumptions) {
   const int layers = units - 2;
   const int sum = std::accumulate(split.begin(), split.end(), 0);
+  if (sum == kGanPieces && units == kGanUnits) return gan_chunks(split, assumptions);
   const int before = sum == layers ? 0 : sum == layers + 2 ? 1 : sum == layers + 6 ? 2 : -1;
   if (before < 0)
     throw RowRefused(

@@ -122,6 +122,8 @@ void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& a
 
 }  // namespace
 
+bool is_transgan(const RunRow& row) { return mentions(row.model, "transgan"); }
+
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
   constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-"};

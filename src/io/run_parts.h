@@ -27,6 +27,9 @@ bool is_fully_sharded(Framework framework);  // FSDP
 
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions);
 
+// AMP's uneven model (model/gan.h); other generators are refused.
+bool is_transgan(const RunRow& row);
+
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
 
 Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions);

@@ -184,6 +184,48 @@ RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
   return row;
 }
 
+// What the three experiments of AMP (NeurIPS'22) ran; its tables do not repeat it.
+RunRow trial_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  const std::string experiment = cells.text("experiment");
+  row.id = cells.text("trial_index");
+  if (row.id.empty()) row.id = std::to_string(line.line);
+  row.source = "amp_" + experiment;
+  row.framework = "DeepSpeed 3D (modified)";
+  row.date = "2022-11";
+  const bool gan = experiment == "het_model";
+  row.heterogeneous = experiment == "het_cluster";
+  if (!gan && !row.heterogeneous && experiment != "homogeneous")
+    row.fault = "experiment is '" + experiment.substr(0, 40) +
+                "', not homogeneous, het_cluster or het_model";
+  row.model = gan ? "TransGAN" : "GPT2-350M-class";
+  row.layers = 24;
+  row.hidden = 1024;
+  row.vocabulary = 50257;
+  row.sequence = 1024;
+  row.gpu = row.heterogeneous ? "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)"
+            : gan             ? "V100 (p3.8xlarge x4)"
+                              : "T4 (g4dn.12xlarge x4)";
+  row.gpu_class = gan ? "V100" : "T4";
+  row.interconnect = gan ? "10 Gb/s" : "50 Gb/s";
+  row.gpus = 16;
+  row.gpus_per_node = 4;
+  row.tensor = cells.count("tp");
+  row.data = cells.count("dp");
+  row.pipeline = cells.count("pp");
+  row.micro_batch = cells.count("micro_batch");
+  row.global_batch = cells.count("global_batch");
+  row.layer_split = cells.text("units_per_stage");
+  std::ranges::replace(row.layer_split, '-', '|');
+  row.step_s = cells.quantity("actual_s");
+  row.others_step_s = cells.quantity("predicted_s");
+  row.other = "AMP cost model";
+  row.status = cells.text("status");
+  row.grade = "B";
+  return row;
+}
+
 }  // namespace
 
 bool mentions(const std::string& text, const std::string& word) {
@@ -197,13 +239,17 @@ bool mentions(const std::string& text, const std::string& word) {
 std::vector<RunRow> read_run_rows(const CsvTable& table) {
   const bool steps = table.has("ms_median") && table.has("model") && table.has("mbs");
   const bool published = table.has("source_id") && table.has("model") && table.has("num_gpus");
-  if (!steps && !published)
+  const bool trials = table.has("experiment") && table.has("units_per_stage");
+  if (!steps && !published && !trials)
     throw InputError(table.name,
                      "is no table of runs: it needs the columns source_id, model and num_gpus "
-                     "(published runs) or model, mbs and ms_median (Hugging Face steps)");
+                     "(published runs), model, mbs and ms_median (Hugging Face steps), or "
+                     "experiment and units_per_stage (AMP's trials)");
   std::vector<RunRow> rows;
   for (const CsvTable::Row& line : table.rows)
-    rows.push_back(published ? published_row(table, line) : huggingface_row(table, line));
+    rows.push_back(published ? published_row(table, line)
+                   : trials  ? trial_row(table, line)
+                             : huggingface_row(table, line));
   return rows;
 }
 

@@ -53,11 +53,12 @@ Mla read_mla(const JsonValue& object) {
 }
 
 Patches read_patches(const JsonValue& object) {
-  object.allow_only({"image", "patch", "channels"});
+  object.allow_only({"image", "patch", "channels", "tokens"});
   Patches patches;
   set(object, "image", patches.image);
   set(object, "patch", patches.patch);
   set(object, "channels", patches.channels);
+  set(object, "tokens", patches.tokens);
   return patches;
 }
 

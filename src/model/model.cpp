@@ -4,6 +4,13 @@
 
 namespace plait {
 
+std::string fault_of(const Op& op) {
+  const bool shaped =
+      op.kind == OpKind::matmul || op.kind == OpKind::convolution || op.kind == OpKind::attention;
+  if (!shaped || (op.rows > 0 && op.inner > 0 && op.columns > 0 && op.count > 0)) return "";
+  return "'" + op.name + "' needs 'rows', 'inner' and 'columns' above 0";
+}
+
 double LayerKind::parameters() const {
   double sum = 0;
   for (const Op& op : ops) sum += op.parameters;

@@ -100,6 +100,9 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
+// "" or what is wrong: a product, a convolution or attention whose shape is not there has no time.
+std::string fault_of(const Op& op);
+
 // A layer shape. Layers of one kind cost the same and share one profile.
 struct LayerKind {
   std::string name;  // "decoder"

@@ -37,27 +37,26 @@ std::string fault_of_parts(const TransformerConfig& c) {
     for (const int layer : c.moe.dense)
       if (layer < 0)
         return "layers without experts must be at least 0, one is " + std::to_string(layer);
-    const std::string fault =
-        first_outside({{"experts", c.moe.experts, 1, 1 << 20},
-                       {"experts per token", c.moe.top_k, 1, c.moe.experts},
-                       {"expert ffn", c.moe.ffn, 1, kMaxWidth},
-                       {"shared ffn", c.moe.shared_ffn, 0, kMaxWidth},
-                       {"first dense layers", c.moe.first_dense, 0, kMaxLayers},
-                       {"expert layer frequency", c.moe.every, 1, kMaxLayers}});
+    std::string fault = first_outside({{"experts", c.moe.experts, 1, 1 << 20},
+                                       {"experts per token", c.moe.top_k, 1, c.moe.experts},
+                                       {"expert ffn", c.moe.ffn, 1, kMaxWidth},
+                                       {"shared ffn", c.moe.shared_ffn, 0, kMaxWidth},
+                                       {"first dense layers", c.moe.first_dense, 0, kMaxLayers},
+                                       {"expert layer frequency", c.moe.every, 1, kMaxLayers}});
     if (!fault.empty()) return fault;
   }
   if (c.mla.kv_rank > 0) {
-    const std::string fault = first_outside({{"q_rank", c.mla.q_rank, 0, kMaxWidth},
-                                             {"kv_rank", c.mla.kv_rank, 1, kMaxWidth},
-                                             {"nope_dim", c.mla.nope_dim, 1, kMaxWidth},
-                                             {"rope_dim", c.mla.rope_dim, 0, kMaxWidth},
-                                             {"value_dim", c.mla.value_dim, 1, kMaxWidth}});
+    std::string fault = first_outside({{"q_rank", c.mla.q_rank, 0, kMaxWidth},
+                                       {"kv_rank", c.mla.kv_rank, 1, kMaxWidth},
+                                       {"nope_dim", c.mla.nope_dim, 1, kMaxWidth},
+                                       {"rope_dim", c.mla.rope_dim, 0, kMaxWidth},
+                                       {"value_dim", c.mla.value_dim, 1, kMaxWidth}});
     if (!fault.empty()) return fault;
   }
   if (c.patches.patch > 0) {
-    const std::string fault =
-        first_outside({{"image size", c.patches.image, c.patches.patch, 1 << 16},
-                       {"image channels", c.patches.channels, 1, 1 << 16}});
+    std::string fault = first_outside({{"image size", c.patches.image, c.patches.patch, 1 << 16},
+                                       {"image channels", c.patches.channels, 1, 1 << 16},
+                                       {"learnt tokens", c.patches.tokens, 0, 1 << 16}});
     if (!fault.empty()) return fault;
   }
   return "";
@@ -125,11 +124,12 @@ class ModelWriter {
            c_.head == Head::pretraining;
   }
 
-  // Tokens; or patches and one class token.
+  // Tokens; or patches and the learnt tokens before them.
   double source_positions() const {
     if (c_.patches.patch == 0) return c_.sequence;
-    const double side = c_.patches.image / c_.patches.patch;
-    return side * side + 1;
+    const int whole = c_.patches.image / c_.patches.patch;
+    const double side = whole;
+    return side * side + c_.patches.tokens;
   }
 
   int add_unit(LayerKind kind) {
@@ -163,12 +163,12 @@ class ModelWriter {
     if (c_.patches.patch > 0) {
       const double patch_values =
           static_cast<double>(c_.patches.patch) * c_.patches.patch * c_.patches.channels;
-      ops.matmul("embedding.patches", Split::replicated, positions - 1, patch_values, shape_.hidden,
-                 true)
+      ops.matmul("embedding.patches", Split::replicated, positions - c_.patches.tokens,
+                 patch_values, shape_.hidden, true)
           .kind = OpKind::convolution;
       ops.elementwise("embedding.class_token", Split::replicated, positions * shape_.hidden,
                       positions * shape_.hidden)
-          .parameters = shape_.hidden;
+          .parameters = static_cast<double>(c_.patches.tokens) * shape_.hidden;
     } else {
       ops.embedding("embedding.tokens", Split::vocabulary, positions, width_, c_.vocabulary);
     }
@@ -289,7 +289,7 @@ class ModelWriter {
 std::string fault_of(const TransformerConfig& c) {
   const int head_least = c.mla.kv_rank > 0 || c.head_dim > 0 ? 1 : 0;
   const bool has_tokens = c.patches.patch == 0;
-  const std::string fault =
+  std::string fault =
       first_outside({{"layers", c.layers, 1, kMaxLayers},
                      {"decoder layers", c.decoder_layers, 0, kMaxLayers},
                      {"hidden", c.hidden, 1, kMaxWidth},

@@ -69,6 +69,7 @@ struct Patches {
   int image = 0;  // pixels on a side
   int patch = 0;
   int channels = 3;
+  int tokens = 1;  // learnt ones before the patches: the class (DeiT: and the teacher's)
   friend bool operator==(const Patches&, const Patches&) = default;
 };
 

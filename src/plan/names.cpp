@@ -57,7 +57,7 @@ const Names& attention_names() {
 const Names& framework_names() {
   static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
                               "deepspeed", "fsdp",           "fsdp-compile", "jax",
-                              "eager",     "aceso",          "deepspeed-3d"};
+                              "eager",     "aceso",          "deepspeed-3d", "plait"};
   return names;
 }
 

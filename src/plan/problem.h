@@ -36,6 +36,7 @@ enum class Framework {
   eager,               // PyTorch with Hugging Face models, kernel by kernel
   aceso,               // Aceso's FlexPipe: Megatron-LM that waits for every message
   deepspeed_3d,        // Megatron-LM 1.1.5 in DeepSpeed 0.3's pipeline engine, of 2021
+  plait,               // `plait train`; plans are only those that it can execute
 };
 
 // What the user wants trained; the part of the input that is neither model nor machine.

@@ -109,6 +109,27 @@ bool has_outliers(std::vector<double> seconds) {
   return static_cast<double>(far) > static_cast<double>(seconds.size()) / 20;
 }
 
+double drift_of(const std::vector<double>& seconds) {
+  const auto half = seconds.begin() + static_cast<long>(seconds.size() / 2);
+  std::vector<double> first(seconds.begin(), half), second(half, seconds.end());
+  if (first.empty()) return 0;
+  const double before = middle(first);
+  return before > 0 ? middle(second) / before - 1 : 0;
+}
+
+void add_flags(const std::vector<double>& seconds, std::vector<std::string>& flags) {
+  constexpr double kDrift = 0.03;
+  constexpr std::size_t kFewest = 20;  // repeats; of fewer the halves differ by chance
+  const auto add = [&](const std::string& flag) {
+    if (std::ranges::find(flags, flag) == flags.end()) flags.push_back(flag);
+  };
+  if (has_outliers(seconds)) add("outliers");
+  const double drift = drift_of(seconds);
+  if (seconds.size() >= kFewest && std::abs(drift) > kDrift)
+    add(fmt::format("{} by {:.0f} %", drift > 0 ? "slowed down" : "sped up",
+                    100 * std::abs(drift)));
+}
+
 MeasureOutcome measure_points(const std::vector<ProfilePoint>& points, Meter& meter,
                               const MeasureRun& run) {
   using Clock = std::chrono::steady_clock;

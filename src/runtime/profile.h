@@ -27,6 +27,10 @@ struct Timing {
 Timing timing_of(std::vector<double> seconds);
 // Whether more than a twentieth of them lie far off: over 5 median absolute deviations, and 5 %.
 bool has_outliers(std::vector<double> seconds);
+// By how much the second half of the repeats is slower than the first: the clock has changed.
+double drift_of(const std::vector<double>& seconds);
+// "outliers", and "slowed down by 4 %" where the drift is over 3 % either way; each once.
+void add_flags(const std::vector<double>& seconds, std::vector<std::string>& flags);
 
 // What was found out about one point; what is absent was not measured.
 struct Measurement {

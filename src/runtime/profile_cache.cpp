@@ -140,7 +140,9 @@ std::string usual_cache() {
 }
 
 std::string fingerprint_of(const ProfilePoint& point, const Machine& machine) {
-  return hashed(point.text + "|" + machine.text());
+  // Counts up when the way to measure changes so much that old results are not comparable.
+  constexpr int kMethod = 2;
+  return hashed(fmt::format("{}|{}|{}", point.text, machine.text(), kMethod));
 }
 
 std::string Machine::text() const {

@@ -31,6 +31,7 @@ constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
+constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 
@@ -58,7 +59,9 @@ class AutoSearch {
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    sweep(0.2, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    if (exact_schedule())
+      sweep(0.2, 0.3, [this](Candidate& c, Shortlist& found) { bound_pass(c, found); });
+    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
@@ -166,6 +169,10 @@ class AutoSearch {
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
+  }
+
+  void bound_pass(Candidate& c, Shortlist& found) {
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), kBoundWork));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {

@@ -18,19 +18,20 @@ class BranchAndBound {
         found_(found),
         nodes_(nodes),
         stop_(stop),
-        m_(menu.settings().micro_batches),
+        rhythm_(menu.rhythm()),
         max_stages_(space.max_stages(menu.settings())),
         used_(space.pools().size(), 0) {}
 
   bool run() {
-    extend(space_.problem().model.unit_count(), Tail{});
+    extend(space_.problem().model.unit_count(), Tail{}, 0);
     return complete_;
   }
 
  private:
   bool hopeless(Seconds bound) const { return bound > found_.worst_kept() * (1 + kRounding); }
 
-  void extend(int end, const Tail& tail) {
+  // `next`: the option of the first stage that is there.
+  void extend(int end, const Tail& tail, int next) {
     if (tail.stages >= max_stages_) return;
     for (int o = 0; o < static_cast<int>(menu_.options().size()) && complete_; ++o) {
       std::vector<int> begin;
@@ -40,34 +41,39 @@ class BranchAndBound {
       for (std::size_t i = 0; i < option.takes.size(); ++i)
         used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
       const SpanFrame& frame = menu_.frame(o, begin);
+      const Seconds send = tail.stages > 0 ? menu_.hand_over(o, next, end) : Seconds(0);
       for (int from = end - 1; from >= 0 && complete_; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
         const auto choice = menu_.choose(frame, units, tail.stages);
         if (!choice) break;
         Tail longer = tail;
-        longer.prepend(*choice, m_);
-        if (hopeless(longer.length(menu_.schedule(), m_))) break;
+        longer.prepend(*choice, send, rhythm_);
+        if (hopeless(longer.length())) break;
         stages_.push_back({option, begin, units, choice->recompute});
-        visit(longer, from);
+        if (tail.stages == 0) last_ = o;
+        visit(longer, o, from);
         stages_.pop_back();
       }
       used_ = before;
     }
   }
 
-  void visit(const Tail& tail, int left) {
+  void visit(const Tail& tail, int first, int left) {
     if (--nodes_ <= 0 || (nodes_ % 256 == 0 && stop_())) {
       complete_ = false;
       return;
     }
     if (left == 0) {
-      if (tail.stages < space_.min_stages() || hopeless(tail.step(menu_.schedule(), m_))) return;
+      const Seconds tied =
+          tail.stages > 1 ? menu_.tied(first, stages_.back().begin, last_) : Seconds(0);
+      if (tail.stages < space_.min_stages() || hopeless(tail.step() + tied)) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
       for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
       return;
     }
-    if (!hopeless(menu_.bounds().step(tail, left, used_))) extend(left, tail);
+    if (!hopeless(menu_.bounds().step(tail, left, used_) + menu_.tied_to(last_)))
+      extend(left, tail, first);
   }
 
   const Space& space_;
@@ -75,10 +81,11 @@ class BranchAndBound {
   Shortlist& found_;
   std::int64_t& nodes_;
   const std::function<bool()>& stop_;
-  int m_;
+  Rhythm rhythm_;
   int max_stages_;
   std::vector<int> used_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  int last_ = 0;                     // option of the last stage
   bool complete_ = true;
 };
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <vector>
 
 #include "search/planners.h"
@@ -11,10 +12,14 @@
 namespace plait {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 class Enumeration {
  public:
-  Enumeration(const SearchContext& context, const Space& space, StageMenu& menu, Shortlist& found)
+  Enumeration(const SearchContext& context, const Space& space, Clock::time_point deadline,
+              StageMenu& menu, Shortlist& found)
       : context_(context),
+        deadline_(deadline),
         space_(space),
         menu_(menu),
         found_(found),
@@ -62,10 +67,12 @@ class Enumeration {
       if (found_.offer(plan) && context_.on_improvement)
         context_.on_improvement(found_.plans().front());
     const std::int64_t limit = context_.options.max_evaluations;
-    stopped_ = context_.stop.stop_requested() || (limit > 0 && found_.evaluations() >= limit);
+    stopped_ = context_.stop.stop_requested() || Clock::now() >= deadline_ ||
+               (limit > 0 && found_.evaluations() >= limit);
   }
 
   const SearchContext& context_;
+  Clock::time_point deadline_;
   const Space& space_;
   StageMenu& menu_;
   Shortlist& found_;
@@ -77,13 +84,16 @@ class Enumeration {
 }  // namespace
 
 SearchResult search_exhaustively(const SearchContext& context) {
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(context.options.time_limit.value));
   const Space space(context.problem, context.options.pins);
   const CostEngine engine(context.problem);
   Shortlist found(engine, context.options.keep);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
     StageMenu menu(space, engine, space.settings()[i], searched_schedule(context.options.pins));
-    Enumeration enumeration(context, space, menu, found);
+    Enumeration enumeration(context, space, deadline, menu, found);
     enumeration.run();
     result.cut_short = enumeration.stopped();
     if (context.on_progress)

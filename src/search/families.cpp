@@ -152,6 +152,8 @@ class Families {
     int end = units_;
     for (std::size_t s = 0; s < sequence_.size(); ++s) {
       const int still = static_cast<int>(sequence_.size() - s) - 1;  // stages that need a unit too
+      const Seconds send =
+          s > 0 ? menu_.hand_over(sequence_[s].option, sequence_[s - 1].option, end) : Seconds(0);
       const auto fits = [&](int from) -> std::optional<Tail> {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) return std::nullopt;
@@ -159,7 +161,7 @@ class Families {
         if (!choice) return std::nullopt;
         recompute_ = choice->recompute;
         Tail longer = tail;
-        longer.prepend(*choice, m_);
+        longer.prepend(*choice, send, menu_.rhythm());
         return longer.slack <= limit ? std::optional(longer) : std::nullopt;
       };
       if (end - 1 < still || !fits(end - 1)) return false;
@@ -174,7 +176,10 @@ class Families {
           {menu_.option_at(sequence_[s].option), sequence_[s].begin, {good, end}, recompute_});
       end = good;
     }
-    length_ = tail.step(menu_.schedule(), m_);
+    length_ = tail.step();
+    if (sequence_.size() > 1)
+      length_ +=
+          menu_.tied(sequence_.back().option, sequence_.back().begin, sequence_.front().option);
     return end == 0;
   }
 

@@ -15,6 +15,7 @@ struct Label {
   Tail tail;
   UnitRange units;  // of the first stage
   int option = kNobody;
+  int last = kNobody;  // option of the last stage of all
   Recompute recompute = Recompute::none;
   int next = kNobody;    // in the arena
   bool dropped = false;  // dominated after it was made
@@ -30,7 +31,7 @@ class LabelSearch {
         menu_(menu),
         options_(options),
         stop_(stop),
-        m_(menu.settings().micro_batches),
+        rhythm_(menu.rhythm()),
         units_(space.problem().model.unit_count()),
         pools_(space.pools().size()),
         max_stages_(space.max_stages(menu.settings())),
@@ -90,7 +91,8 @@ class LabelSearch {
     std::vector<int> begin;
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
       if (!menu_.place(o, used(parent), begin)) continue;
-      const SpanFrame& frame = menu_.frame(o, begin);
+      const SpanFrame& frame = *menu_.first_frame(o);
+      const Seconds send = after > 0 ? menu_.hand_over(o, arena_[parent].option, end) : Seconds(0);
       next_used_.assign(used(parent).begin(), used(parent).end());
       for (std::size_t i = 0; i < begin.size(); ++i) {
         const Take& take = menu_.options()[o].takes[i];
@@ -103,8 +105,8 @@ class LabelSearch {
           continue;
         ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
-        if (!choice) break;                          // more units need more memory
-        if (!add(parent, o, units, *choice)) break;  // and more time
+        if (!choice) break;                                       // more units need more memory
+        if (!add(parent, o, begin, units, *choice, send)) break;  // and more time
       }
     }
   }
@@ -112,28 +114,32 @@ class LabelSearch {
   std::span<const int> used(int label) const { return {&used_[label * pools_], pools_}; }
 
   // False when the stage is too slow already, so that no longer one needs to be looked at.
-  bool add(int parent, int o, const UnitRange& units, const StageMenu::Choice& choice) {
+  bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
+           const StageMenu::Choice& choice, Seconds send) {
     Label label;
     label.tail = arena_[parent].tail;
-    label.tail.prepend(choice, m_);
-    label.bound = label.tail.length(menu_.schedule(), m_);
+    label.tail.prepend(choice, send, rhythm_);
+    label.bound = label.tail.length();
     if (label.bound >= incumbent_) return false;
     label.units = units;
     label.option = o;
+    label.last = arena_[parent].last == kNobody ? o : arena_[parent].last;
     label.recompute = choice.recompute;
     label.next = parent;
     if (units.begin == 0) {
-      label.bound = label.tail.step(menu_.schedule(), m_);
+      label.bound = label.tail.step();
+      if (label.tail.stages > 1) label.bound += menu_.tied(o, begin, label.last);
       if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    label.bound = menu_.bounds().step(label.tail, units.begin, next_used_);
+    label.bound =
+        menu_.bounds().step(label.tail, units.begin, next_used_) + menu_.tied_to(label.last);
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);
-    const Seconds steady = std::max(
-        label.tail.slack,
-        (m_ - 1.0) * menu_.bounds().slowest_stage(units.begin, label.tail.stages, next_used_));
+    const Seconds steady =
+        std::max(label.tail.slack, (rhythm_.micro_batches - 1.0) *
+                                       menu_.bounds().slowest_stage(units.begin, next_used_));
     label.promise = std::max(label.bound, label.tail.total * share + steady);
     offer(label);
     return true;
@@ -146,16 +152,20 @@ class LabelSearch {
     };
     mix(label.units.begin);
     mix(label.tail.stages);
-    for (const int n : next_used_) mix(n);
+    mix(label.option);
     return hash;
   }
 
   void offer(const Label& label) {
     std::vector<int>& rivals = rivals_[key_of(label)];
     for (const int rival : rivals)
-      if (comparable(rival, label) && label.tail.no_better_than(arena_[rival].tail)) return;
+      if (comparable(rival, label) && label.tail.no_better_than(arena_[rival].tail) &&
+          ends_no_later(arena_[rival], label) && takes_no_more(used(rival), next_used_))
+        return;
     std::erase_if(rivals, [&](int rival) {
-      const bool beaten = comparable(rival, label) && arena_[rival].tail.no_better_than(label.tail);
+      const bool beaten =
+          comparable(rival, label) && arena_[rival].tail.no_better_than(label.tail) &&
+          ends_no_later(label, arena_[rival]) && takes_no_more(next_used_, used(rival));
       if (beaten) arena_[rival].dropped = true;
       return beaten;
     });
@@ -168,8 +178,19 @@ class LabelSearch {
 
   bool comparable(int rival, const Label& label) const {
     return arena_[rival].units.begin == label.units.begin &&
-           arena_[rival].tail.stages == label.tail.stages &&
-           std::ranges::equal(used(rival), next_used_);
+           arena_[rival].tail.stages == label.tail.stages && arena_[rival].option == label.option;
+  }
+  // Whether a tied embedding takes a no longer than b, with whatever first stage.
+  bool ends_no_later(const Label& a, const Label& b) const {
+    if (!menu_.ends_are_tied() || a.last == b.last) return true;
+    const StageOption& own = menu_.options()[a.last];
+    const StageOption& other = menu_.options()[b.last];
+    return own.takes.front().pool == other.takes.front().pool && own.tensor >= other.tensor;
+  }
+  static bool takes_no_more(std::span<const int> a, std::span<const int> b) {
+    for (std::size_t p = 0; p < a.size(); ++p)
+      if (a[p] > b[p]) return false;
+    return true;
   }
 
   void complete(const Label& label) {
@@ -202,7 +223,7 @@ class LabelSearch {
   StageMenu& menu_;
   const LabelOptions& options_;
   const std::function<bool()>& stop_;
-  int m_;
+  Rhythm rhythm_;
   int units_;
   std::size_t pools_;
   int max_stages_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "plan/names.h"
@@ -90,7 +91,14 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
 }
 
 Space::Space(const Problem& problem, const Pins& pins)
-    : problem_(problem), pins_(pins), pools_(pools_of(problem.cluster)) {
+    : problem_(problem),
+      pins_(pins),
+      pools_(pools_of(problem.cluster)),
+      run_classes_(problem.model) {
+  std::set<int> nodes;
+  for (const Pool& pool : pools_)
+    for (std::size_t d = 0; d < pool.devices.size(); d += pool.per_node)
+      pools_share_nodes_ |= !nodes.insert(problem.cluster.device(pool.devices[d]).node).second;
   recomputes_ = {Recompute::none};
   if (problem.job.attention == AttentionKernel::plain && any_attention(problem.model))
     recomputes_.push_back(Recompute::selective);
@@ -115,14 +123,17 @@ bool Space::allows_sequence_parallel() const {
 }
 
 void Space::list_settings() {
+  // plait's own runtime has neither the third stage of ZeRO nor context and expert groups.
+  const bool own_runtime = problem_.job.framework == Framework::plait;
   std::vector<ZeroStage> zeros{ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
+  if (own_runtime) zeros.pop_back();
   if (pins_.zero) zeros = {*pins_.zero};
 
   const int sequence = problem_.model.sequence_length;
   std::vector<int> contexts{1};
   if (pins_.context) {
     contexts = {*pins_.context};
-  } else if (sequence >= kLongSequence) {
+  } else if (sequence >= kLongSequence && !own_runtime) {
     for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
   }
 
@@ -130,7 +141,7 @@ void Space::list_settings() {
   std::vector<int> experts{1};
   if (pins_.expert) {
     experts = {*pins_.expert};
-  } else if (count > 1) {
+  } else if (count > 1 && !own_runtime) {
     experts.clear();
     for (const int e : divisors_of(count))
       if (e <= std::min(kMaxExpert, problem_.cluster.device_count())) experts.push_back(e);
@@ -213,7 +224,9 @@ std::string Space::find_contradiction() const {
   const int units = problem_.model.unit_count();
   const int batch = problem_.job.global_batch;
   if (pins_.pipeline && *pins_.pipeline > units)
-    return fmt::format("--pp {} is more than the {} layers of the model", *pins_.pipeline, units);
+    return fmt::format(
+        "--pp {} is more than the {} units of the model (layers, embedding and head)",
+        *pins_.pipeline, units);
   if (!pins_.stages.empty()) {
     const int sum = std::accumulate(pins_.stages.begin(), pins_.stages.end(), 0);
     if (sum != units)

@@ -7,6 +7,7 @@
 #include "cost/span_frame.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "search/run_classes.h"
 #include "search/search.h"
 
 namespace plait {
@@ -68,6 +69,8 @@ class Space {
   const Problem& problem() const { return problem_; }
   const Pins& pins() const { return pins_; }
   const std::vector<Pool>& pools() const { return pools_; }
+  bool pools_share_nodes() const { return pools_share_nodes_; }
+  const RunClasses& run_classes() const { return run_classes_; }
 
   // What all stages of a plan share, every combination.
   const std::vector<PlanSettings>& settings() const { return settings_; }
@@ -105,6 +108,8 @@ class Space {
   const Problem& problem_;
   Pins pins_;
   std::vector<Pool> pools_;
+  bool pools_share_nodes_ = false;  // nodes with devices of several types
+  RunClasses run_classes_;
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;
   int min_stages_ = 1;

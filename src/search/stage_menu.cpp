@@ -15,9 +15,12 @@ StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSet
       schedule_(schedule),
       tables_(
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
+      sends_(space, settings),
       options_(space.stage_options(settings)),
       frames_(options_.size()) {
   if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options();
+  tied_ = std::make_unique<TiedFloor>(space, options_);
+  for (const StageOption& option : options_) tied_to_.push_back(tied_->with_last(option));
   bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
 }
 
@@ -62,9 +65,10 @@ bool StageMenu::fits(const SpanFrame& frame, const UnitRange& units, Recompute r
   // Enough stages for the stage to be as far from the end as it is; the stages before it do not
   // matter to the schedules that the menu is used with.
   const int live = chunks_in_flight(schedule_, after + 1, 0, settings_.micro_batches, 1);
+  const int waiting = schedule_ == Schedule::gpipe ? live - 1 : 0;
   const double tied = tied_copies(engine_.problem().model, {&units, 1});
   for (int r = 0; r < frame.replica_count(); ++r)
-    if (frame.memory(r, units, recompute, tied).spare(live) < Bytes(0)) return false;
+    if (frame.memory(r, units, recompute, tied).spare(live, waiting) < Bytes(0)) return false;
   return true;
 }
 

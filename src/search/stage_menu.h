@@ -8,7 +8,10 @@
 #include "cost/engine.h"
 #include "cost/span_frame.h"
 #include "search/bounds.h"
+#include "search/hand_over_floor.h"
 #include "search/space.h"
+#include "search/stage_costs.h"
+#include "search/tied_floor.h"
 
 namespace plait {
 
@@ -21,6 +24,7 @@ class StageMenu : public StageCosts {
 
   const PlanSettings& settings() const { return settings_; }
   Schedule schedule() const { return schedule_; }
+  Rhythm rhythm() const { return {schedule_, settings_.micro_batches}; }
   const std::vector<StageOption>& options() const { return options_; }
 
   // Where option o begins in its pools when used[p] devices of pool p are taken; false when a pool
@@ -28,6 +32,9 @@ class StageMenu : public StageCosts {
   bool place(int o, std::span<const int> used, std::vector<int>& begin) const;
 
   const SpanFrame& frame(int o, const std::vector<int>& begin);
+  // Of the option where its takes begin on nodes of their own, which no other place undercuts;
+  // nothing when a pool is too small.
+  const SpanFrame* first_frame(int o);
 
   struct Choice : StageTime {
     Recompute recompute = Recompute::none;
@@ -38,14 +45,29 @@ class StageMenu : public StageCosts {
   Choice cost(const SpanFrame& frame, const UnitRange& units, Recompute recompute) const;
   bool fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute, int after) const;
 
-  Bounds& bounds() { return *bounds_; }
+  // Least time of the hand-over from one option to another before a unit.
+  Seconds hand_over(int from, int to, int unit) const {
+    return sends_.between(options_[from], options_[to], unit);
+  }
+
+  // What follows the pipeline for a tied embedding, at least: with this first stage, which begins
+  // there, and this last one; with any first stage.
+  Seconds tied(int first, const std::vector<int>& begin, int last) const {
+    return tied_->between(options_[first], begin.front(), options_[last]);
+  }
+  Seconds tied_to(int last) const override { return tied_to_[last]; }
+  bool ends_are_tied() const { return tied_->any(); }
+
+  const Bounds& bounds() const { return *bounds_; }
+  Seconds tighten(Seconds incumbent, double work) {
+    return bounds_->tighten(sends_, incumbent, work);
+  }
 
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
   StageTime run_time(int o, const UnitRange& units, int after) override;
 
  private:
-  const SpanFrame* first_frame(int o);
   StageTime alone(const SpanFrame& on, const UnitRange& units) const;
   void drop_dominated_options();
 
@@ -54,10 +76,13 @@ class StageMenu : public StageCosts {
   PlanSettings settings_;
   Schedule schedule_;
   TableSource tables_;
+  HandOverFloor sends_;
   std::vector<StageOption> options_;
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
   std::vector<std::optional<const SpanFrame*>> first_frames_;  // by option, on free pools
+  std::unique_ptr<TiedFloor> tied_;
+  std::vector<Seconds> tied_to_;  // by option of the last stage
   std::unique_ptr<Bounds> bounds_;
 };
 

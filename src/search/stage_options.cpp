@@ -14,6 +14,9 @@ namespace {
 // take whole pools or, of two, a half or a quarter too.
 constexpr int kSmallCluster = 16;
 constexpr int kMaxMixedPools = 6;
+// On more devices than kExactDevices a stage has at least this part of what it would have if every
+// unit were a stage, or a quarter of its pool.
+constexpr double kLeastShare = 0.5;
 // A pool may be cut evenly into this many stages even if the micro-batch is not divisible.
 constexpr int kEvenCuts = 4;
 
@@ -126,6 +129,15 @@ class MixedOptions {
   std::vector<int> replicas_;
 };
 
+// Fewest devices of a pool that are worth a stage.
+int least_devices(const Space& space, int pool) {
+  const int all = space.problem().cluster.device_count();
+  if (all <= kExactDevices) return 1;
+  const double even = static_cast<double>(all) / space.problem().model.unit_count();
+  return std::min(static_cast<int>(std::ceil(kLeastShare * even)),
+                  (space.pools()[pool].size() + 3) / 4);
+}
+
 void add_single_options(const Space& space, const PlanSettings& settings,
                         std::set<StageOption>& options) {
   const Pins& pins = space.pins();
@@ -142,6 +154,7 @@ void add_single_options(const Space& space, const PlanSettings& settings,
           degrees.insert(size / (t * settings.context) / cut);
       degrees.erase(0);
       for (const int d : degrees) {
+        if (d * t * settings.context < least_devices(space, p)) continue;
         if (pins.data && *pins.data != d) continue;
         if (pins.micro_batch && *pins.micro_batch * d != micro_batch) continue;
         if (d * settings.context % settings.expert != 0) continue;

@@ -15,51 +15,69 @@ struct StageTime {
   Seconds total() const { return forward + backward; }
 };
 
+// The schedule that pipelines are searched under, and its number of micro-batches.
+struct Rhythm {
+  Schedule schedule = Schedule::one_f_one_b;
+  int micro_batches = 1;
+};
+
 // The last stages of a plan, whose earlier stages are still open; planners build pipelines from the
-// end, where the number of micro-batches in flight is known. Times without sends.
+// end, where the number of micro-batches in flight is known.
 //
-// The closed form of simulator.h, one stage after the other: with R the round trip through the
-// stages after s and k = min(m, stages from s to the end),
-//   pipeline >= total + slack,  slack = max over s of (m - k) x_s + refill_s
+// A step is at least total + max(slack, ended) long. With R the round trip through the stages after
+// s, hand-overs included, and k = min(m, stages from s to the end), slack is
+//   1f1b   max over s of (m - k) x_s + refill_s (closed_form in cost/simulator.h), of
+//          (m - 1) x_s - R: a stage has m x_s to do once the first micro-batch is there, and of
+//          (q - 1) (x_s + R) + r max(f, b), m - 1 = (q - 1) k + r: micro-batch i + k waits on s for
+//          the backward pass of i, a whole round trip;
+//   gpipe  (m - 1) (max f + max b).
+// Stage s itself ends no earlier than a path whose slowest stage is s or after it, so that
+//   ended = max over s of slack from s on + finish_s - backward and hand-overs before s.
 struct Tail {
   int stages = 0;
-  Seconds total;         // sum of forward + backward
-  Seconds slack;         // 1f1b
+  Seconds total;         // sum of forward + backward and of hand-overs, there and back
+  Seconds longest;       // most forward + backward of a stage
+  Seconds longest_step;  // most of m times that, and finish
+  Seconds slack;
+  Seconds ended;
   Seconds most_forward;  // gpipe
   Seconds most_backward;
-  Seconds
-      finish;  // by how much the step outlasts the pipeline, if the first stage is there already
 
-  void prepend(const StageTime& stage, int micro_batches) {
-    const double m = micro_batches;
-    const int k = std::min(micro_batches, stages + 1);
-    Seconds refill = (k - 1.0) * std::max(stage.forward, stage.backward);
-    if (micro_batches > k) refill = std::max(refill, total);
-    slack = std::max(slack, (m - k) * stage.total() + refill);
-    most_forward = std::max(most_forward, stage.forward);
-    most_backward = std::max(most_backward, stage.backward);
+  // `send`: of the hand-over to the stages that are there, one way; none to an empty tail.
+  void prepend(const StageTime& stage, Seconds send, const Rhythm& rhythm) {
+    const double m = rhythm.micro_batches;
+    if (stages > 0) total += 2 * send;
+    if (rhythm.schedule == Schedule::gpipe) {
+      most_forward = std::max(most_forward, stage.forward);
+      most_backward = std::max(most_backward, stage.backward);
+      slack = (m - 1) * (most_forward + most_backward);
+    } else {
+      const int k = std::min(rhythm.micro_batches, stages + 1);
+      Seconds refill = (k - 1.0) * std::max(stage.forward, stage.backward);
+      if (rhythm.micro_batches > k) refill = std::max(refill, total);
+      slack = std::max(slack, (m - k) * stage.total() + refill);
+      slack = std::max(slack, (m - 1) * stage.total() - total);
+      const int rounds = (rhythm.micro_batches - 1) / (stages + 1);
+      const int rest = (rhythm.micro_batches - 1) % (stages + 1);
+      slack = std::max(slack, 1.0 * rounds * (stage.total() + total) +
+                                  1.0 * rest * std::max(stage.forward, stage.backward));
+    }
+    ended = std::max(ended - stage.backward - send, slack + stage.finish);
+    longest = std::max(longest, stage.total());
+    longest_step = std::max(longest_step, m * stage.total() + stage.finish);
     total += stage.total();
-    // The stages after this one are through earlier, by its backward pass.
-    finish = std::max(stage.finish, finish - stage.backward);
     ++stages;
   }
 
   // Least length of the step when no stage is missing.
-  Seconds step(Schedule schedule, int micro_batches) const {
-    return length(schedule, micro_batches) + std::max(Seconds(0), finish);
-  }
-
+  Seconds step() const { return total + std::max(slack, ended); }
   // Least length of the pipeline when the open units add at least `open` to the round trip.
-  Seconds length(Schedule schedule, int micro_batches, Seconds open = Seconds(0)) const {
-    if (schedule == Schedule::gpipe)
-      return total + open + (micro_batches - 1.0) * (most_forward + most_backward);
-    return total + open + slack;
-  }
+  Seconds length(Seconds open = Seconds(0)) const { return total + open + slack; }
 
   // Whether this suffix is no better than the other in any respect.
   bool no_better_than(const Tail& other) const {
     return total >= other.total && slack >= other.slack && most_forward >= other.most_forward &&
-           most_backward >= other.most_backward && finish >= other.finish;
+           most_backward >= other.most_backward && ended >= other.ended;
   }
 };
 

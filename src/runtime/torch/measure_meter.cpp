@@ -19,10 +19,9 @@
 namespace plait::runtime {
 namespace {
 
-constexpr std::int64_t kFlush = std::int64_t{192} << 20;  // bytes; the largest caches have 64 MB
-constexpr double kClockChange = 0.03;
-constexpr std::int64_t kPaceSideGpu = 4096;
-constexpr std::int64_t kPaceSideCpu = 384;
+constexpr std::int64_t kFlush = std::int64_t{24} << 20;  // floats; the largest caches have 64 MB
+constexpr double kQuiet = 0.5;                           // of a pass' time, to move data before it
+constexpr int kMostReads = 2000;
 
 // What a program prints first; "" when it cannot be run.
 std::string first_line_of(const char* command) {
@@ -121,48 +120,30 @@ TorchMeter::TorchMeter(const MeterOptions& options)
       dtype_(storage_type(options.job.precision)),
       machine_(describe_machine(options)),
       repetition_{options.tight, options.longest, options.fewest} {
-  at::globalContext().setAllowTF32CuBLAS(options.job.precision == Precision::tf32);
-  at::globalContext().setAllowTF32CuDNN(options.job.precision == Precision::tf32);
+  if (options.job.precision == Precision::tf32) {
+    at::globalContext().setAllowTF32CuBLAS(true);
+    at::globalContext().setAllowTF32CuDNN(true);
+  }
   if (device_.is_cpu()) return;
-  flush_ = at::empty({kFlush}, at::TensorOptions().dtype(at::kByte).device(device_));
-  const auto empty = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {
-    flush_.zero_();
+  flush_ = at::zeros({kFlush}, at::TensorOptions().dtype(at::kFloat).device(device_));
+  const auto times = repeat(device_, repetition_, 3, [&](Stopwatch& watch) {
+    watch.mark();
+    flush_.sum();
     watch.mark();
     watch.mark();
   });
-  empty_ = timing_of(empty[0]).median.value;
+  flush_time_ = timing_of(times[0]).median.value;
+  empty_ = timing_of(times[1]).median.value;
 }
 
 at::Tensor TorchMeter::noise(std::vector<std::int64_t> shape, at::ScalarType type) const {
   return at::randn(shape, at::TensorOptions().dtype(type).device(device_));
 }
 
-double TorchMeter::pace() {
-  const std::int64_t side = device_.is_cpu() ? kPaceSideCpu : kPaceSideGpu;
-  if (!pace_input_.defined())
-    pace_input_ = noise({side, side}, device_.is_cpu() ? at::kFloat : at::kBFloat16);
-  const auto times = repeat(device_, {.tight = 0.01, .longest = Seconds(0.01), .fewest = 5}, 2,
-                            [&](Stopwatch& watch) {
-                              watch.mark();
-                              at::mm(pace_input_, pace_input_);
-                              watch.mark();
-                            });
-  return timing_of(times[0]).median.value;
-}
-
-void TorchMeter::flag_pace(Measurement& into) {
-  const double now = pace();
-  if (first_pace_ == 0) first_pace_ = now;
-  const double change = first_pace_ / now - 1;
-  if (std::abs(change) > kClockChange)
-    into.flags.push_back(fmt::format("clock changed by {:+.0f} %", 100 * change));
-}
-
 Measurement TorchMeter::guarded(const std::function<void(Measurement&)>& measure) {
   Measurement result;
   try {
     measure(result);
-    flag_pace(result);
   } catch (const c10::Error& error) {
     if (!is_out_of_memory(error.what())) throw;
     result = {};
@@ -175,22 +156,41 @@ Measurement TorchMeter::guarded(const std::function<void(Measurement&)>& measure
   return result;
 }
 
+// In training weights come from memory, what the op before has written is still in the caches as
+// far as it fits, and about a third of the time goes to ops that only move data, which lets the
+// clock recover from the products. So before each repeat a buffer is read (nothing is left to be
+// written back) for half of the pass' own time, and the activations are touched. Meanwhile the host
+// runs ahead, so that its time does not count.
+void TorchMeter::prepare(const Pass& pass, int reads) {
+  if (!flush_.defined()) return;
+  for (int i = 0; i < reads; ++i) flush_.sum();
+  for (at::Tensor tensor : pass.read) tensor.mul_(1);
+}
+
 Timing TorchMeter::measured(const Pass& pass, Measurement& into) {
-  const auto times = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {
-    if (flush_.defined()) {
-      // In training weights come from memory, and what the op before has written is still in the
-      // caches, as far as it fits. Meanwhile the host runs ahead, so that its time does not count.
-      flush_.zero_();
-      for (at::Tensor tensor : pass.read) tensor.mul_(1);
+  int reads = 0;
+  if (flush_.defined()) {
+    Stopwatch pilot(device_);
+    double seconds = 0;
+    const int least = static_cast<int>(std::ceil(pass.ahead / flush_time_));
+    for (int i = 0; i < 3; ++i) {
+      prepare(pass, least);
+      pilot.mark();
+      pass.run();
+      pilot.mark();
+      seconds = pilot.intervals().front();
     }
+    reads = std::clamp(static_cast<int>(kQuiet * seconds / flush_time_), least, kMostReads);
+  }
+  const auto times = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {
+    prepare(pass, reads);
     watch.mark();
     pass.run();
     watch.mark();
   });
   Timing timing = timing_of(times[0]);
   timing.median = Seconds(std::max(0.0, timing.median.value - empty_));
-  if (has_outliers(times[0]) && std::ranges::find(into.flags, "outliers") == into.flags.end())
-    into.flags.push_back("outliers");
+  add_flags(times[0], into.flags);
   return timing;
 }
 

@@ -32,6 +32,7 @@ class TorchMeter : public Meter {
     std::optional<Timing> Measurement::*result = nullptr;
     std::vector<at::Tensor> read;  // what the ops before it have just written
     std::function<void()> run;
+    double ahead = 60e-6;  // seconds that the host needs to launch it
   };
   std::vector<Pass> passes_of(const OpKey& key);
   std::vector<Pass> product_passes(const OpKey& key);
@@ -41,14 +42,12 @@ class TorchMeter : public Meter {
                                    std::function<at::Tensor()> forward);
 
   Timing measured(const Pass& pass, Measurement& into);
+  void prepare(const Pass& pass, int reads);
   void measure_unit(const UnitPlace& place, Measurement& into);
   void measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
                       const Batch& batch, MemoryWatch& memory, Measurement& into);
   const Steps& steps_of(const Model& model);
   std::optional<Timing> optimizer_step(const std::vector<at::Tensor>& parameters);
-  // Seconds of a product of fixed size: tells whether the device's clock has changed.
-  double pace();
-  void flag_pace(Measurement& into);
   // Calls `measure`; an allocation that fails becomes a result.
   Measurement guarded(const std::function<void(Measurement&)>& measure);
 
@@ -62,10 +61,9 @@ class TorchMeter : public Meter {
   at::ScalarType dtype_;
   Machine machine_;
   Repetition repetition_;
-  at::Tensor flush_;  // larger than the caches of the device
-  at::Tensor pace_input_;
-  double first_pace_ = 0;
-  double empty_ = 0;  // seconds between two marks with nothing in between
+  at::Tensor flush_;       // larger than the caches of the device; undefined on the CPU
+  double flush_time_ = 0;  // seconds to read it
+  double empty_ = 0;       // seconds between two marks with nothing in between
   std::map<const Model*, std::unique_ptr<Steps>> lowered_;
 };
 

@@ -174,7 +174,9 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
   const Bundle pattern = copies[0]->sample_input(place.micro_batch, options);
 
   measure_memory(*copies[0], pattern, batch, memory, into);
-  if (memory.reserved() > 0) into.reserved = Bytes(static_cast<double>(memory.reserved()));
+  // The meter's own buffer is in the pool too.
+  const std::int64_t own = flush_.defined() ? static_cast<std::int64_t>(flush_.nbytes()) : 0;
+  if (memory.reserved() > own) into.reserved = Bytes(static_cast<double>(memory.reserved() - own));
 
   std::vector<Bundle> inputs;
   for (std::size_t i = 0; i < copies.size(); ++i) inputs.push_back(leaves(pattern));
@@ -192,8 +194,7 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
   });
   into.forward = timing_of(times[0]);
   into.backward = timing_of(times[1]);
-  for (const auto& part : times)
-    if (has_outliers(part) && into.flags.empty()) into.flags.push_back("outliers");
+  for (const auto& part : times) add_flags(part, into.flags);
   copies.clear();
   inputs.clear();
   into.optimizer = optimizer_step(parameters);

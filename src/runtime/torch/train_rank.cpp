@@ -96,11 +96,15 @@ void tell(const TrainRequest& request, const std::string& text) {
   if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
 }
 
-int train_on(const TrainRequest& request, at::Device device, Watchdog* watchdog) {
+int train_on(const TrainRequest& request, at::Device device) {
   const RankPlace& place = request.place;
   std::shared_ptr<Meeting> meeting;  // outlives a failure: the watchdogs' store is rank 0's
+  std::unique_ptr<Watchdog> watchdog;
   try {
     meeting = place.world > 1 ? meet_at(place) : meet_in_process();
+    // plait's own launcher watches over its ranks by itself.
+    if (place.world > 1 && request.heart != nullptr && std::getenv(kHeartbeatVariable) == nullptr)
+      watchdog = std::make_unique<Watchdog>(place, *request.heart);
     Communicator ranks(meeting, place.rank, place.world, device, place.address, request.heart);
     Trainer trainer(request.problem, request.plan, request.options, ranks, request.heart);
     run_steps(request, trainer, ranks);
@@ -134,11 +138,7 @@ int train_rank(const TrainRequest& request) {
     device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank));
   }
   const c10::OptionalDeviceGuard guard(device);
-  // plait's own launcher watches over its ranks by itself.
-  std::unique_ptr<Watchdog> watchdog;
-  if (place.world > 1 && request.heart != nullptr && std::getenv(kHeartbeatVariable) == nullptr)
-    watchdog = std::make_unique<Watchdog>(place, *request.heart);
-  return train_on(request, device, watchdog.get());
+  return train_on(request, device);
 }
 
 }  // namespace plait::runtime

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Trains on ranks of one and of four threads: does a plan for mixed devices pay, and is it predicted?
+
+    scripts/mixed_cores.py build/release/plait --out DIR [--slow 4 --fast 2] [--model gpt.json ...]
+
+Measures both kinds of rank and the links between ranks with `plait profile`, lets `auto` plan for them, runs
+its best plans and the uniform ones (equal layers, equal batches; every pp x tp x dp that uses all ranks), and
+prints measured beside predicted time, the gain over the best uniform plan and Spearman's rank correlation.
+Needs slow + 4 x fast cores and plait-torch.
+"""
+import argparse
+import copy
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+MODEL = {"model_type": "gpt2", "n_layer": 12, "n_embd": 512, "n_head": 8, "vocab_size": 8192, "n_positions": 256}
+
+
+def run(*words, check=True, **environment):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
+    if check and done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\nexit status {done.returncode}\n{done.stderr}")
+    return done
+
+
+def profile_ranks(o):
+    """One profile with both kinds of rank; their times are taken with all ranks' cores otherwise idle."""
+    parts = []
+    for name, threads in (("CPU-1", 1), ("CPU-4", 4)):
+        part = o.out / f"{name}.json"
+        run("taskset", "-c", f"0-{threads - 1}", o.plait, "profile", "--model", o.model, "--device", "cpu",
+            "--device-type", name, "--precision", "fp32", "--framework", "plait", "--tp", "1,2", "--micro-batch",
+            "1,2,4,8,16", "--what", "units", "--per-point", "300ms", "--cache", o.out / "points.jsonl", "-o", part,
+            OMP_NUM_THREADS=str(threads))
+        parts.append(part)
+    run(o.plait, "profile", "merge", *parts, "-o", o.out / "profile.json")
+    return o.out / "profile.json"
+
+
+def link_between_ranks(o):
+    """Bandwidth and latency of a message between two ranks, from its time at the smallest and largest size."""
+    path = o.out / "links.json"
+    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "CPU-4", "-o", path)
+    curves = json.loads(path.read_text())["collectives"]
+    send = next(curve for curve in curves if curve["collective"] == "send")
+    points = [(point["size_B"], point["time_s"]) for point in send["points"]]
+    (small, latency), (large, time) = points[0], points[-1]
+    return (large - small) / (time - latency), latency
+
+
+def cluster_of(o, bandwidth, latency):
+    def kind(name, threads):
+        return {"name": name, "memory_GiB": 8, "memory_bandwidth_GBps": 10 * threads,
+                "peak_TFLOPs": {"fp32": 0.08 * threads}, "multiprocessors": threads, "per_node": 8,
+                "link": {"kind": "pcie", "bandwidth_GBps": bandwidth / 1e9, "latency_us": latency * 1e6},
+                "network": {"bandwidth_Gbps": 8 * bandwidth / 1e9, "latency_us": latency * 1e6, "per": "device"}}
+    cluster = {"plait_cluster": 1, "name": "ranks of one and four threads",
+               "device_types": [kind("CPU-4", 4), kind("CPU-1", 1)],
+               "nodes": [{"name": "fast", "device": "CPU-4", "devices": o.fast},
+                         {"name": "slow", "device": "CPU-1", "devices": o.slow}]}
+    (o.out / "cluster.json").write_text(json.dumps(cluster, indent=2))
+    return o.out / "cluster.json"
+
+
+def plan(o, cluster, profile, path, *pins):
+    done = run(o.plait, "plan", "--model", o.model, "--cluster", cluster, "--profile", profile, "--precision", "fp32",
+               "--framework", "plait", "--global-batch", o.global_batch, *pins, "--json", "-o", path, check=False)
+    return json.loads(done.stdout)["plans"] if done.returncode == 0 else []
+
+
+def uniform_plans(o, template, units):
+    """Equal layers and equal batches over all ranks, in the order of the cluster, for every degree."""
+    ranks = o.fast + o.slow
+    for stages in range(1, ranks + 1):
+        for tensor in (1, 2):
+            if ranks % (stages * tensor) or (units - 2) % stages:
+                continue
+            data = ranks // (stages * tensor)
+            for micro_batches in (stages, 2 * stages, 4 * stages):
+                if o.global_batch % (micro_batches * data):
+                    continue
+                file = copy.deepcopy(template)
+                layers = (units - 2) // stages
+                cuts = [0] + [1 + layers * (s + 1) for s in range(stages - 1)] + [units]
+                file["plan"] = {
+                    "schedule": "1f1b", "micro_batches": micro_batches, "zero": 0, "sequence_parallel": False,
+                    "stages": [{"spans": [{"units": [cuts[s], cuts[s + 1]], "tensor": tensor, "data": data}],
+                                "devices": list(range(s * tensor * data, (s + 1) * tensor * data))}
+                               for s in range(stages)]}
+                for key in ("describe", "predicted"):
+                    file.pop(key, None)
+                path = o.out / f"uniform_pp{stages}_tp{tensor}_dp{data}_m{micro_batches}.json"
+                path.write_text(json.dumps(file))
+                yield path
+
+
+def measure(o, path):
+    """(predicted, measured) step in seconds; None where it cannot be run."""
+    threads = ",".join(["4"] * o.fast + ["1"] * o.slow)
+    estimate = run(o.plait, "estimate", path, "--json", check=False)
+    used = sum(len(s["devices"]) for s in json.loads(path.read_text())["plan"]["stages"])
+    if used != o.fast + o.slow or estimate.returncode != 0:
+        return None
+    done = run(o.plait, "train", path, "--local", used, "--threads-per-rank", threads, "--device", "cpu", "--steps",
+               o.steps, "--json", check=False)
+    if done.returncode != 0:
+        print(path.name, done.stderr[-300:], file=sys.stderr)
+        return None
+    steps = [row["step_s"] for row in map(json.loads, done.stdout.splitlines()) if "step_s" in row]
+    return json.loads(estimate.stdout)["step_s"], statistics.median(steps[1:])
+
+
+def ranks_of(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return [order.index(i) for i in range(len(values))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plait")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--slow", type=int, default=4)
+    parser.add_argument("--fast", type=int, default=2)
+    parser.add_argument("--global-batch", type=int, default=48)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--most", type=int, default=14, help="plans to run")
+    parser.add_argument("--model")
+    o = parser.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    if not o.model:
+        o.model = str(o.out / "config.json")
+        pathlib.Path(o.model).write_text(json.dumps(MODEL))
+    bandwidth, latency = link_between_ranks(o)
+    profile = profile_ranks(o)
+    cluster = cluster_of(o, bandwidth, latency)
+    print(f"links: {bandwidth / 1e9:.2f} GB/s, {latency * 1e6:.0f} us")
+    best = plan(o, cluster, profile, o.out / "auto.json", "--top", "1")
+    if not best:
+        sys.exit("auto found no plan")
+    template = json.loads((o.out / "auto.json").read_text())
+    units = max(span["units"][1] for stage in template["plan"]["stages"] for span in stage["spans"])
+    paths = [o.out / "auto.json"]
+    for name, pins in (("dp", ["--pp", "1", "--tp", "1"]), ("pp", ["--dp", "1"]), ("pp2", ["--pp", "2"]), ("pp3", ["--pp", "3"])):
+        path = o.out / f"auto_{name}.json"
+        if plan(o, cluster, profile, path, "--top", "1", *pins):
+            paths.append(path)
+    paths += uniform_plans(o, template, units)
+    rows = []
+    for path in paths[:o.most]:
+        result = measure(o, path)
+        if result:
+            rows.append((path.stem, *result, run(o.plait, "check", path).stdout.splitlines()[-1]))
+            name, predicted, measured, text = rows[-1]
+            print(f"{name:24} predicted {predicted:7.3f} s  measured {measured:7.3f} s  "
+                  f"{100 * (predicted / measured - 1):+6.1f} %  {text}", flush=True)
+    uniform = min((r[2] for r in rows if r[0].startswith("uniform")), default=float("nan"))
+    own = next(r for r in rows if r[0] == "auto")
+    a, b = ranks_of([r[1] for r in rows]), ranks_of([r[2] for r in rows])
+    n = len(rows)
+    spearman = 1 - 6 * sum((x - y) ** 2 for x, y in zip(a, b)) / (n * (n * n - 1))
+    summary = {"plans": n, "auto_s": own[2], "best_uniform_s": uniform, "gain": uniform / own[2],
+               "auto_error": own[1] / own[2] - 1, "spearman": spearman}
+    print(json.dumps(summary))
+    (o.out / "mixed_cores.json").write_text(json.dumps({**summary, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "search/space.h"
+
+namespace plait {
+
+// Lower bounds on the time to hand a micro-batch from one stage to the next (hand_over_time in
+// cost/stage_cost.h) that do not ask where in their pools the stages stand.
+//
+// A take of n devices of a pool with P on each node has a node to itself when n >= 2 P - 1, and
+// then P devices share that node's network; on pools that share no node everything crosses the
+// network. Only where two neighbours of one pool could stand on one node may the node's own link
+// do. No bound (zero) where pools share nodes, where sends were measured, and where stages wait for
+// them.
+class HandOverFloor {
+ public:
+  HandOverFloor(const Space& space, const PlanSettings& settings);
+
+  // Between two stages, before unit `unit`.
+  Seconds between(const StageOption& from, const StageOption& to, int unit) const;
+  // To or from any other stage, at the cut where least is handed over.
+  Seconds beside(const StageOption& option) const;
+
+ private:
+  struct Traffic {
+    double crossing = 0;  // part of the micro-batch that one device sends to another node
+    double inside = 0;    // the same to its own node
+  };
+  Traffic traffic_of(const StageOption& option) const;
+  Bytes bytes_at(int unit) const;
+  // Least time for the devices of one take, with partners in these pools.
+  Seconds of_take(const Take& take, const Traffic& traffic, Bytes bytes,
+                  const std::vector<int>& partners) const;
+
+  const Space& space_;
+  PlanSettings settings_;
+  bool known_ = true;
+  bool cuts_sends_ = false;
+  Bytes least_bytes_;
+  std::vector<std::vector<Link>> links_;  // between pools, as far as it is used
+  std::vector<Link> inside_;              // of the nodes of each pool
+  std::vector<int> all_pools_;
+};
+
+}  // namespace plait

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "plan/describe.h"
+#include "random_problem.h"
+#include "search/branch_and_bound.h"
+#include "search/schedules.h"
+#include "search/search.h"
+#include "search/shortlist.h"
+#include "search/stage_menu.h"
+
+// Bounds that prune must never be above what they bound. The truth is exhaustive search.
+namespace plait {
+namespace {
+
+// Recompute saves the forward pass a little memory traffic, less than a millionth of a step; no
+// planner but the exhaustive one recomputes for that.
+constexpr double kTolerance = 1e-6;
+
+// A random problem, every other one on a network that matters: slow, in zones, or with slow nodes.
+Problem networked_problem(std::mt19937_64& random, int units, int devices) {
+  Problem problem = random_problem(random, units, devices);
+  Cluster& cluster = problem.cluster;
+  if (random() % 2 == 0) {
+    const double slow = 1 + static_cast<double>(random() % 300);
+    for (Node& node : cluster.nodes) node.uplink.bandwidth = node.uplink.bandwidth / slow;
+  }
+  if (random() % 3 == 0) {
+    cluster.zones = {"here", "there"};
+    cluster.zone_links = {
+        {0, 1, {BytesPerSecond(1e8 * static_cast<double>(1 + random() % 20)), Seconds(1e-3)}}};
+    for (Node& node : cluster.nodes) node.zone = static_cast<int>(random() % 2);
+  }
+  if (random() % 3 == 0)
+    for (Node& node : cluster.nodes)
+      node.intra.bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random() % 50));
+  Model& model = problem.model;
+  if (model.unit_count() > 1 && random() % 3 == 0)
+    model.ties = {{0, model.unit_count() - 1, 1e6 * static_cast<double>(1 + random() % 100)}};
+  return problem;
+}
+
+bool same_settings(const PlanSettings& settings, const Plan& plan) {
+  return settings.micro_batches == plan.micro_batches && settings.zero == plan.zero &&
+         settings.context == plan.context && settings.expert == plan.expert;
+}
+
+struct Counts {
+  int solved = 0;
+  int tight = 0;  // the bound of the best settings is within 5 %
+};
+
+void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
+  const Planner& exhaustive = planners().back();
+  for (int i = 0; counts.solved < problems; ++i) {
+    const Problem problem = networked_problem(random, 1 + i % 6, 2 + i % 7);
+    SearchContext context{problem, {.keep = 1}, {}, {}, {}};
+    if (random() % 3 == 0) context.options.pins.schedule = Schedule::gpipe;
+    if (random() % 3 != 0) context.options.pins.zero = ZeroStage::off;
+    context.options.max_evaluations = 3000;
+    const SearchResult truth = run_search(exhaustive, context);
+    if (truth.cut_short || truth.plans.empty()) continue;
+    ++counts.solved;
+    const RankedPlan& best = truth.plans.front();
+    const Space space(problem, context.options.pins);
+    const CostEngine engine(problem);
+    for (const PlanSettings& settings : space.settings()) {
+      if (!same_settings(settings, best.plan)) continue;
+      StageMenu menu(space, engine, settings, searched_schedule(context.options.pins));
+      ASSERT_LE(menu.bounds().any_step() / best.cost.step, 1 + kTolerance) << "problem " << i;
+      const double above = 1 + 0.05 * static_cast<double>(random() % 10);
+      const Seconds bound = menu.tighten(best.cost.step * above, 1e6);
+      ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
+          << "problem " << i << " " << describe(best.plan);
+      counts.tight += bound > 0.95 * best.cost.step ? 1 : 0;
+      // No bound on an open pipeline cuts the best one off.
+      Shortlist found(engine, 1);
+      std::int64_t nodes = 1'000'000;
+      branch_and_bound(space, menu, found, nodes, [] { return false; });
+      ASSERT_FALSE(found.empty()) << "problem " << i << " " << describe(best.plan);
+      ASSERT_NEAR(found.best() / best.cost.step, 1, kTolerance)
+          << "problem " << i << " " << describe(best.plan);
+    }
+  }
+}
+
+class OracleBound : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Shards, OracleBound, testing::Range(0, 4));
+class BoundOracle : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Slow, BoundOracle, testing::Range(0, 10));
+
+TEST_P(OracleBound, IsNeverAboveTheBestPlan) {
+  std::mt19937_64 random(3000 + GetParam());
+  Counts counts;
+  check_bounds(random, 60, counts);
+  std::printf("%d problems, %d bounds within 5 %%\n", counts.solved, counts.tight);
+}
+
+TEST_P(BoundOracle, IsNeverAboveTheBestPlanOnThousands) {
+  std::mt19937_64 random(5000 + GetParam());
+  Counts counts;
+  check_bounds(random, 400, counts);
+  std::printf("%d problems, %d bounds within 5 %%\n", counts.solved, counts.tight);
+}
+
+}  // namespace
+}  // namespace plait

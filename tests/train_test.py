@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""plait train as a user runs it: ranks are processes."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+from program import Here, plait, run_tests
+
+MODEL = {"plait_model": 1, "name": "tiny", "transformer": {
+    "layers": 4, "hidden": 32, "heads": 4, "vocabulary": 61, "sequence": 16}}
+
+
+def plan(*words, ranks=1):
+    (Here.folder / "tiny.json").write_text(json.dumps(MODEL))
+    plait("plan", "--model", "tiny.json", "--cluster", f"T4:{ranks}", "--global-batch", 8, "--precision", "fp32",
+          *words, "-o", "plan.json")
+
+
+def losses(*words, **environment):
+    out, _ = plait("train", "plan.json", "--device", "cpu", "--steps", 4, "--json", *words, **environment)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[-1]["measured_step_s"] > 0, rows
+    return [row["loss"] for row in rows if "loss" in row]
+
+
+def close(a, b):
+    return len(a) == len(b) and all(abs(x - y) < 1e-5 * y for x, y in zip(a, b))
+
+
+def test_a_pipeline_of_processes_trains_as_one():
+    plan()
+    alone = losses()
+    assert len(alone) == 4 and alone[3] < alone[0]
+    plan("--pp", 2, "--tp", 2, "--micro-batches", 4, ranks=4)
+    assert close(losses("--local", 4, "--threads-per-rank", 1, "--trace", "trace.json"), alone)
+    events = json.loads((Here.folder / "trace.json").read_text())["traceEvents"]
+    # 4 ranks, 4 steps, 4 micro-batches, forward and backward.
+    assert sum(event["name"] != "wait" for event in events) == 4 * 4 * 4 * 2
+
+
+def test_other_launchers_are_understood():
+    plan("--dp", 2, ranks=2)
+    port = str(20000 + os.getpid() % 10000)
+    words = [Here.program, "train", "plan.json", "--device", "cpu", "--steps", "2", "--json"]
+    ranks = [subprocess.Popen(words, cwd=Here.folder, stdout=subprocess.PIPE, text=True, env={
+        **os.environ, "OMP_NUM_THREADS": "1", "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}) for rank in range(2)]
+    outputs = [rank.communicate(timeout=50)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    assert len(outputs[0].splitlines()) == 3 and outputs[1] == ""
+
+
+def test_what_cannot_be_executed_is_refused_with_the_reason():
+    plan("--schedule", "zb-h1", "--pp", 2, "--micro-batches", 4, ranks=2)
+    _, err = plait("train", "plan.json", "--local", 2, status=3)
+    assert "schedule zb-h1 is not implemented" in err
+
+
+def test_the_number_of_ranks_must_be_the_plans():
+    plan("--dp", 2, ranks=2)
+    assert "must be 2, the devices of the plan" in plait("train", "plan.json", "--local", 3, status=2)[1]
+    assert "start its ranks with --local 2" in plait("train", "plan.json", status=2)[1]
+
+
+def test_a_run_goes_on_from_its_checkpoint_under_another_plan():
+    plan()
+    alone = losses()
+    plait("train", "plan.json", "--device", "cpu", "--steps", 2, "--checkpoint", "run")
+    plan("--dp", 2, "--zero", 1, ranks=2)
+    assert close(losses("--local", 2, "--threads-per-rank", 1, "--checkpoint", "run"), alone[2:])
+
+
+def test_a_rank_that_dies_ends_the_others():
+    plan("--dp", 2, ranks=2)
+    run = subprocess.Popen([Here.program, "train", "plan.json", "--device", "cpu", "--local", "2", "--steps", "1000000"],
+                           cwd=Here.folder, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        if line.startswith("step 3 "):
+            break
+    children = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True).stdout.split()
+    assert len(children) == 2, children
+    os.kill(int(children[1]), 9)
+    begin = time.monotonic()
+    rest = run.communicate(timeout=30)[1]
+    assert run.returncode == 1 and time.monotonic() - begin < 10
+    assert "was killed by SIGKILL" in rest, rest[-500:]
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

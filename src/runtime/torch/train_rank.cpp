@@ -87,7 +87,7 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
     if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
       save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),
-                      options.checkpoint, options.keep_checkpoints, ranks);
+                      options.checkpoint, options.keep_checkpoints, ranks, request.heart);
   }
   if (!options.trace.empty()) write_trace(options.trace, trace, ranks);
 }

@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build/gpu/profiles}
 mkdir -p "$OUT"
+here=$PWD
+cp data/profiles/building_blocks.json "$OUT"
 
 build() {
   cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TORCH=ON -DPLAIT_TESTS=OFF \
@@ -19,12 +21,13 @@ measure() { # name of the profile, then flags
   local name=$1
   shift
   local begin=$SECONDS
-  build/gpu/plait profile --device cuda --cache "$OUT/points.jsonl" -o "$OUT/$name.json" "$@"
+  # In $OUT, so that the command that a profile tells has no paths of this machine.
+  (cd "$OUT" && "$here/build/gpu/plait" profile --device cuda --cache points.jsonl -o "$name.json" "$@")
   echo "$name: $((SECONDS - begin)) s"
 }
 
 blocks() {
-  measure h200 --ops data/profiles/building_blocks.json --per-point 100ms --budget 6m
+  measure h200 --ops building_blocks.json --per-point 100ms --budget 6m
 }
 
 gpt() {

@@ -6,7 +6,7 @@
 Measures both kinds of rank and the links between ranks with `plait profile`, lets `auto` plan for them, runs
 its best plans and the uniform ones (equal layers, equal batches; every pp x dp that uses all ranks), and
 prints measured beside predicted time, the gain over the best uniform plan and Spearman's rank correlation.
-Needs slow + 4 x fast cores and plait-torch.
+Needs slow + threads x fast cores and plait-torch.
 """
 import argparse
 import copy
@@ -32,9 +32,9 @@ def profile_ranks(o):
     """One profile with both kinds of rank, each measured while all the others measure too, on the cores that it
     will train on: ranks share caches, memory and, as hardware threads, cores."""
     ranks, first = [], 0
-    for number, threads in enumerate([4] * o.fast + [1] * o.slow):
+    for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
         words = ["taskset", "-c", f"{first}-{first + threads - 1}", o.plait, "profile", "--model", o.model, "--device",
-                 "cpu", "--device-type", f"CPU-{threads}", "--precision", "fp32", "--framework", "plait", "--tp", "1",
+                 "cpu", "--device-type", "fast" if number < o.fast else "slow", "--precision", "fp32", "--framework", "plait", "--tp", "1",
                  "--micro-batch", "1,2,4,8", "--what", "units", "--per-point", "400ms", "--fresh", "--cache",
                  o.out / f"points{number}.jsonl", "-o", o.out / f"rank{number}.json"]
         ranks.append(subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL,
@@ -50,7 +50,7 @@ def profile_ranks(o):
 def link_between_ranks(o):
     """Bandwidth and latency of a message between two ranks, from its time at the smallest and largest size."""
     path = o.out / "links.json"
-    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "CPU-4", "--sizes",
+    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "fast", "--sizes",
         "1024,65536,1048576,16777216", "-o", path)
     curves = json.loads(path.read_text())["collectives"]
     send = next(curve for curve in curves if curve["collective"] == "send")
@@ -66,9 +66,9 @@ def cluster_of(o, bandwidth, latency):
                 "link": {"kind": "pcie", "bandwidth_GBps": bandwidth / 1e9, "latency_us": latency * 1e6},
                 "network": {"bandwidth_Gbps": 8 * bandwidth / 1e9, "latency_us": latency * 1e6, "per": "device"}}
     cluster = {"plait_cluster": 1, "name": "ranks of one and four threads",
-               "device_types": [kind("CPU-4", 4), kind("CPU-1", 1)],
-               "nodes": [{"name": "fast", "device": "CPU-4", "devices": o.fast},
-                         {"name": "slow", "device": "CPU-1", "devices": o.slow}]}
+               "device_types": [kind("fast", o.threads), kind("slow", 1)],
+               "nodes": [{"name": "fast", "device": "fast", "devices": o.fast},
+                         {"name": "slow", "device": "slow", "devices": o.slow}]}
     (o.out / "cluster.json").write_text(json.dumps(cluster, indent=2))
     return o.out / "cluster.json"
 
@@ -105,7 +105,7 @@ def uniform_plans(o, template, units):
 
 def measure(o, path):
     """(predicted, measured) step in seconds; None where it cannot be run."""
-    threads = ",".join(["4"] * o.fast + ["1"] * o.slow)
+    threads = ",".join([str(o.threads)] * o.fast + ["1"] * o.slow)
     estimate = run(o.plait, "estimate", path, "--json", check=False)
     used = sum(len(s["devices"]) for s in json.loads(path.read_text())["plan"]["stages"])
     if used != o.fast + o.slow or estimate.returncode != 0:
@@ -130,6 +130,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--slow", type=int, default=4)
     parser.add_argument("--fast", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=4, help="of a fast rank")
     parser.add_argument("--global-batch", type=int, default=48)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--most", type=int, default=13, help="plans to run")

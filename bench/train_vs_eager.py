@@ -156,7 +156,7 @@ def main():
     parser.add_argument("--sequence", type=int, default=1024)
     parser.add_argument("--micro-batch", type=int, default=8)
     parser.add_argument("--micro-batches", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--cluster", default="1xH200:1")
     parser.add_argument("--profile")
     a = parser.parse_args()

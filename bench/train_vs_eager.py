@@ -137,7 +137,7 @@ def plait(a, folder):
     plan = pathlib.Path(folder) / "plan.json"
     words = [a.plait, "plan", "--model", a.model, "--cluster", a.cluster, "--seq", str(a.sequence),
              "--global-batch", str(a.micro_batch * a.micro_batches), "--micro-batch", str(a.micro_batch),
-             "--recompute", "none", "-o", str(plan)]
+             "--framework", "plait", "--recompute", "none", "-o", str(plan)]
     if a.profile:
         words += ["--profile", a.profile]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)

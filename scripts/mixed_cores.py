@@ -4,9 +4,9 @@
     scripts/mixed_cores.py build/release/plait --out DIR [--slow 4 --fast 2] [--model gpt.json ...]
 
 Measures both kinds of rank and the links between ranks with `plait profile`, lets `auto` plan for them, runs
-its best plans and the uniform ones (equal layers, equal batches; every pp x tp x dp that uses all ranks), and
+its best plans and the uniform ones (equal layers, equal batches; every pp x dp that uses all ranks), and
 prints measured beside predicted time, the gain over the best uniform plan and Spearman's rank correlation.
-Needs slow + 4 x fast cores and plait-torch.
+Needs slow + threads x fast cores and plait-torch.
 """
 import argparse
 import copy
@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 
-MODEL = {"model_type": "gpt2", "n_layer": 12, "n_embd": 512, "n_head": 8, "vocab_size": 8192, "n_positions": 256}
+MODEL = {"model_type": "gpt2", "n_layer": 12, "n_embd": 256, "n_head": 4, "vocab_size": 4096, "n_positions": 128}
 
 
 def run(*words, check=True, **environment):
@@ -29,23 +29,29 @@ def run(*words, check=True, **environment):
 
 
 def profile_ranks(o):
-    """One profile with both kinds of rank; their times are taken with all ranks' cores otherwise idle."""
-    parts = []
-    for name, threads in (("CPU-1", 1), ("CPU-4", 4)):
-        part = o.out / f"{name}.json"
-        run("taskset", "-c", f"0-{threads - 1}", o.plait, "profile", "--model", o.model, "--device", "cpu",
-            "--device-type", name, "--precision", "fp32", "--framework", "plait", "--tp", "1,2", "--micro-batch",
-            "1,2,4,8,16", "--what", "units", "--per-point", "300ms", "--cache", o.out / "points.jsonl", "-o", part,
-            OMP_NUM_THREADS=str(threads))
-        parts.append(part)
-    run(o.plait, "profile", "merge", *parts, "-o", o.out / "profile.json")
+    """One profile with both kinds of rank, each measured while all the others measure too, on the cores that it
+    will train on: ranks share caches, memory and, as hardware threads, cores."""
+    ranks, first = [], 0
+    for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
+        words = ["taskset", "-c", f"{first}-{first + threads - 1}", o.plait, "profile", "--model", o.model, "--device",
+                 "cpu", "--device-type", "fast" if number < o.fast else "slow", "--precision", "fp32", "--framework", "plait", "--tp", "1",
+                 "--micro-batch", "1,2,4,8", "--what", "units", "--per-point", "400ms", "--fresh", "--cache",
+                 o.out / f"points{number}.jsonl", "-o", o.out / f"rank{number}.json"]
+        ranks.append(subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL,
+                                      env={**os.environ, "OMP_NUM_THREADS": str(threads)}))
+        first += threads
+    if any(rank.wait() != 0 for rank in ranks):
+        sys.exit("a profile failed")
+    run(o.plait, "profile", "merge", o.out / "rank0.json", o.out / f"rank{o.fast}.json", "-o", o.out / "profile.json")
     return o.out / "profile.json"
 
 
 def link_between_ranks(o):
     """Bandwidth and latency of a message between two ranks, from its time at the smallest and largest size."""
     path = o.out / "links.json"
-    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "CPU-4", "-o", path)
+    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "fast", "--sizes",
+        "1024,65536,1048576,16777216", "-o", path)
     curves = json.loads(path.read_text())["collectives"]
     send = next(curve for curve in curves if curve["collective"] == "send")
     points = [(point["size_B"], point["time_s"]) for point in send["points"]]
@@ -60,16 +66,16 @@ def cluster_of(o, bandwidth, latency):
                 "link": {"kind": "pcie", "bandwidth_GBps": bandwidth / 1e9, "latency_us": latency * 1e6},
                 "network": {"bandwidth_Gbps": 8 * bandwidth / 1e9, "latency_us": latency * 1e6, "per": "device"}}
     cluster = {"plait_cluster": 1, "name": "ranks of one and four threads",
-               "device_types": [kind("CPU-4", 4), kind("CPU-1", 1)],
-               "nodes": [{"name": "fast", "device": "CPU-4", "devices": o.fast},
-                         {"name": "slow", "device": "CPU-1", "devices": o.slow}]}
+               "device_types": [kind("fast", o.threads), kind("slow", 1)],
+               "nodes": [{"name": "fast", "device": "fast", "devices": o.fast},
+                         {"name": "slow", "device": "slow", "devices": o.slow}]}
     (o.out / "cluster.json").write_text(json.dumps(cluster, indent=2))
     return o.out / "cluster.json"
 
 
 def plan(o, cluster, profile, path, *pins):
     done = run(o.plait, "plan", "--model", o.model, "--cluster", cluster, "--profile", profile, "--precision", "fp32",
-               "--framework", "plait", "--global-batch", o.global_batch, *pins, "--json", "-o", path, check=False)
+               "--framework", "plait", "--global-batch", o.global_batch, "--tp", "1", *pins, "--json", "-o", path, check=False)
     return json.loads(done.stdout)["plans"] if done.returncode == 0 else []
 
 
@@ -77,31 +83,29 @@ def uniform_plans(o, template, units):
     """Equal layers and equal batches over all ranks, in the order of the cluster, for every degree."""
     ranks = o.fast + o.slow
     for stages in range(1, ranks + 1):
-        for tensor in (1, 2):
-            if ranks % (stages * tensor) or (units - 2) % stages:
+        if ranks % stages or (units - 2) % stages:
+            continue
+        data = ranks // stages
+        for micro_batches in (stages, 2 * stages, 4 * stages):
+            if o.global_batch % (micro_batches * data):
                 continue
-            data = ranks // (stages * tensor)
-            for micro_batches in (stages, 2 * stages, 4 * stages):
-                if o.global_batch % (micro_batches * data):
-                    continue
-                file = copy.deepcopy(template)
-                layers = (units - 2) // stages
-                cuts = [0] + [1 + layers * (s + 1) for s in range(stages - 1)] + [units]
-                file["plan"] = {
-                    "schedule": "1f1b", "micro_batches": micro_batches, "zero": 0, "sequence_parallel": False,
-                    "stages": [{"spans": [{"units": [cuts[s], cuts[s + 1]], "tensor": tensor, "data": data}],
-                                "devices": list(range(s * tensor * data, (s + 1) * tensor * data))}
-                               for s in range(stages)]}
-                for key in ("describe", "predicted"):
-                    file.pop(key, None)
-                path = o.out / f"uniform_pp{stages}_tp{tensor}_dp{data}_m{micro_batches}.json"
-                path.write_text(json.dumps(file))
-                yield path
+            file = copy.deepcopy(template)
+            layers = (units - 2) // stages
+            cuts = [0] + [1 + layers * (s + 1) for s in range(stages - 1)] + [units]
+            file["plan"] = {
+                "schedule": "1f1b", "micro_batches": micro_batches, "zero": 0, "sequence_parallel": False,
+                "stages": [{"spans": [{"units": [cuts[s], cuts[s + 1]], "tensor": 1, "data": data}],
+                            "devices": list(range(s * data, (s + 1) * data))} for s in range(stages)]}
+            for key in ("describe", "predicted"):
+                file.pop(key, None)
+            path = o.out / f"uniform_pp{stages}_dp{data}_m{micro_batches}.json"
+            path.write_text(json.dumps(file))
+            yield path
 
 
 def measure(o, path):
     """(predicted, measured) step in seconds; None where it cannot be run."""
-    threads = ",".join(["4"] * o.fast + ["1"] * o.slow)
+    threads = ",".join([str(o.threads)] * o.fast + ["1"] * o.slow)
     estimate = run(o.plait, "estimate", path, "--json", check=False)
     used = sum(len(s["devices"]) for s in json.loads(path.read_text())["plan"]["stages"])
     if used != o.fast + o.slow or estimate.returncode != 0:
@@ -126,9 +130,10 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--slow", type=int, default=4)
     parser.add_argument("--fast", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=4, help="of a fast rank")
     parser.add_argument("--global-batch", type=int, default=48)
-    parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--most", type=int, default=14, help="plans to run")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--most", type=int, default=13, help="plans to run")
     parser.add_argument("--model")
     o = parser.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
@@ -145,7 +150,7 @@ def main():
     template = json.loads((o.out / "auto.json").read_text())
     units = max(span["units"][1] for stage in template["plan"]["stages"] for span in stage["spans"])
     paths = [o.out / "auto.json"]
-    for name, pins in (("dp", ["--pp", "1", "--tp", "1"]), ("pp", ["--dp", "1"]), ("pp2", ["--pp", "2"]), ("pp3", ["--pp", "3"])):
+    for name, pins in (("dp", ["--pp", "1"]), ("pp", ["--dp", "1"]), ("pp2", ["--pp", "2"]), ("pp3", ["--pp", "3"])):
         path = o.out / f"auto_{name}.json"
         if plan(o, cluster, profile, path, "--top", "1", *pins):
             paths.append(path)

@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build/gpu/profiles}
 mkdir -p "$OUT"
+here=$PWD
+cp data/profiles/building_blocks.json "$OUT"
 
 build() {
   cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DPLAIT_TORCH=ON -DPLAIT_TESTS=OFF \
@@ -19,20 +21,21 @@ measure() { # name of the profile, then flags
   local name=$1
   shift
   local begin=$SECONDS
-  build/gpu/plait profile --device cuda --cache "$OUT/points.jsonl" -o "$OUT/$name.json" "$@"
+  # In $OUT, so that the command that a profile tells has no paths of this machine.
+  (cd "$OUT" && "$here/build/gpu/plait" profile --device cuda --cache points.jsonl -o "$name.json" "$@")
   echo "$name: $((SECONDS - begin)) s"
 }
 
 blocks() {
-  measure h200_blocks --ops data/profiles/building_blocks.json --per-point 100ms --budget 6m
+  measure h200 --ops building_blocks.json --per-point 100ms --budget 6m
 }
 
 gpt() {
-  for round in 1 2; do
-    measure h200_gpt_$round --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 \
-      --per-point 200ms --fresh
+  for name in h200_gpt3_1.3b again; do
+    measure $name --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 --per-point 200ms \
+      --fresh
   done
-  build/gpu/plait profile diff "$OUT/h200_gpt_1.json" "$OUT/h200_gpt_2.json" | tee "$OUT/repeat.txt"
+  build/gpu/plait profile diff "$OUT/h200_gpt3_1.3b.json" "$OUT/again.json" | tee "$OUT/repeat.txt"
 }
 
 units() {

@@ -28,6 +28,17 @@ if(TARGET plait)
   endforeach()
 endif()
 
+# What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.
+if(TARGET plait-torch)
+  add_test(NAME torch.faults COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/faults_test.py
+                                     --program $<TARGET_FILE:plait>)
+  add_test(NAME torch.slow_faults
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slow_faults_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(torch.faults PROPERTIES TIMEOUT 900)
+  set_tests_properties(torch.slow_faults PROPERTIES LABELS slow TIMEOUT 3600)
+endif()
+
 # Tests of the tree and of the documents say the same under every compiler flag: once is enough.
 if(NOT PLAIT_SANITIZE)
   add_test(NAME layers COMMAND ${Python3_EXECUTABLE} scripts/check_layers.py src

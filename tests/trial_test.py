@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """plait trial with engines that are shell scripts, and plait tokenize."""
 import csv
+import json
+import pathlib
 import sys
 
 from program import Here, answer, plait, run_tests
@@ -106,6 +108,19 @@ def test_the_table_of_trials_is_for_people_too():
     engine()
     out, told = plait("trial", "--launch", "./run.sh {plan}", *QUICK, *PROBLEM, "--budget", 3)
     assert "trial 1 of 3: " in told and "Spearman's rho 1.00" in out and "-9.1 %" in out, out
+
+
+def test_without_a_command_plait_train_is_tried():
+    if not pathlib.Path(Here.program).with_name("plait-torch").exists():
+        print("skipped: no plait-torch beside the program")
+        return
+    (Here.folder / "tiny.json").write_text(json.dumps({
+        "model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 16,
+        "n_ctx": 16, "vocab_size": 61}))
+    found = answer("trial", *QUICK, "--model", "tiny.json", "--cluster", "T4:2", "--global-batch", 4,
+                   "--precision", "fp32", "--budget", 2, "--train", "--device cpu")
+    assert [row["outcome"] for row in found["trials"]] == ["measured"] * 2, found
+    assert all(row["measured_memory_GiB"] > 0 for row in found["trials"])
 
 
 def test_tokens_decode_to_the_text():

@@ -115,7 +115,7 @@ FlagGroup problem_flags(PlanArguments& a) {
         .choices = catalogue_names()},
        {.name = "--profile",
         .value = "PATH",
-        .help = "measured times: a plait profile file, or what Metis, Aceso, AMP or FASOP measured",
+        .help = "measured times: h200, a profile file, or what Metis, Aceso, AMP or FASOP measured",
         .set = into_text(a.profile),
         .hidden = {"--profile-data-path"}},
        {.name = "--catalogue",

@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/money.h"
 #include "cli/nothing_fits.h"
+#include "cli/peer_rows.h"
 #include "cli/plan_arguments.h"
 #include "cli/plan_report.h"
 #include "cli/progress.h"
@@ -96,18 +97,21 @@ std::string as_json(const Problem& problem, const Outcome& outcome,
                           .str());
 }
 
-std::string verdict(const Problem& problem, const Outcome& outcome) {
+std::string verdict(const Problem& problem, const Outcome& outcome, bool pinned) {
   std::string out;
+  const Plan& best = outcome.result.plans.front().plan;
   int idle = problem.cluster.device_count();
-  for (const Stage& stage : outcome.result.plans.front().plan.stages)
-    idle -= static_cast<int>(stage.devices.size());
+  for (const Stage& stage : best.stages) idle -= static_cast<int>(stage.devices.size());
   if (idle > 0)
     out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
                        grouped(problem.cluster.device_count()));
+  // The bound is one on plans under 1F1B, whose best are then tried under other schedules.
+  const bool rescheduled = !pinned && best.schedule != Schedule::one_f_one_b;
+  const char* where = rescheduled ? "under 1F1B" : "in this space";
   if (const auto gap = outcome.gap())
-    out += *gap < 5e-5 ? "Nothing in this space is faster. "
-                       : fmt::format("Within {} of the fastest plan possible in this space. ",
-                                     percent(*gap));
+    out += *gap < 5e-5
+               ? fmt::format("Nothing {} is faster. ", where)
+               : fmt::format("Within {} of the fastest plan possible {}. ", percent(*gap), where);
   if (outcome.mixes > 0)
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(outcome.mixes)));
@@ -119,7 +123,7 @@ std::string verdict(const Problem& problem, const Outcome& outcome) {
                            in_words(outcome.elapsed));
 }
 
-std::string as_text(const Problem& problem, const Outcome& outcome) {
+std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned) {
   const Style style = style_of(stdout);
   const RankedPlan& best = outcome.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";
@@ -128,7 +132,7 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
     out += training_in_words(
                training_of(*outcome.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
            "\n";
-  out += paragraph(verdict(problem, outcome), style) + "\n";
+  out += paragraph(verdict(problem, outcome, pinned), style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
                                        : fmt::format(" (times of one of {} micro-batches)\n",
@@ -136,7 +140,15 @@ std::string as_text(const Problem& problem, const Outcome& outcome) {
   return out + stage_table(problem, best.plan, best.cost, style);
 }
 
-int plan(PlanArguments arguments) {
+// Rows for another planner's program; plans that it cannot express are named on stderr.
+int print_rows(const std::string& format, const Problem& problem, const Outcome& outcome) {
+  const PeerRows rows = peer_rows(format, problem, outcome.result.plans);
+  for (const std::string& sentence : rows.left_out) warn(sentence);
+  print(rows.text);
+  return rows.written > 0 ? kDone : kNothingFits;
+}
+
+int plan(PlanArguments arguments, const std::string& format) {
   named_planner(arguments.planner);
   check_output(arguments.output);
   LoadedProblem loaded = load_problem(arguments);
@@ -163,8 +175,9 @@ int plan(PlanArguments arguments) {
     const RankedPlan& best = outcome.result.plans.front();
     write_text_file(arguments.output, plan_file_to_json(problem, best.plan, best.cost));
   }
+  if (!format.empty()) return print_rows(format, problem, outcome);
   print(arguments.json ? as_json(problem, outcome, loaded.warnings, "")
-                       : as_text(problem, outcome));
+                       : as_text(problem, outcome, arguments.search.pins.schedule.has_value()));
   return kDone;
 }
 
@@ -175,7 +188,21 @@ Command plan_command() {
   arguments->search.threads = usual_threads();
   Command command;
   command.groups = plan_flags(*arguments);
-  command.run = [arguments] { return plan(*arguments); };
+  const auto format = std::make_shared<std::string>();
+  const auto to_print = std::ranges::find(command.groups, "What to print", &FlagGroup::title);
+  to_print->flags.push_back(
+      {.name = "--format",
+       .value = "F",
+       .help = "rows of another planner's program instead: metis, amp or fasop",
+       .set =
+           [format](const std::string& flag, const std::string& text) {
+             const std::vector<std::string> known = peer_formats();
+             if (std::ranges::find(known, text) == known.end())
+               refuse_choice(flag, text, {known.begin(), known.end()});
+             *format = text;
+           },
+       .choices = peer_formats()});
+  command.run = [arguments, format] { return plan(*arguments, *format); };
   return command;
 }
 

@@ -126,6 +126,7 @@ int launch_ranks(const TrainArguments& arguments, int world) {
   runtime::LaunchOptions options;
   options.threads = arguments.threads;
   options.stop = interrupt.token();
+  options.first_beat = Seconds(120);  // libtorch is loaded by then
   options.on_line = [](int rank, bool error_stream, const std::string& line) {
     const std::string before = rank == 0 ? "" : fmt::format("rank {}: ", rank);
     std::fputs((before + line + "\n").c_str(), error_stream ? stderr : stdout);

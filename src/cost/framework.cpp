@@ -128,7 +128,7 @@ FrameworkTraits aceso() {
 }
 
 // DeepSpeed 0.3's pipeline engine around Megatron-LM 1.1.5 (its example of 3D parallelism), which
-// AMP's trials ran. Read in its source: sends are broadcasts in groups of two that both sides wait
+// AMP's trials ran. As its source has it: sends are broadcasts in groups of two that both sides wait
 // for, the mask goes along, nothing of tensor parallelism is overlapped, the softmax is not fused
 // unless a flag says so, gradients are reduced in fp32, the loss copies its logits. Host times are
 // those of its successor; the wait of a hand-over is fitted on 47 trials with AMP's own profile.

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "io/catalogue.h"
+#include "io/embedded.h"
 #include "io/json_reader.h"
 #include "io/profile_json.h"
 
@@ -128,7 +131,16 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
   return loaded;
 }
 
+std::optional<Profile> shipped_profile(const std::string& name) {
+  std::error_code fault;
+  if (std::filesystem::exists(name, fault)) return std::nullopt;
+  const std::string_view text = embedded_file(name + ".json");
+  if (text.find("\"plait_profile\"") == text.npos) return std::nullopt;
+  return parse_profile(name, text);
+}
+
 void check_profile_path(const std::string& path) {
+  if (shipped_profile(path)) return;
   const ProfilePath files = find_profile_files(path);
   if (is_native(files))
     read_profile_file(files.path(files.names[0]));
@@ -137,12 +149,14 @@ void check_profile_path(const std::string& path) {
 }
 
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster) {
-  const ProfilePath files = find_profile_files(path);
   LoadedProfile loaded;
-  if (is_native(files))
+  if (std::optional<Profile> shipped = shipped_profile(path)) {
+    loaded.profile = std::move(*shipped);
+  } else if (const ProfilePath files = find_profile_files(path); is_native(files)) {
     loaded.profile = read_profile_file(files.path(files.names[0]));
-  else
+  } else {
     loaded = import_profile("", path, model);
+  }
   check_units(path, loaded.profile, model);
   name_as_cluster(loaded, cluster);
   return loaded;

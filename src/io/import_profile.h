@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,12 @@ std::span<const Importer> importers();
 // known when none applies.
 LoadedProfile import_profile(const std::string& from, const std::string& path, const Model& model);
 
-// What `--profile` takes: a native file, or whatever an importer recognises. Device types get the
+// A profile of data/profiles/, which are compiled in, by its file's name without ".json": "h200". A
+// file of that name wins.
+std::optional<Profile> shipped_profile(const std::string& name);
+
+// What `--profile` takes: the name of a shipped one, a native file, or whatever an importer
+// recognises. Device types get the
 // cluster's names ("A100" of the profile is "A100-80GB" of the cluster when nothing is nearer), and
 // a warning for each that was not measured. InputError when no unit of the model was measured, with
 // both lists of names.

@@ -319,9 +319,13 @@ Profile restore_profile(const JsonValue& json) {
 }
 
 Profile read_profile_file(const std::string& path) {
-  const JsonValue root = read_json_file(path);
+  return parse_profile(path, read_text_file(path));
+}
+
+Profile parse_profile(const std::string& name, std::string_view text) {
+  const JsonValue root = parse_json(name, text);
   if (!root.is_object() || !root.find("plait_profile"))
-    throw InputError(path, R"(is no profile: it has no "plait_profile": 1)");
+    throw InputError(name, R"(is no profile: it has no "plait_profile": 1)");
   root.at("plait_profile").integer(kVersion, kVersion);
   return restore_profile(root);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -13,6 +14,8 @@ namespace plait {
 // InputError names file and JSON pointer for whatever is not one: unknown keys, negative times,
 // points that are there twice.
 Profile read_profile_file(const std::string& path);
+// The same of a text; `name` stands for the file in messages.
+Profile parse_profile(const std::string& name, std::string_view text);
 // For people to read; read_profile_file() gives the same profile back, every number to its last
 // bit.
 std::string profile_file_to_json(const Profile& profile);

@@ -34,6 +34,8 @@ std::optional<Beat> parse_beat_line(std::string_view line);  // without; nothing
 class BeatRecord {
  public:
   void hear(const Beat& beat);
+  // As if it had been heard and had progressed just now: the listener was away itself.
+  void forgive() { heard_ = progressed_ = Clock::now(); }
   const std::optional<Beat>& beat() const { return beat_; }
   double silent() const;  // seconds since the last beat
   double still() const;   // seconds since the last that had risen

@@ -31,6 +31,9 @@ constexpr int kMostRanks = 4096;
 // another: the dead close their sockets at once, and the kernel reports both within milliseconds.
 constexpr std::chrono::milliseconds kLook(20);
 constexpr double kSettle = 0.5;
+// A launcher that did not look for so long was stopped itself, or could not print: so were,
+// perhaps, ranks that print.
+constexpr double kAway = 2;
 
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
@@ -92,6 +95,7 @@ class Supervisor {
   LaunchOutcome outcome_;
   std::optional<Suspect> suspect_;
   Clock::time_point moved_ = Clock::now();  // any of them
+  Clock::time_point looked_ = Clock::now();
   double longest_step_ = 0;
   bool finished_a_step_ = false;
 };
@@ -207,6 +211,12 @@ bool Supervisor::settled() const {
 }
 
 void Supervisor::look_for_hangs() {
+  const bool away = seconds_since(looked_) > kAway;
+  looked_ = Clock::now();
+  if (away) {
+    moved_ = looked_;
+    for (Rank& rank : ranks_) rank.record.forgive();
+  }
   const double limit = options_.stall.limit(finished_a_step_, longest_step_);
   int stalled_rank = -1;
   bool stalled_works = false;

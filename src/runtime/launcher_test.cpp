@@ -128,6 +128,17 @@ TEST(LauncherTest, ALongStepIsNoHang) {
   EXPECT_TRUE(run.outcome.good()) << failure_of(run);
 }
 
+TEST(LauncherTest, ALauncherThatCouldNotPrintBlamesNobody) {
+  // Its progress stands still for 2.6 s, of which the launcher was away for 2.5 s.
+  LaunchOptions options = hasty();
+  options.command = {"sh", "-c",
+                     "echo 1 1 working >&3; echo hello; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do "
+                     "sleep 0.2; echo 1 1 working >&3; done; echo 2 2 working >&3"};
+  options.stall = {.first_step = 1.5, .base = 1.5, .steps = 0};
+  options.on_line = [](int, bool, const std::string&) { usleep(2'500'000); };
+  EXPECT_TRUE(launch(options).good());
+}
+
 TEST(LauncherTest, RanksThatAllWaitAreADeadlock) {
   const Watched run = run_shell(
       "while true; do echo 2 3 waiting >&$PLAIT_HEARTBEAT_FD; sleep 0.2; done", 2, hasty());

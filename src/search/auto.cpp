@@ -34,6 +34,14 @@ constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per 
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
+constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
+constexpr int kShortChain = 12;                // units
+constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
+constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
+// Budgets are multiplied by 4 until the gap is below this, or as the size of the cluster allows.
+constexpr double kGoodEnough = 0.01;
+constexpr int kDevicesPerEffort = 32;
+constexpr int kMostEffort = 64;
 
 struct Candidate {
   PlanSettings settings;
@@ -58,21 +66,23 @@ class AutoSearch {
     list_candidates();
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
-    sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam); });
-    if (exact_schedule())
-      sweep(0.2, 0.3, [this](Candidate& c, Shortlist& found) { bound_pass(c, found); });
-    sweep(0.3, 0.6, [this](Candidate& c, Shortlist& found) { label_pass(c, found, 0); });
+    sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
+    search_best_first(1);
+    const int most =
+        std::min(kMostEffort, context_.problem.cluster.device_count() / kDevicesPerEffort);
+    for (int effort = 4; effort <= most && exact_schedule() && !good_enough() && !stop();
+         effort *= 4)
+      search_best_first(effort);
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (!small) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
     result.evaluations = found_.evaluations();
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
-    Seconds bound = found_.best();
-    for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
-    if (!found_.empty()) result.lower_bound = bound;
+    if (!found_.empty()) result.lower_bound = lower_bound();
     return result;
   }
 
@@ -116,6 +126,48 @@ class AutoSearch {
         context_.on_progress(from + (to - from) * std::min(1.0, (first + kRound) / (count + 0.0)));
     }
   }
+
+  // Bounds, then the search that they guide, with so many times the usual budgets.
+  void search_best_first(int effort) {
+    if (exact_schedule())
+      sweep(0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found, effort); });
+    sweep(0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, effort); });
+  }
+
+  // The best plans under the schedules that are not searched themselves, where memory allows.
+  void try_schedules() {
+    Pins pins = context_.options.pins;
+    const Framework framework = context_.problem.job.framework;
+    const bool own_runtime = framework == Framework::plait;
+    const bool megatron = framework == Framework::megatron ||
+                          framework == Framework::megatron_graph ||
+                          framework == Framework::megatron_lm;
+    if (pins.schedule || !pins.stages.empty() || !(megatron || own_runtime)) return;
+    // plait's own runtime does not split the backward pass.
+    std::vector<Schedule> schedules{Schedule::interleaved};
+    if (megatron)
+      schedules.insert(schedules.end(), {Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v});
+    const std::vector<RankedPlan> best = found_.plans();
+    int tried = 0;
+    for (const RankedPlan& ranked : best) {
+      const double tasks = 1.0 * ranked.plan.stage_count() * ranked.plan.micro_batches;
+      if (ranked.plan.stage_count() == 1 || tasks > kMostTasks) continue;
+      if (++tried > kRescheduled) break;
+      for (const Schedule schedule : schedules) {
+        pins.schedule = schedule;
+        for (const Plan& plan : plans_for(ranked.plan, pins))
+          if (!stop()) found_.offer(plan);
+      }
+    }
+  }
+
+  // No plan of the space is faster, under the schedule that is searched.
+  Seconds lower_bound() const {
+    Seconds bound = found_.best();
+    for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
+    return bound;
+  }
+  bool good_enough() const { return lower_bound() >= (1 - kGoodEnough) * wanted(found_); }
 
   // What a plan must beat.
   Seconds wanted(const Shortlist& found) const {
@@ -161,22 +213,23 @@ class AutoSearch {
     for (const Pipelined& pipeline : pipelines) offer(pipeline, c, found);
   }
 
-  void label_pass(Candidate& c, Shortlist& found, int width) {
+  void label_pass(Candidate& c, Shortlist& found, int width, int effort) {
     LabelOptions options;
     options.width = width;
-    options.evaluations = kEvaluations;
+    options.evaluations = effort * kEvaluations;
     options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
-  void bound_pass(Candidate& c, Shortlist& found) {
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), kBoundWork));
+  void bound_pass(Candidate& c, Shortlist& found, int effort) {
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * kBoundWork));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
-    std::int64_t nodes = kNodes;
+    const bool long_chain = context_.problem.model.unit_count() > kShortChain;
+    std::int64_t nodes = long_chain ? kFewNodes : kNodes;
     c.exact = branch_and_bound(space_, *c.menu, found, nodes, [this] { return stop(); });
     // Everything that could be faster than what is kept has been looked at.
     if (c.exact) c.bound = std::max(c.bound, found.best());

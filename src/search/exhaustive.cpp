@@ -47,6 +47,8 @@ class Enumeration {
   }
 
   void try_units(int o, const std::vector<int>& begin, const UnitRange& units, int after) {
+    // Long before there is a whole plan there may be many stages that do not fit.
+    if (++tried_ % 256 == 0) stopped_ |= asked_to_stop();
     if (stopped_) return;
     const SpanFrame& frame = menu_.frame(o, begin);
     for (const Recompute recompute : space_.recomputes()) {
@@ -67,9 +69,10 @@ class Enumeration {
       if (found_.offer(plan) && context_.on_improvement)
         context_.on_improvement(found_.plans().front());
     const std::int64_t limit = context_.options.max_evaluations;
-    stopped_ = context_.stop.stop_requested() || Clock::now() >= deadline_ ||
-               (limit > 0 && found_.evaluations() >= limit);
+    stopped_ |= asked_to_stop() || (limit > 0 && found_.evaluations() >= limit);
   }
+
+  bool asked_to_stop() const { return context_.stop.stop_requested() || Clock::now() >= deadline_; }
 
   const SearchContext& context_;
   Clock::time_point deadline_;
@@ -78,6 +81,7 @@ class Enumeration {
   Shortlist& found_;
   std::vector<int> used_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  std::int64_t tried_ = 0;           // stages
   bool stopped_ = false;
 };
 

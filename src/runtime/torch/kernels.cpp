@@ -109,8 +109,9 @@ at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const a
 
 at::Tensor activate(const at::Tensor& x, Function function, bool gated) {
   if (!gated) return activation_of(x, function);
-  const std::int64_t half = x.size(-1) / 2;
-  return activation_of(x.narrow(-1, 0, half), function) * x.narrow(-1, half, half);
+  // split()'s gradient is one concatenation, narrow()'s a tensor of zeros for each part.
+  const std::vector<at::Tensor> parts = at::split(x, x.size(-1) / 2, -1);
+  return activation_of(parts[0], function) * parts[1];
 }
 
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) {

@@ -78,17 +78,15 @@ void ParameterStore::place_tensors() {
   }
   const at::TensorOptions options = at::TensorOptions(ranks_.device()).dtype(settings_.dtype);
   values_ = at::zeros({size}, options);
-  gradients_ = at::zeros({size}, options);
-  const bool wide = settings_.dtype != at::kFloat && settings_.accumulates;
-  sums_ = wide ? at::zeros({size}, options.dtype(at::kFloat)) : gradients_;
+  sums_ = at::zeros({size}, options.dtype(at::kFloat));
   for (std::size_t i = 0; i < order.size(); ++i) {
     const LocalTensor& local = layout_.mine[i];
     const auto view = [&](const at::Tensor& flat) {
       return flat.narrow(0, flat_of_[i], local.size()).view(local.shape);
     };
     at::Tensor tensor = view(values_).detach().set_requires_grad(true);
-    tensor.mutable_grad() = view(gradients_);
     tensors_[{local.parameter.name, local.tensor}] = tensor;
+    summed_.push_back({tensor, view(sums_)});
     for (const LocalTensor::Segment& segment : local.segments)
       segments_[{segment.group, segment.group_offset}].push_back(
           {.flat = flat_of_[i] + segment.offset, .count = segment.count, .weight = local.weight});
@@ -139,15 +137,23 @@ ParameterSource ParameterStore::source(int tensor) {
   };
 }
 
-void ParameterStore::begin_step() {
-  gradients_.zero_();
-  if (!sums_.is_same(gradients_)) sums_.zero_();
-}
+void ParameterStore::begin_step() { sums_are_empty_ = true; }
 
+// Autograd gives each gradient as a tensor of its own: it is read once, into the sum.
 void ParameterStore::after_backward() {
-  if (sums_.is_same(gradients_)) return;
-  sums_.add_(gradients_);
-  gradients_.zero_();
+  c10::NoGradGuard no_gradients;
+  for (auto& [tensor, sum] : summed_) {
+    at::Tensor& gradient = tensor.mutable_grad();
+    if (!gradient.defined()) {
+      if (sums_are_empty_) sum.zero_();
+    } else if (sums_are_empty_) {
+      sum.copy_(gradient);
+    } else {
+      sum.add_(gradient);
+    }
+    gradient.reset();
+  }
+  sums_are_empty_ = false;
 }
 
 at::Tensor ParameterStore::gathered_gradient(Group& group) {
@@ -155,7 +161,7 @@ at::Tensor ParameterStore::gathered_gradient(Group& group) {
     for (const Segment& segment : segments(group.number, atom.offset))
       if (segment.weight != 1) sums_.narrow(0, segment.flat, segment.count).mul_(segment.weight);
   if (group.in_place) return sums_.narrow(0, group.flat, group.size);
-  at::Tensor gradient = at::zeros({group.size}, sums_.options().dtype(at::kFloat));
+  at::Tensor gradient = at::zeros({group.size}, sums_.options());
   for (const Atom& atom : layout_.groups[group.number].atoms)
     for (const Segment& segment : segments(group.number, atom.offset))
       gradient.narrow(0, atom.offset, atom.count)
@@ -168,11 +174,7 @@ at::Tensor ParameterStore::update(std::int64_t step) {
   at::Tensor squares = at::zeros({1}, at::TensorOptions(ranks_.device()).dtype(at::kDouble));
   for (Group& group : groups_) {
     group.gradient = gathered_gradient(group);
-    if (group.ranks->size() > 1) {
-      if (group.gradient.scalar_type() != at::kFloat)
-        group.gradient = group.gradient.to(at::kFloat);
-      group.ranks->all_reduce(group.gradient, Reduction::sum);
-    }
+    if (group.ranks->size() > 1) group.ranks->all_reduce(group.gradient, Reduction::sum);
     if (settings_.options.clip <= 0) continue;
     for (std::int64_t begin = group.counted.begin; begin < group.counted.end; begin += kChunk) {
       const at::Tensor part =
@@ -203,7 +205,7 @@ void ParameterStore::step_group(Group& group, const at::Tensor& scale, std::int6
     const auto part = [&](const at::Tensor& tensor) {
       return tensor.defined() ? tensor.narrow(0, local, count) : tensor;
     };
-    at::Tensor gradient = group.gradient.narrow(0, begin, count).to(at::kFloat);
+    at::Tensor gradient = group.gradient.narrow(0, begin, count);
     if (scale.defined()) gradient.mul_(scale);
     const bool direct = !group.master.defined();
     const at::Tensor value = direct ? own.narrow(0, begin, count) : part(group.master);

@@ -33,7 +33,6 @@ class ParameterStore {
   struct Settings {
     at::ScalarType dtype = at::kFloat;  // of parameters; moments and sums are in fp32
     bool spread = false;                // ZeRO-1
-    bool accumulates = false;           // several backward passes a step
     Optimizer optimizer = Optimizer::adam;
     TrainOptions options;
   };
@@ -100,8 +99,9 @@ class ParameterStore {
   std::vector<std::int64_t> flat_of_;                          // of each local tensor
   std::map<std::pair<int, std::int64_t>, std::vector<Segment>> segments_;  // by group and offset
   at::Tensor values_;
-  at::Tensor gradients_;  // as autograd makes them
-  at::Tensor sums_;       // in fp32; the same tensor where gradients are in fp32
+  at::Tensor sums_;  // of gradients over micro-batches, in fp32
+  std::vector<std::pair<at::Tensor, at::Tensor>> summed_;  // each parameter and its part of sums_
+  bool sums_are_empty_ = true;
   std::vector<Group> groups_;
   at::Tensor steps_done_;  // for the fused optimizer
 };

@@ -87,7 +87,7 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
     if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
       save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),
-                      options.checkpoint, options.keep_checkpoints, ranks);
+                      options.checkpoint, options.keep_checkpoints, ranks, request.heart);
   }
   if (!options.trace.empty()) write_trace(options.trace, trace, ranks);
 }
@@ -98,9 +98,10 @@ void tell(const TrainRequest& request, const std::string& text) {
 
 int train_on(const TrainRequest& request, at::Device device) {
   const RankPlace& place = request.place;
+  std::shared_ptr<Meeting> meeting;  // outlives a failure: the watchdogs' store is rank 0's
   std::unique_ptr<Watchdog> watchdog;
   try {
-    const auto meeting = place.world > 1 ? meet_at(place) : meet_in_process();
+    meeting = place.world > 1 ? meet_at(place) : meet_in_process();
     // plait's own launcher watches over its ranks by itself.
     if (place.world > 1 && request.heart != nullptr && std::getenv(kHeartbeatVariable) == nullptr)
       watchdog = std::make_unique<Watchdog>(place, *request.heart);

@@ -69,7 +69,6 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
       std::move(parameters),
       ParameterStore::Settings{.dtype = dtype,
                                .spread = plan.zero == ZeroStage::optimizer,
-                               .accumulates = tasks_.size() > 2,
                                .optimizer = problem.job.optimizer,
                                .options = options},
       ranks);

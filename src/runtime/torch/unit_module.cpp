@@ -202,11 +202,10 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   const auto set_parts = [&](const at::Tensor& all, std::vector<std::string> names) {
     const std::vector<Interval> mine =
         shard_of(step.parameters[0].parts, shard_.tensor, shard_.rank);
-    std::int64_t offset = 0;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      bundle[names[i]] = all.narrow(-1, offset, mine[i].size());
-      offset += mine[i].size();
-    }
+    std::vector<std::int64_t> sizes;
+    for (const Interval& interval : mine) sizes.push_back(interval.size());
+    const std::vector<at::Tensor> parts = at::split_with_sizes(all, sizes, -1);
+    for (std::size_t i = 0; i < names.size(); ++i) bundle[names[i]] = parts[i];
   };
   const auto by_head = [&](const at::Tensor& x) {
     return x.unflatten(-1, {x.size(-1) / step.head_dim, step.head_dim});

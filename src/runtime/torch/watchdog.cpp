@@ -187,6 +187,10 @@ std::optional<RankFailure> Watchdog::failure(Seconds patience) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(patience.value),
                     [this] { return failure_.has_value(); });
+  if (failure_ && !options_.on_failure) {
+    lock.unlock();
+    std::this_thread::sleep_for(2 * kLinger);  // the watchdog's thread ends the process
+  }
   return failure_;
 }
 

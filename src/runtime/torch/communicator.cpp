@@ -116,12 +116,15 @@ class Communicator::Member : public TensorGroup {
   }
 
   at::Tensor all_gather(const at::Tensor& part, int dim) override {
-    const at::Tensor mine = part.contiguous();
+    // Gloo knows no bf16; as fp16 its bits are copied all the same.
+    const bool renamed = gloo_ && part.scalar_type() == at::kBFloat16;
+    const at::Tensor mine = renamed ? part.contiguous().view(at::kHalf) : part.contiguous();
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (int i = 0; i < size_; ++i) outputs[0].push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
     guarded(heart_, [&] { backend_->allgather(outputs, inputs)->wait(); });
-    return at::cat(outputs[0], dim);
+    const at::Tensor all = at::cat(outputs[0], dim);
+    return renamed ? all.view(at::kBFloat16) : all;
   }
 
   at::Tensor reduce_scatter(const at::Tensor& whole, int dim) override {

@@ -5,11 +5,21 @@
 #include <sys/resource.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
+
+#include <cstdlib>
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9)
 #include <c10/core/CachingDeviceAllocator.h>
 #endif
 
 namespace plait::runtime {
+namespace {
+
+#if TORCH_VERSION_MAJOR < 2
+// oneDNN of libtorch 1 uses AMX wherever the processor has it, also where the kernel forbids it.
+[[maybe_unused]] const int kWithoutAmx = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
+#endif
+
+}  // namespace
 
 bool has_cuda() { return torch::cuda::is_available(); }
 

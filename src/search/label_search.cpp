@@ -105,7 +105,8 @@ class LabelSearch {
           continue;
         ++evaluations_;
         const auto choice = menu_.choose(frame, units, after);
-        if (!choice) break;                                       // more units need more memory
+        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
+        if (!choice) break;  // more units need more memory, unless they spare a tied copy
         if (!add(parent, o, begin, units, *choice, send)) break;  // and more time
       }
     }

@@ -46,6 +46,8 @@ class BranchAndBound {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
         const auto choice = menu_.choose(frame, units, tail.stages);
+        // More units need more memory, unless they spare a tied copy.
+        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
         if (!choice) break;
         Tail longer = tail;
         longer.prepend(*choice, send, rhythm_);

@@ -13,7 +13,8 @@ HandOverFloor::HandOverFloor(const Space& space, const PlanSettings& settings)
   const Cluster& cluster = problem.cluster;
   const FrameworkTraits traits = traits_of(problem.job);
   cuts_sends_ = traits.cuts_sends;
-  known_ = problem.profile.collectives.empty() && !traits.send_blocks && !space.pools_share_nodes();
+  known_ = problem.profile.collectives.empty() && !traits.send_blocks &&
+           !space.pools_share_nodes() && settings.context == 1;
   if (!known_) return;
 
   const int count = static_cast<int>(space.pools().size());

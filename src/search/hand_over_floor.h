@@ -12,8 +12,8 @@ namespace plait {
 // A take of n devices of a pool with P on each node has a node to itself when n >= 2 P - 1, and
 // then P devices share that node's network; on pools that share no node everything crosses the
 // network. Only where two neighbours of one pool could stand on one node may the node's own link
-// do. No bound (zero) where pools share nodes, where sends were measured, and where stages wait for
-// them.
+// do. No bound (zero) where pools share nodes, where sends were measured, where stages wait for
+// them and with context groups.
 class HandOverFloor {
  public:
   HandOverFloor(const Space& space, const PlanSettings& settings);

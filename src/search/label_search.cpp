@@ -104,8 +104,10 @@ class LabelSearch {
         if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
           continue;
         ++evaluations_;
-        const auto choice = menu_.choose(frame, units, after);
-        if (!choice) break;                                       // more units need more memory
+        auto choice = menu_.choose(frame, units, after);
+        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
+        if (!choice) break;  // more units need more memory, unless they spare a tied copy
+        if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
         if (!add(parent, o, begin, units, *choice, send)) break;  // and more time
       }
     }

@@ -377,8 +377,9 @@ Seconds Relaxation::step(const Tail& tail, int left, std::span<const int> used) 
   double by_step = incumbent_;
   for (const Cell& cell : cells_) {
     const bool timed = cell.slowest == Slowest::by_time;
+    const double least = timed ? m_ * tail.least_longest.value : tail.least_longest_step.value;
+    if (cell.high < least) continue;  // the slowest stage is slower than that
     const double known = timed ? m_ * tail.longest.value : tail.longest_step.value;
-    if (cell.high < known) continue;
     double value = tail.total.value + tail.slack.value + cell.ahead[left];
     // Else the slowest stage may be one of those that are known.
     if (known < cell.low) {
@@ -395,7 +396,7 @@ Seconds Relaxation::step(const Tail& tail, int left, std::span<const int> used) 
 Seconds Relaxation::open_units(const Tail& tail, int left, std::span<const int> used) const {
   double bound = incumbent_;
   for (const Cell& cell : cells_)
-    if (cell.slowest == Slowest::by_time && cell.high >= m_ * tail.longest.value)
+    if (cell.slowest == Slowest::by_time && cell.high >= m_ * tail.least_longest.value)
       bound = std::min(bound,
                        tail.total.value + tail.slack.value + cell.ahead[left] - spent(cell, used));
   return Seconds(bound);

@@ -13,6 +13,8 @@ struct StageTime {
   Seconds backward;  // everything that is not forward
   Seconds finish;    // once a step, after the last backward: gradient sync and optimizer
   Seconds total() const { return forward + backward; }
+  // Of total(), what does not depend on the place and on the memory that is left; 0 if unknown.
+  Seconds least{};
 };
 
 // The schedule that pipelines are searched under, and its number of micro-batches.
@@ -35,9 +37,11 @@ struct Rhythm {
 //   ended = max over s of slack from s on + finish_s - backward and hand-overs before s.
 struct Tail {
   int stages = 0;
-  Seconds total;         // sum of forward + backward and of hand-overs, there and back
-  Seconds longest;       // most forward + backward of a stage
-  Seconds longest_step;  // most of m times that, and finish
+  Seconds total;          // sum of forward + backward and of hand-overs, there and back
+  Seconds longest;        // most forward + backward of a stage
+  Seconds longest_step;   // most of m times that, and finish
+  Seconds least_longest;  // the same, of StageTime::least
+  Seconds least_longest_step;
   Seconds slack;
   Seconds ended;
   Seconds most_forward;  // gpipe
@@ -65,6 +69,10 @@ struct Tail {
     ended = std::max(ended - stage.backward - send, slack + stage.finish);
     longest = std::max(longest, stage.total());
     longest_step = std::max(longest_step, m * stage.total() + stage.finish);
+    if (stage.least > Seconds(0)) {
+      least_longest = std::max(least_longest, stage.least);
+      least_longest_step = std::max(least_longest_step, m * stage.least + stage.finish);
+    }
     total += stage.total();
     ++stages;
   }

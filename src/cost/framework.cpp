@@ -151,18 +151,18 @@ FrameworkTraits deepspeed_3d() {
   return t;
 }
 
-// plait's own runtime: libtorch's kernels launched from C++, nothing overlapped.
+// plait's own runtime: the kernels of eager PyTorch launched from C++, nothing overlapped.
 FrameworkTraits plait_runtime() {
-  FrameworkTraits t;
+  FrameworkTraits t = eager(Precision::pure_bf16);
   t.host_block = Seconds(0.35e-3);
   t.host_tensor = 0;
-  t.host_unfused = Seconds(0);
+  t.host_kernel = t.host_checkpoint = Seconds(0);
   t.host_head = t.host_embedding = Seconds(0.1e-3);
-  t.traffic = 1.164;  // as fsdp, whose kernels these are
-  t.loss_bytes = 25.7;
-  t.native_attention = true;
+  // Each micro-batch adds its gradients, 2 bytes, to sums of 4; the first writes them.
+  t.cast_bytes = 4;
+  t.data_exposed = 1;
   t.tensor_backward = 1;
-  t.workspace = Bytes(0x1p27);
+  t.keeps_gradients = true;
   return t;
 }
 
@@ -272,7 +272,9 @@ StateBytes state_bytes(const Job& job, bool sharded_weights) {
 double optimizer_traffic(const Job& job) {
   const double slots = optimizer_slots(job.optimizer);
   // In 16 bits the step is bound by its conversions: 18 bytes take as long as the 14 it moves.
-  return job.precision == Precision::pure_bf16 ? 10 + 4 * slots : 12 + 8 * slots;
+  if (job.precision == Precision::pure_bf16) return 10 + 4 * slots;
+  // plait train reads gradients of 4 bytes, once more for their norm, and scales them in place.
+  return 12 + 8 * slots + (job.framework == Framework::plait ? 14 : 0);
 }
 
 DType compute_dtype(Precision precision) {

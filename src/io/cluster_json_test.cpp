@@ -303,7 +303,6 @@ TEST(ClusterJson, EveryExampleIsReadAndComesBackTheSame) {
     const LoadedCluster loaded = load_cluster(entry.path().string());
     EXPECT_TRUE(loaded.warnings.empty()) << entry.path();
     EXPECT_EQ(again(loaded.cluster), loaded.cluster) << entry.path();
-    EXPECT_GT(loaded.cluster.price().value, 0) << entry.path();
     ++examples;
   }
   EXPECT_GE(examples, 6);

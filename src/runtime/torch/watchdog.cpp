@@ -68,16 +68,14 @@ bool Watchdog::connect() {
   store.waitWorkers = false;
   store.timeout = kAnswer;
   for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, kRetry, [this] { return end_ || done_; })) return false;
-    }
     try {
       store_->store = c10::make_intrusive<c10d::TCPStore>(place_.address, store);
       return true;
     } catch (const std::exception&) {
-      continue;  // the ranks' own meeting gives up in time, and says so
+      // Tried again: the ranks' own meeting gives up in time, and says so.
     }
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kRetry, [this] { return end_ || done_; })) return false;
   }
 }
 

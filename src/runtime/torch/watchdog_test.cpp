@@ -8,6 +8,8 @@
 namespace plait::runtime {
 namespace {
 
+constexpr auto kSettled = std::chrono::seconds(1);  // all have met and beaten
+
 // Ranks of one process, each with a watchdog of its own, and a store that could die.
 class WatchdogTest : public testing::Test {
  protected:
@@ -21,8 +23,8 @@ class WatchdogTest : public testing::Test {
       hearts_.push_back(std::make_unique<Heartbeat>(-1));
       WatchdogOptions watch;
       watch.every = Seconds(0.05);
-      watch.silence = Seconds(0.5);
-      watch.stall = {.first_step = 0.5, .base = 0.5, .steps = 0};
+      watch.silence = Seconds(2);
+      watch.stall = {.first_step = 2, .base = 2, .steps = 0};
       watch.on_failure = [](const RankFailure&) {};
       const RankPlace place{rank, kWorld, rank, kWorld, "127.0.0.1", port_, "test"};
       dogs_.push_back(std::make_unique<Watchdog>(place, *hearts_.back(), watch));
@@ -61,7 +63,7 @@ TEST_F(WatchdogTest, ASilentRankIsNamedByAll) {
   std::vector<std::unique_ptr<Heartbeat::Wait>> waits;
   for (const auto& heart : hearts_) waits.push_back(std::make_unique<Heartbeat::Wait>(*heart));
   hearts_[1]->step(17);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(kSettled);
   dogs_[1].reset();
   expect_named(1, "silent", 1);
   EXPECT_EQ(dogs_[0]->failure(Seconds(0))->step, 17);
@@ -74,7 +76,7 @@ TEST_F(WatchdogTest, ARankThatIsStuckIsNamedNotThoseThatWaitForIt) {
 
 TEST_F(WatchdogTest, WithoutItsStoreRankZeroIsGone) {
   const Heartbeat::Wait first(*hearts_[0]), second(*hearts_[1]), third(*hearts_[2]);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(kSettled);
   store_.reset();
   expect_named(0, "cannot be reached");
 }

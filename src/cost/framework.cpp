@@ -128,10 +128,11 @@ FrameworkTraits aceso() {
 }
 
 // DeepSpeed 0.3's pipeline engine around Megatron-LM 1.1.5 (its example of 3D parallelism), which
-// AMP's trials ran. As its source has it: sends are broadcasts in groups of two that both sides wait
-// for, the mask goes along, nothing of tensor parallelism is overlapped, the softmax is not fused
-// unless a flag says so, gradients are reduced in fp32, the loss copies its logits. Host times are
-// those of its successor; the wait of a hand-over is fitted on 47 trials with AMP's own profile.
+// AMP's trials ran. As its source has it: sends are broadcasts in groups of two that both sides
+// wait for, the mask goes along, nothing of tensor parallelism is overlapped, the softmax is not
+// fused unless a flag says so, gradients are reduced in fp32, the loss copies its logits. Host
+// times are those of its successor; the wait of a hand-over is fitted on 47 trials with AMP's own
+// profile.
 FrameworkTraits deepspeed_3d() {
   FrameworkTraits t = megatron_deepspeed();
   t.fused_softmax = false;
@@ -151,8 +152,8 @@ FrameworkTraits deepspeed_3d() {
   return t;
 }
 
-// plait's own runtime: libtorch's kernels launched from C++, nothing overlapped. `traffic` is fitted
-// on two runs, GPT-2 XL and Llama 3.2 1B on one H200.
+// plait's own runtime: libtorch's kernels launched from C++, nothing overlapped. `traffic` is
+// fitted on two runs, GPT-2 XL and Llama 3.2 1B on one H200.
 FrameworkTraits plait_runtime() {
   FrameworkTraits t;
   t.host_block = Seconds(0.35e-3);

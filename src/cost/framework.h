@@ -53,8 +53,8 @@ struct FrameworkTraits {
   // Passes over the scores, 2 bytes each, that separate kernels add where it cannot be used.
   double softmax_forward = 8;
   double softmax_backward = 4;
-  bool pads_vocabulary = false;   // to a multiple of 128 times the tensor degree
-  bool alternate = false;         // selective recompute repeats every second op, not attention
+  bool pads_vocabulary = false;  // to a multiple of 128 times the tensor degree
+  bool alternate = false;        // selective recompute repeats every second op, not attention
 
   // Overlap: the part of a communication that compute does not hide.
   double tensor_exposed = 1;

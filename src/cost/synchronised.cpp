@@ -79,9 +79,9 @@ std::optional<Adjustment> explain_synchronised(const MeasuredPlace& place,
       nearest = it;
   if (wanted > 1 && nearest->first > 1) {
     const LaunchedCost there = sides_at(nearest->first, nearest->second);
-    const double explained = there.device.forward_comm.value +
-                             std::hypot(out.device * there.device.forward.value,
-                                        out.host * kForwardLaunch * there.host.value);
+    const double explained =
+        there.device.forward_comm.value + std::hypot(out.device * there.device.forward.value,
+                                                     out.host * kForwardLaunch * there.host.value);
     out.wait = Seconds(std::max(0.0, nearest->second.forward.value - explained));
   }
   out.origin.time = Source::interpolated;

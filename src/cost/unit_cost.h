@@ -106,8 +106,8 @@ class UnitTable {
   std::vector<Extent> extent_;         // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;
-  std::vector<Origin> origins_;  // by kind
-  std::vector<int> kind_of_;     // by unit
+  std::vector<Origin> origins_;      // by kind
+  std::vector<int> kind_of_;         // by unit
   bool in_ops_ = false;              // some units do not start a layer; then also, for each unit:
   std::vector<Bytes> inside_input_;  // what recompute keeps to begin there; 0 at the start of one
   std::vector<int> next_layer_;      // the first unit after it that starts one

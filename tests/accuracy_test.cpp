@@ -68,7 +68,7 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"aceso_runs_in_mist", 0.15},
        }) {
     ASSERT_TRUE(sources.contains(limit.source)) << limit.source;
-    const Accuracy& accuracy = sources.at(limit.source);
+    const Accuracy accuracy = sources.at(limit.source);
     ASSERT_TRUE(accuracy.mape) << limit.source;
     EXPECT_LE(*accuracy.mape, limit.mape) << limit.source;
     if (limit.top1_regret > 0) {
@@ -111,7 +111,7 @@ TEST(PredictedAccuracy, OfAmpsTrialsFromItsOwnProfile) {
     GTEST_SKIP() << "no trials at " << path;
   const std::vector<MeasuredRun> runs =
       read_published_runs(path, read_text_file(path), {.profile = kTables + "amp"});
-  const Accuracy& amp = accuracy_of(runs).at("amp_trials");
+  const Accuracy amp = accuracy_of(runs).at("amp_trials");
   EXPECT_LE(*amp.mape, 0.06);
   EXPECT_GE(*amp.spearman, 0.97);
   EXPECT_LE(*amp.top1_regret, 1.03);

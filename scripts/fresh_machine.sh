@@ -30,7 +30,7 @@ if [[ -n ${FRESH_ROOT:-} ]]; then
   [[ ! -e $machine ]] || fail "$machine is already there; remove it first"
 else
   machine=$(mktemp -d)/machine
-  trap 'umount "$machine/proc" || true; rm -rf --one-file-system "$(dirname "$machine")"' EXIT
+  trap 'umount "$machine/dev/pts" "$machine/proc" || true; rm -rf --one-file-system "$(dirname "$machine")"' EXIT
 fi
 
 echo "==> making a bare Debian 12 in $machine" >&2
@@ -39,6 +39,7 @@ debootstrap --variant=minbase "$suite" "$machine" ${mirror:+"$mirror"} >"$log" 2
   { tail -n 20 "$log" >&2; fail "debootstrap failed; the whole output is in $log"; }
 rm "$log"
 mount -t proc proc "$machine/proc"
+mount --bind /dev/pts "$machine/dev/pts"  # the tests of the command line open terminals
 cp -L /etc/resolv.conf /etc/hosts "$machine/etc/"
 apt-config dump --no-empty 'Acquire::http::Proxy' 'Acquire::https::Proxy' \
   'Acquire::Check-Valid-Until' >"$machine/etc/apt/apt.conf.d/99trial"

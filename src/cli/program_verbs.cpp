@@ -38,7 +38,7 @@ Command version_command() {
   Command command;
   command.run = [] {
     const runtime::Backend* backend = runtime::backend();
-    print("plait " PLAIT_VERSION + (backend ? " with " + backend->library() : "") + "\n");
+    print("plait " PLAIT_VERSION + (backend ? " with " + backend->torch_build() : "") + "\n");
     return kDone;
   };
   return command;

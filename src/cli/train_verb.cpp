@@ -174,7 +174,7 @@ int train(const TrainArguments& arguments) {
   runtime::TrainRequest request{.problem = file.problem, .plan = file.plan};
   request.options = arguments.options;
   request.options.cuda = arguments.device == "cuda" ||
-                         (arguments.device == "auto" && backend.library().ends_with("CUDA"));
+                         (arguments.device == "auto" && backend.torch_build().ends_with("CUDA"));
   if (place) request.place = *place;
   if (arguments.threads.size() == 1) request.options.threads = arguments.threads[0];
   runtime::Heartbeat heart;

@@ -15,7 +15,7 @@ namespace plait::runtime {
 // found, has one. A verb that needs the backend runs on in `plait-torch` with the same words
 // (docs/adr/0008-two-programs.md).
 struct Backend {
-  std::string (*library)();  // "libtorch 1.13.1, CPU"
+  std::string (*torch_build)();  // "libtorch 1.13.1, CPU"
   std::unique_ptr<Meter> (*meter)(const MeterOptions& options);
   Machine (*machine)(const MeterOptions& options);
   // Called by all ranks alike; rank 0 gets the curves.

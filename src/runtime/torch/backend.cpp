@@ -9,7 +9,7 @@
 namespace plait::runtime {
 namespace {
 
-std::string library() {
+std::string torch_build() {
   return std::string("libtorch ") + TORCH_VERSION +
          (torch::cuda::is_available() ? ", CUDA" : ", CPU");
 }
@@ -17,7 +17,7 @@ std::string library() {
 }  // namespace
 
 const Backend* backend() {
-  static const Backend value{.library = library,
+  static const Backend value{.torch_build = torch_build,
                              .meter = make_meter,
                              .machine = describe_machine,
                              .links = measure_links,

@@ -41,8 +41,6 @@ if(PLAIT_TESTS AND torch_tests)
   include(GoogleTest)
   add_executable(plait_torch_tests ${torch_tests})
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
-  target_compile_definitions(plait_torch_tests PRIVATE PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                             PLAIT_PROGRAM="$<TARGET_FILE:plait>")
   add_dependencies(plait_torch_tests plait plait-torch)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "torch."
                        DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)

@@ -9,11 +9,12 @@
 #include "io/json_reader.h"
 #include "io/published_runs.h"
 #include "report/validation.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
 
-const std::string kTables = PLAIT_SOURCE_DIR "/../shared/data/";
+const std::string kTables = source_dir() + "/../shared/data/";
 
 std::map<std::string, Accuracy> accuracy_of(const std::vector<MeasuredRun>& runs) {
   std::map<std::string, Accuracy> out;

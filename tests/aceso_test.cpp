@@ -9,11 +9,12 @@
 #include "io/import_aceso.h"
 #include "io/json_reader.h"
 #include "io/load_cluster.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
 
-const std::string kFolder = PLAIT_SOURCE_DIR "/../shared/data/aceso/";
+const std::string kFolder = source_dir() + "/../shared/data/aceso/";
 
 struct MeasuredRun {
   std::string config;

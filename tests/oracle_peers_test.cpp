@@ -8,6 +8,7 @@
 #include "plan/describe.h"
 #include "random_problem.h"
 #include "search/search.h"
+#include "source_tree.h"
 
 // auto is never worse than a planner that follows somebody's paper.
 namespace plait {
@@ -55,7 +56,7 @@ TEST_P(PeersOracle, NoPeerIsBetterOnThousandsOfProblems) {
 }
 
 TEST(SlowPeersOracle, NoPeerIsBetterOnTheExamples) {
-  const std::string folder = std::string(PLAIT_SOURCE_DIR) + "/examples/clusters";
+  const std::string folder = source_dir() + "/examples/clusters";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json" ||
         entry.path().filename().string().find("metis") != std::string::npos)

@@ -2,13 +2,13 @@ find_package(GTest REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
-add_executable(plait_tests ${tests} tests/random_problem.cpp)
+add_executable(plait_tests ${tests} tests/random_problem.cpp tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_core GTest::gtest_main)
-target_compile_definitions(plait_tests PRIVATE PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+set_source_files_properties(tests/source_tree.cpp PROPERTIES
+                            COMPILE_DEFINITIONS PLAIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 if(TARGET plait)
   add_dependencies(plait_tests plait)
-  target_compile_definitions(plait_tests PRIVATE PLAIT_PROGRAM="$<TARGET_FILE:plait>")
 endif()
 
 # Suites named Slow... run only in ./dev test --all.

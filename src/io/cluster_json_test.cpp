@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "io/cluster_shorthand.h"
 #include "io/device_json.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
@@ -261,7 +262,7 @@ TEST(ClusterJson, ADamagedByteIsReadOrRefusedButNeverCrashes) {
 std::vector<std::string> manual_blocks() {
   std::vector<std::string> blocks;
   for (const char* name : {"files.md", "files-cluster.md"}) {
-    const std::string path = std::string(PLAIT_SOURCE_DIR "/docs/") + name;
+    const std::string path = source_dir() + "/docs/" + name;
     if (!std::filesystem::exists(path)) continue;
     std::istringstream manual(read_text_file(path));
     bool open = false;
@@ -296,7 +297,7 @@ TEST(ClusterJson, TheManualsExamplesAreRead) {
 
 TEST(ClusterJson, EveryExampleIsReadAndComesBackTheSame) {
   int examples = 0;
-  const std::filesystem::path folder = PLAIT_SOURCE_DIR "/examples/clusters";
+  const std::filesystem::path folder = source_dir() + "/examples/clusters";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     if (entry.path().filename() == "metis_clusterfile.json") continue;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/json_reader.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
@@ -206,7 +207,7 @@ TEST(Clusterfile, EachMistakeHasItsMessage) {
 }
 
 TEST(Clusterfile, ReadsMetisOwnSamples) {
-  const std::filesystem::path folder = PLAIT_SOURCE_DIR "/../shared/data/metis";
+  const std::filesystem::path folder = source_dir() + "/../shared/data/metis";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no ../shared/data/metis";
   // Nodes x devices of each case: 2x4, 1x4+1x4, 2x4+2x4, 3x8+3x8+2x8, 2x4+2x4.
   const int devices[] = {8, 8, 16, 64, 16};

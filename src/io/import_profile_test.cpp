@@ -11,11 +11,12 @@
 #include "io/zoo.h"
 #include "model/gan.h"
 #include "model/resnet.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
 
-const std::string kShared = PLAIT_SOURCE_DIR "/../shared/data/";
+const std::string kShared = source_dir() + "/../shared/data/";
 
 bool has_shared(const std::string& folder) { return std::filesystem::exists(kShared + folder); }
 

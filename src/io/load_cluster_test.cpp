@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/json_reader.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
@@ -20,7 +21,7 @@ std::string complaint(const std::string& text, const ClusterOptions& options = {
 }
 
 std::string example(const std::string& name) {
-  return PLAIT_SOURCE_DIR "/examples/clusters/" + name;
+  return source_dir() + "/examples/clusters/" + name;
 }
 
 TEST(LoadCluster, TellsTheThreeFormsApart) {
@@ -48,7 +49,7 @@ TEST(LoadCluster, EachMistakeHasItsMessage) {
   EXPECT_EQ(complaint(""), "--cluster: is empty; " + forms);
   EXPECT_EQ(complaint("none.json"), "none.json: no such file; " + forms);
   EXPECT_EQ(complaint("./A100:8"), "./A100:8: no such file; " + forms);
-  const std::string folder = PLAIT_SOURCE_DIR "/examples";
+  const std::string folder = source_dir() + "/examples";
   EXPECT_EQ(complaint(folder), folder + ": is a directory, a file is needed");
 
   ClusterOptions options;

@@ -12,6 +12,7 @@
 #include "io/json_reader.h"
 #include "io/profile_json.h"
 #include "runtime/tiny_models.h"
+#include "source_tree.h"
 
 namespace plait::runtime {
 namespace {
@@ -182,7 +183,7 @@ TEST(OpLists, ASizeThatIsAListStandsForEachOfItsValues) {
 
 TEST(OpLists, TheBuildingBlocksAreOne) {
   const auto points =
-      points_of_list(std::string(PLAIT_SOURCE_DIR) + "/data/profiles/building_blocks.json");
+      points_of_list(source_dir() + "/data/profiles/building_blocks.json");
   EXPECT_GT(points.size(), 300u);
 }
 

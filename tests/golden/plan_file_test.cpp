@@ -7,6 +7,7 @@
 #include "io/plan_json.h"
 #include "plan/describe.h"
 #include "plan/sample_plans.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
@@ -35,7 +36,7 @@ samples::Sample golden_sample() {
 }
 
 TEST(Golden, SavedPlanIsTheSameBytesAndReadsBack) {
-  const std::string path = PLAIT_SOURCE_DIR "/tests/golden/plan_file.json";
+  const std::string path = source_dir() + "/tests/golden/plan_file.json";
   const samples::Sample sample = golden_sample();
   Estimate estimate;
   estimate.step = Seconds(0.125);

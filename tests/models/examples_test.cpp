@@ -1,12 +1,13 @@
 #include <gtest/gtest.h>
 
 #include "io/model_json.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
 
 double parameters(const std::string& example) {
-  return load_model(PLAIT_SOURCE_DIR "/examples/models/" + example, std::nullopt)
+  return load_model(source_dir() + "/examples/models/" + example, std::nullopt)
       .model.parameters();
 }
 

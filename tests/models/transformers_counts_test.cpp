@@ -3,13 +3,14 @@
 #include "io/huggingface.h"
 #include "io/json_reader.h"
 #include "model/transformer.h"
+#include "source_tree.h"
 
 namespace plait {
 namespace {
 
 // The rows were made by scripts/transformers_counts.py with `transformers` itself.
 TEST(TransformersCounts, ParametersAreEqualToTheLastOne) {
-  const JsonValue file = read_json_file(PLAIT_SOURCE_DIR "/tests/models/transformers_counts.json");
+  const JsonValue file = read_json_file(source_dir() + "/tests/models/transformers_counts.json");
   int rows = 0;
   for (const JsonValue& row : file.at("rows").items()) {
     const TransformerReading reading = read_huggingface(row.at("config"), std::nullopt);

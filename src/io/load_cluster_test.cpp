@@ -20,9 +20,7 @@ std::string complaint(const std::string& text, const ClusterOptions& options = {
   return "no complaint";
 }
 
-std::string example(const std::string& name) {
-  return source_dir() + "/examples/clusters/" + name;
-}
+std::string example(const std::string& name) { return source_dir() + "/examples/clusters/" + name; }
 
 TEST(LoadCluster, TellsTheThreeFormsApart) {
   EXPECT_EQ(load_cluster("2xA100-80GB:8").cluster.device_count(), 16);

@@ -28,6 +28,7 @@ struct Flag {
   std::vector<std::string> choices{};  // offered by shell completion
   bool required = false;
   bool repeats = false;  // may be given several times
+  std::string unless{};  // the flag that makes this one needless, where it is required
 };
 
 struct FlagGroup {

@@ -98,9 +98,14 @@ void check_output(const std::string& path) {
 
 LoadedProblem load_problem(const PlanArguments& arguments) {
   LoadedProblem loaded;
-  LoadedModel model = load_model(arguments.model, arguments.sequence);
+  LoadedModel model = arguments.metis && arguments.model.empty()
+                          ? metis_model(*arguments.metis, arguments.sequence)
+                          : load_model(arguments.model, arguments.sequence);
   ClusterOptions options;
-  options.clusterfile = arguments.clusterfile;
+  // Another cluster than Metis' hostfile is not described by its clusterfile.
+  const bool replaced = arguments.metis && arguments.cluster != arguments.metis->hostfile &&
+                        arguments.clusterfile == arguments.metis->clusterfile;
+  if (!replaced) options.clusterfile = arguments.clusterfile;
   options.device = arguments.device;
   if (!arguments.catalogue.empty()) options.catalogue = load_catalogue(arguments.catalogue);
   LoadedCluster cluster = load_cluster(arguments.cluster, options);

@@ -336,7 +336,7 @@ std::vector<FlagGroup> pareto_flags(ParetoArguments& a) {
     std::erase_if(group.flags, [](const Flag& flag) {
       static const std::vector<std::string> kNone{
           "--cluster",  "--clusterfile", "--device", "--top",    "--output", "--objective",
-          "--deadline", "--budget",      "--json",   "--tokens", "--steps"};
+          "--deadline", "--budget",      "--json",   "--tokens", "--steps",  "--metis-args"};
       return std::ranges::find(kNone, flag.name) != kNone.end();
     });
   std::erase_if(groups, [](const FlagGroup& group) { return group.flags.empty(); });

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -102,10 +103,14 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
   }
   for (const std::string& word : app.remaining())
     if (word != "--") refuse_word(verb, command, word);
+  std::set<std::string> used;
   next = 0;
   for (const FlagGroup& group : command.groups)
     for (const Flag& flag : group.flags)
-      if (given[next++].empty() && flag.required)
+      if (!given[next++].empty()) used.insert(flag.name);
+  for (const FlagGroup& group : command.groups)
+    for (const Flag& flag : group.flags)
+      if (flag.required && !used.contains(flag.name) && !used.contains(flag.unless))
         throw InputError(flag.name, fmt::format("is missing: {}", flag.help));
   return false;
 }

@@ -65,8 +65,7 @@ struct Row {
   std::string fault;  // why there is none
 };
 
-Row metis_row(const Problem& problem, const RankedPlan& ranked, int rank) {
-  const Plan& plan = ranked.plan;
+Row metis_row(const Problem& problem, const Plan& plan, Seconds cost, int rank) {
   if (std::string fault = beyond_the_papers(problem, plan); !fault.empty()) return {"", fault};
   std::vector<int> types;
   for (const DeviceId id : in_order(plan)) {
@@ -90,11 +89,15 @@ Row metis_row(const Problem& problem, const RankedPlan& ranked, int rank) {
     strategies.push_back(
         fmt::format("({}, {})", stage.spans.front().data, stage.spans.front().tensor));
   }
-  return {fmt::format("{}, {}, ({}{}), [{}], [{}], {}, [{}]\n", rank, 1e3 * ranked.cost.step.value,
+  return {fmt::format("{}, {}, ({}{}), [{}], [{}], {}, [{}]\n", rank, 1e3 * cost.value,
                       fmt::join(names, ", "), names.size() == 1 ? "," : "", fmt::join(groups, ", "),
                       fmt::join(strategies, ", "), plan.micro_batches,
                       fmt::join(bounds_of(plan), ", ")),
           ""};
+}
+
+Row metis_row(const Problem& problem, const RankedPlan& ranked, int rank) {
+  return metis_row(problem, ranked.plan, ranked.cost.step, rank);
 }
 
 Row amp_row(const Problem& problem, const RankedPlan& ranked, int) {
@@ -160,11 +163,12 @@ struct PeerFormat {
   Row (*row)(const Problem&, const RankedPlan&, int rank);
 };
 
+constexpr std::string_view kMetisHeading =
+    "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
+    "batches(number of batch), layer_partition\n";
+
 constexpr PeerFormat kFormats[] = {
-    {"metis",
-     "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
-     "batches(number of batch), layer_partition\n",
-     metis_row},
+    {"metis", kMetisHeading, metis_row},
     {"amp",
      "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,units_per_stage,"
      "rank_map,predicted_s\n",
@@ -174,6 +178,15 @@ constexpr PeerFormat kFormats[] = {
      "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,is_oom,"
      "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
      fasop_row}};
+
+void add(PeerRows& rows, const Row& row, std::size_t plan, const std::string& format) {
+  rows.text += row.text;
+  if (row.fault.empty())
+    ++rows.written;
+  else
+    rows.left_out.push_back(
+        fmt::format("plan {} has no row in {}'s form: {}", plan + 1, format, row.fault));
+}
 
 }  // namespace
 
@@ -188,15 +201,16 @@ PeerRows peer_rows(const std::string& format, const Problem& problem,
   PeerRows out;
   const auto chosen = std::ranges::find(kFormats, format, &PeerFormat::name);
   out.text = chosen->heading;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Row row = chosen->row(problem, plans[i], out.written + 1);
-    out.text += row.text;
-    if (row.fault.empty())
-      ++out.written;
-    else
-      out.left_out.push_back(
-          fmt::format("plan {} has no row in {}'s form: {}", i + 1, format, row.fault));
-  }
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    add(out, chosen->row(problem, plans[i], out.written + 1), i, format);
+  return out;
+}
+
+PeerRows metis_rows(const Problem& problem, std::span<const MetisRanked> plans) {
+  PeerRows out;
+  out.text = kMetisHeading;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    add(out, metis_row(problem, plans[i].plan, plans[i].cost.total(), out.written + 1), i, "metis");
   return out;
 }
 

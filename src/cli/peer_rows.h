@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/problem.h"
+#include "search/metis_optimum.h"
 #include "search/search.h"
 
 namespace plait {
@@ -24,5 +25,8 @@ struct PeerRows {
 std::vector<std::string> peer_formats();
 PeerRows peer_rows(const std::string& format, const Problem& problem,
                    std::span<const RankedPlan> plans);
+
+// The same with the costs of Metis' own formula.
+PeerRows metis_rows(const Problem& problem, std::span<const MetisRanked> plans);
 
 }  // namespace plait

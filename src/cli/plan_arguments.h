@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/money.h"
+#include "io/metis_arguments.h"
 #include "plan/problem.h"
 #include "search/search.h"
 
@@ -13,6 +14,7 @@ namespace plait {
 
 // Everything that `plait plan` is told.
 struct PlanArguments {
+  std::optional<MetisArguments> metis;  // a run of Metis' to take what is not said from
   std::string model;
   std::optional<int> sequence;
   std::string granularity = "layer";

@@ -45,29 +45,55 @@ Setter into_sequence_parallel(std::optional<bool>& into, bool value) {
   };
 }
 
+// Metis' own arguments. Set before the other flags are, which win: it is the first of them.
+Flag metis_flag(PlanArguments& a) {
+  return {.name = "--metis-args",
+          .value = "FILE",
+          .help =
+              "a command line of Metis' program or script: model, hostfile, clusterfile, "
+              "profile, batch and knobs are taken from it",
+          .set = [&a](const std::string&, const std::string& path) {
+            const MetisArguments metis = read_metis_arguments(path);
+            a.cluster = metis.hostfile;
+            a.clusterfile = metis.clusterfile;
+            a.profile = metis.profile;
+            a.job.global_batch = metis.batch;
+            a.search.group_scale_variance = metis.group_scale_variance;
+            if (metis.max_tensor > 0) a.search.max_tensor = metis.max_tensor;
+            if (metis.max_micro_batch > 0) a.search.max_micro_batch = metis.max_micro_batch;
+            if (metis.max_permute_len > 0) a.search.max_permute_len = metis.max_permute_len;
+            a.metis = metis;
+          }};
+}
+
 FlagGroup problem_flags(PlanArguments& a) {
   Job& job = a.job;
   return {
       "What to train, and on what",
-      {{.name = "--model",
+      {metis_flag(a),
+       {.name = "--model",
         .value = "M",
         .help = "a name from plait models, a Hugging Face config.json, a plait model file, or a "
                 "file with Megatron-LM flags",
         .set = into_text(a.model),
         .choices = zoo_names(),
-        .required = true},
+        .required = true,
+        .unless = "--metis-args"},
        {.name = "--cluster",
         .value = "C",
         .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
                 "file, or a hostfile",
         .set = into_text(a.cluster),
-        .required = true},
+        .hidden = {"--hostfile-path"},
+        .required = true,
+        .unless = "--metis-args"},
        {.name = "--global-batch",
         .value = "N",
         .help = "samples in one optimizer step",
         .set = into_integer(job.global_batch, 1, kMaxBatch),
-        .hidden = {"--global-batch-size"},
-        .required = true},
+        .hidden = {"--global-batch-size", "--gbs"},
+        .required = true,
+        .unless = "--metis-args"},
        {.name = "--seq",
         .value = "N",
         .help = "tokens in a sample; what the model was trained on by default",
@@ -107,7 +133,8 @@ FlagGroup problem_flags(PlanArguments& a) {
        {.name = "--clusterfile",
         .value = "FILE",
         .help = "Metis' JSON that describes the hosts of a hostfile",
-        .set = into_text(a.clusterfile)},
+        .set = into_text(a.clusterfile),
+        .hidden = {"--clusterfile-path"}},
        {.name = "--device",
         .value = "TYPE",
         .help = "the device type of all hosts of a hostfile",

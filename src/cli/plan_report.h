@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/estimate.h"
+#include "io/json_writer.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 #include "report/table.h"
@@ -44,6 +45,9 @@ std::string short_description(const Plan& plan);
 // (null when unknown), training (with `steps`), plan, stages.
 std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
                              const std::optional<double>& steps = std::nullopt);
+// The same members, to be added to.
+JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
+                              const std::optional<double>& steps = std::nullopt);
 
 // A stage with every named second and byte of its cost.
 std::string stage_json(const Problem& problem, const Plan& plan, int index, const StageCost& cost);

@@ -85,6 +85,11 @@ std::string stage_json(const Problem& problem, const Plan& plan, int index, cons
 
 std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
                              const std::optional<double>& steps) {
+  return ranked_plan_object(problem, ranked, steps).str();
+}
+
+JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
+                              const std::optional<double>& steps) {
   const auto& [plan, cost] = ranked;
   std::vector<std::string> stages;
   for (int s = 0; s < plan.stage_count(); ++s)
@@ -107,8 +112,7 @@ std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
       .number("tail_s", cost.tail.value)
       .number("bubble_s", cost.bubble.value)
       .json("plan", plan_to_json(plan))
-      .json("stages", json_list(stages))
-      .str();
+      .json("stages", json_list(stages));
 }
 
 }  // namespace plait

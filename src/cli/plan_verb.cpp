@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/interrupt.h"
+#include "cli/metis_plans.h"
 #include "cli/money.h"
 #include "cli/nothing_fits.h"
 #include "cli/peer_rows.h"
@@ -148,10 +149,12 @@ int print_rows(const std::string& format, const Problem& problem, const Outcome&
   return rows.written > 0 ? kDone : kNothingFits;
 }
 
-int plan(PlanArguments arguments, const std::string& format) {
+int plan(PlanArguments arguments, const std::string& format, const std::string& cost_model) {
   named_planner(arguments.planner);
   check_output(arguments.output);
   LoadedProblem loaded = load_problem(arguments);
+  if (is_costed_by_metis(arguments, format, cost_model))
+    return plan_by_metis_formula(arguments, std::move(loaded), format);
   const Problem& problem = loaded.problem;
   if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
     loaded.warnings.push_back(std::move(note));
@@ -202,7 +205,10 @@ Command plan_command() {
              *format = text;
            },
        .choices = peer_formats()});
-  command.run = [arguments, format] { return plan(*arguments, *format); };
+  const auto cost_model = std::make_shared<std::string>();
+  const auto searching = std::ranges::find(command.groups, "How to search", &FlagGroup::title);
+  searching->flags.insert(searching->flags.begin() + 1, cost_model_flag(*cost_model));
+  command.run = [arguments, format, cost_model] { return plan(*arguments, *format, *cost_model); };
   return command;
 }
 

@@ -98,9 +98,10 @@ Candidates saved_candidates(const TrialArguments& arguments) {
 
 // The best plans of a search. No plans: nothing fits, and why was said.
 Candidates found_candidates(TrialArguments& arguments, const Interrupt& interrupt) {
-  for (const auto& [flag, missing] : {std::pair("--model", arguments.model.empty()),
-                                      std::pair("--cluster", arguments.cluster.empty()),
-                                      std::pair("--global-batch", arguments.job.global_batch == 0)})
+  for (const auto& [flag, missing] :
+       {std::pair("--model", arguments.model.empty() && !arguments.metis),
+        std::pair("--cluster", arguments.cluster.empty()),
+        std::pair("--global-batch", arguments.job.global_batch == 0)})
     if (missing)
       throw InputError(flag, "is missing: say what to train and on what, or give --plans");
   const Planner& planner = named_planner(arguments.planner);

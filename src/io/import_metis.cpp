@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "io/import_profile.h"
@@ -108,7 +111,66 @@ LoadedProfile read(const ProfilePath& files, const Model& model) {
   return loaded;
 }
 
+MetisTable::Point as_point(const MetisFile& file, const Model& model, const std::string& path) {
+  if (static_cast<int>(file.layers.size()) != model.unit_count())
+    throw InputError(path, fmt::format("has {} layers and {} has {} units, embedding and head "
+                                       "included: Metis' formula needs as many",
+                                       file.layers.size(), model.name, model.unit_count()));
+  if (file.memory.empty())
+    throw InputError(path, "has no layer_memory_total_mb, which Metis' formula needs");
+  Seconds sync = file.forward_backward;
+  for (const Seconds layer : file.layers) sync -= layer;
+  return {file.layers, file.memory, sync};
+}
+
+void refuse_unmeasured(const std::string& path, const Problem& problem, const MetisTable& table) {
+  for (std::size_t type = 0; type < table.points.size(); ++type)
+    if (table.points[type].empty()) {
+      const std::string& name = problem.cluster.device_types[type].name;
+      throw InputError(path, fmt::format("has no measurement of {} within the limits, such as "
+                                         "DeviceType.{}_tp1_bs1.json",
+                                         name, name.substr(0, name.find('-'))));
+    }
+}
+
 }  // namespace
+
+bool is_metis_profile(const std::string& path) {
+  std::error_code fault;
+  return std::filesystem::is_directory(path, fault) && recognises(find_profile_files(path));
+}
+
+MetisTable load_metis_table(const std::string& path, const Problem& problem,
+                            const MetisLimits& limits) {
+  const ProfilePath files = find_profile_files(path);
+  std::set<std::string> measured;
+  for (const std::string& name : files.names)
+    if (MetisFile named; parse_metis_name(name, named)) measured.insert(named.device_type);
+  MetisTable table;
+  table.points.resize(problem.cluster.device_types.size());
+  bool first = true;
+  for (const std::string& name : files.names) {
+    MetisFile named;
+    if (!parse_metis_name(name, named)) continue;
+    const MetisFile file = read_metis_file(named, read_json_file(files.path(name)));
+    MetisTable::Point point = as_point(file, problem.model, files.path(name));
+    if (std::exchange(first, false)) {
+      table.optimizer = file.optimizer;
+      table.batch_generator = file.batch_generator;
+      table.parameters = file.parameters;
+    }
+    if (limits.max_tensor > 0 && file.tensor > limits.max_tensor) continue;
+    if (limits.max_samples > 0 && file.micro_batch > limits.max_samples) continue;
+    for (std::size_t type = 0; type < table.points.size(); ++type)
+      if (measured_name(measured, problem.cluster.device_types[type].name) == file.device_type)
+        table.points[type][{file.tensor, file.micro_batch}] = point;
+  }
+  if (table.parameters.empty())
+    for (const int kind : problem.model.units)
+      table.parameters.push_back(problem.model.kinds[kind].parameters());
+  refuse_unmeasured(path, problem, table);
+  return table;
+}
 
 Seconds MetisFile::unexplained() const {
   Seconds sum;

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "base/units.h"
+#include "cost/metis_formula.h"
 #include "io/json_reader.h"
+#include "plan/problem.h"
 
 namespace plait {
 
@@ -34,5 +36,19 @@ bool parse_metis_name(const std::string& name, MetisFile& into);
 
 // InputError for lists of different lengths, negative times and what is missing.
 MetisFile read_metis_file(const MetisFile& named, const JsonValue& root);
+
+// Whether `--profile` names a profile of Metis'.
+bool is_metis_profile(const std::string& path);
+
+// The same files as Metis' formula needs them: layer by layer, nothing interpolated, and optimizer,
+// batch generator and parameters from the first file by name. Points beyond `max_tensor` and
+// `max_samples` are left out (0 = none are). InputError when a device type of the cluster was not
+// measured, or the layers are not the model's units.
+struct MetisLimits {
+  int max_tensor = 0;
+  int max_samples = 0;
+};
+MetisTable load_metis_table(const std::string& path, const Problem& problem,
+                            const MetisLimits& limits);
 
 }  // namespace plait

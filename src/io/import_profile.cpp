@@ -41,17 +41,6 @@ const Importer& importer_for(const std::string& from, const std::string& path,
 // "A100-80GB" -> "a100"
 std::string family(const std::string& name) { return plain_name(name.substr(0, name.find('-'))); }
 
-// The profile's name for a device type of the cluster: the same, or the family's when the profile
-// has exactly one of that family and does not tell sizes apart. "" = not measured.
-std::string measured_name(const std::set<std::string>& measured, const std::string& type) {
-  if (measured.contains(type)) return type;
-  for (const std::string& name : measured)
-    if (plain_name(name) == plain_name(type)) return name;
-  for (const std::string& name : measured)
-    if (name.find('-') == name.npos && plain_name(name) == family(type)) return name;
-  return "";
-}
-
 std::set<std::string> device_types_of(const Profile& profile) {
   std::set<std::string> names;
   for (const auto& [key, sample] : profile.compute) names.insert(key.device_type);
@@ -111,6 +100,15 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
 }
 
 }  // namespace
+
+std::string measured_name(const std::set<std::string>& measured, const std::string& type) {
+  if (measured.contains(type)) return type;
+  for (const std::string& name : measured)
+    if (plain_name(name) == plain_name(type)) return name;
+  for (const std::string& name : measured)
+    if (name.find('-') == name.npos && plain_name(name) == family(type)) return name;
+  return "";
+}
 
 std::span<const Importer> importers() {
   static const std::array kImporters{kMetisImporter, kAcesoImporter, kAmpImporter, kFasopImporter,

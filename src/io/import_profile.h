@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ std::optional<Profile> shipped_profile(const std::string& name);
 // a warning for each that was not measured. InputError when no unit of the model was measured, with
 // both lists of names.
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster);
+
+// The profile's name for a device type of the cluster: the same, or the family's when the profile
+// has exactly one of that family and does not tell sizes apart. "" = not measured.
+std::string measured_name(const std::set<std::string>& measured, const std::string& type);
 
 // InputError when load_profile() could not read it whatever the model is.
 void check_profile_path(const std::string& path);

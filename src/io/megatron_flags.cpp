@@ -10,158 +10,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/shell_flags.h"
 
 namespace plait {
 namespace {
 
-constexpr int kMostSize = 1 << 28;
-
-// Words as a shell would see them: split at blanks and brackets, quotes removed, comments dropped.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  char quote = 0;
-  bool comment = false;
-  for (const char c : text + "\n") {
-    if (c == '\n') comment = false;
-    if (comment) continue;
-    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\\';
-    if (quote != 0 && c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-    } else if (quote == 0 && c == '#' && word.empty()) {
-      comment = true;
-    } else if (quote == 0 && blank) {
-      if (!word.empty()) words.push_back(std::exchange(word, ""));
-    } else {
-      word += c;
-    }
-  }
-  if (!word.empty()) words.push_back(word);
-  return words;
-}
-
-bool is_name(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return std::ranges::all_of(text, [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
-}
-
-// The flags and their values; a flag without value has an empty one, a repeated one its last. Shell
-// variables that the text itself sets are filled in.
-class Flags {
- public:
-  Flags(std::string name, const std::string& text) : name_(std::move(name)) {
-    std::string flag;  // that still waits for its value
-    for (const std::string& word : words_of(text)) take(word, flag);
-  }
-
-  bool has(const std::string& flag) const { return values_.contains(flag); }
-
-  int size(const std::string& flag, int fallback, int least = 1) const {
-    const auto it = values_.find(flag);
-    if (it == values_.end()) return fallback;
-    const std::string& text = it->second;
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least ||
-        value > kMostSize)
-      fail(flag, fmt::format("must be a whole number from {} to {}, is '{}'", least, kMostSize,
-                             text.substr(0, 40)));
-    return value;
-  }
-
-  int required(const std::string& flag, const std::string& instead = "") const {
-    if (has(flag) || instead.empty() || !has(instead)) {
-      if (!has(flag)) throw InputError(name_, fmt::format("--{} is missing", flag));
-      return size(flag, 0);
-    }
-    return size(instead, 0);
-  }
-
-  // Whether a probability is above 0.
-  bool above_zero(const std::string& flag, double fallback) const {
-    const auto it = values_.find(flag);
-    if (it == values_.end()) return fallback > 0;
-    double value = -1;
-    const std::string& text = it->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1))
-      fail(flag, fmt::format("must be a number from 0 to 1, is '{}'", text.substr(0, 40)));
-    return value > 0;
-  }
-
-  std::string text(const std::string& flag, std::string fallback) const {
-    const auto it = values_.find(flag);
-    return it == values_.end() ? std::move(fallback) : it->second;
-  }
-
-  std::string choice(const std::string& flag, const std::vector<std::string_view>& names) const {
-    const std::string word = text(flag, std::string(names[0]));
-    if (std::ranges::find(names, word) == names.end())
-      fail(flag, fmt::format("unknown value '{}', must be one of {}", word.substr(0, 40),
-                             fmt::join(names, ", ")));
-    return word;
-  }
-
-  [[noreturn]] void fail(const std::string& flag, const std::string& what) const {
-    throw InputError(name_ + " --" + flag, what);
-  }
-
- private:
-  void take(const std::string& word, std::string& flag) {
-    const std::size_t equals = word.find('=');
-    if (word.size() > 2 && word.starts_with("--") && word.find_first_of(" \n") == word.npos) {
-      flag = word.substr(2, equals == word.npos ? word.npos : equals - 2);
-      std::ranges::replace(flag, '_', '-');
-      values_[flag] = equals == word.npos ? "" : filled_in(word.substr(equals + 1));
-      if (equals != word.npos) flag.clear();
-    } else if (equals != word.npos && is_name(word.substr(0, equals))) {
-      const std::string value = word.substr(equals + 1);
-      variables_[word.substr(0, equals)] = filled_in(value);
-      if (value.find("--") != value.npos) take_all(value, flag);
-    } else if (word.find("--") != word.npos && word.find_first_of(" \n") != word.npos) {
-      take_all(word, flag);
-    } else if (!flag.empty()) {
-      std::string& value = values_[flag];
-      if (value.empty()) value = filled_in(word);
-      flag.clear();
-    }
-  }
-
-  // A quoted list of flags: MODEL_ARGS="--num-layers 24 ...".
-  void take_all(const std::string& list, std::string& flag) {
-    for (const std::string& part : words_of(list))
-      if (part != list) take(part, flag);
-  }
-
-  // $NAME, ${NAME} and ${NAME:-default}; what is not set stays as it is and is complained about
-  // when it is needed.
-  std::string filled_in(std::string word) const {
-    if (word.find('(') == word.npos)
-      while (word.ends_with(')')) word.pop_back();
-    if (!word.starts_with('$')) return word;
-    std::string name = word.substr(1);
-    std::string fallback = word;
-    if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
-    if (const std::size_t dash = name.find(":-"); dash != name.npos) {
-      fallback = name.substr(dash + 2);
-      name.resize(dash);
-    }
-    const auto it = variables_.find(name);
-    return it == variables_.end() ? fallback : it->second;
-  }
-
-  std::string name_;
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::string> variables_;
-};
-
 // "([0]*3+[1]*58)": which layers are mixtures, as Megatron evaluates it; or one number, every
 // that many-th from the first.
-std::vector<int> expert_pattern(const Flags& flags, int layers) {
+std::vector<int> expert_pattern(const ShellFlags& flags, int layers) {
   const std::string text = flags.text("moe-layer-freq", "1");
   std::vector<int> pattern;
   if (text.find('[') == text.npos) {
@@ -190,7 +46,7 @@ std::vector<int> expert_pattern(const Flags& flags, int layers) {
   return pattern;
 }
 
-void read_experts(const Flags& flags, TransformerConfig& c) {
+void read_experts(const ShellFlags& flags, TransformerConfig& c) {
   const char* flag = flags.has("num-experts") ? "num-experts" : "num-moe-experts";
   if (!flags.has(flag)) return;
   c.moe.experts = flags.size(flag, 0);
@@ -204,7 +60,7 @@ void read_experts(const Flags& flags, TransformerConfig& c) {
     if (pattern[layer] == 0) c.moe.dense.push_back(layer);
 }
 
-void read_latent_attention(const Flags& flags, TransformerConfig& c) {
+void read_latent_attention(const ShellFlags& flags, TransformerConfig& c) {
   if (!flags.has("multi-latent-attention")) return;
   c.mla.q_rank = flags.size("q-lora-rank", 0, 0);
   c.mla.kv_rank = flags.size("kv-lora-rank", 32);
@@ -215,7 +71,7 @@ void read_latent_attention(const Flags& flags, TransformerConfig& c) {
   c.positions = Positions::rotary;
 }
 
-void read_positions(const Flags& flags, TransformerConfig& c) {
+void read_positions(const ShellFlags& flags, TransformerConfig& c) {
   const std::string kind = flags.choice(
       "position-embedding-type", {"learned_absolute", "rope", "mrope", "yarn", "relative", "none"});
   c.positions = Positions::learned;
@@ -228,7 +84,7 @@ void read_positions(const Flags& flags, TransformerConfig& c) {
     c.position_rows = std::max(flags.size("max-position-embeddings", c.sequence), c.sequence);
 }
 
-void read_vocabulary(const Flags& flags, TransformerReading& reading) {
+void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
   int size = flags.size("padded-vocab-size", 0);
   if (size == 0) {
     size = flags.size("vocab-size", 0);
@@ -246,7 +102,7 @@ void read_vocabulary(const Flags& flags, TransformerReading& reading) {
   reading.config.vocabulary = size;
 }
 
-void read_family(const Flags& flags, const std::string& text, TransformerReading& reading) {
+void read_family(const ShellFlags& flags, const std::string& text, TransformerReading& reading) {
   TransformerConfig& c = reading.config;
   if (text.find("pretrain_bert") != text.npos) {
     c.causal = false;
@@ -276,7 +132,7 @@ bool has_megatron_flags(const std::string& text) {
 
 TransformerReading read_megatron_flags(const std::string& name, const std::string& text,
                                        std::optional<int> sequence) {
-  const Flags flags(name, text);
+  const ShellFlags flags(name, text);
   TransformerReading reading;
   TransformerConfig& c = reading.config;
   c.name = "megatron";

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "cli/plan_arguments.h"
+
+namespace plait {
+
+// --cost-model: whose step time is to be the least. "" = not said.
+Flag cost_model_flag(std::string& into);
+
+// Whether plans are to be the best by Metis' formula: when asked for, and when rows are wanted that
+// Metis' program is to cost, the profile is Metis', and neither another planner nor money says
+// otherwise.
+bool is_costed_by_metis(const PlanArguments& arguments, const std::string& format,
+                        const std::string& cost_model);
+
+// `plait plan --cost-model metis`: searches and prints; gives the exit code.
+int plan_by_metis_formula(PlanArguments arguments, LoadedProblem loaded, const std::string& format);
+
+}  // namespace plait

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plait {
+
+// The flags of somebody's command line: a whole launch script, or just the flags ("--num-layers 24
+// --hidden_size=1024 ..."). '_' in a flag stands for '-'; lines may end in '\' and have '#'
+// comments; quoted lists of flags are taken apart. A flag without value has an empty one, a
+// repeated one its last. Shell variables that the text itself sets (NAME=value) are filled in.
+class ShellFlags {
+ public:
+  // `name` stands for the text in messages.
+  ShellFlags(std::string name, const std::string& text);
+
+  bool has(const std::string& flag) const { return values_.contains(flag); }
+
+  // A whole number; `fallback` where the flag is absent.
+  int size(const std::string& flag, int fallback, int least = 1) const;
+  int required(const std::string& flag, const std::string& instead = "") const;
+  double number(const std::string& flag, double fallback) const;    // at least 0
+  bool above_zero(const std::string& flag, double fallback) const;  // whether a probability is
+  std::string text(const std::string& flag, std::string fallback) const;
+  std::string choice(const std::string& flag, const std::vector<std::string_view>& names) const;
+
+  // What the text sets a shell variable to; nothing where it does not.
+  std::optional<std::string> variable(const std::string& name) const;
+  // Takes the value of a variable for a flag that is absent, empty or waits for a variable.
+  void fill(const std::string& flag, const std::string& variable);
+
+  [[noreturn]] void fail(const std::string& flag, const std::string& what) const;
+
+ private:
+  void take(const std::string& word, std::string& flag);
+  void take_all(const std::string& list, std::string& flag);
+  std::string filled_in(std::string word) const;
+  std::string value_of(std::string reference) const;
+
+  std::string name_;
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> variables_;
+};
+
+}  // namespace plait

@@ -35,17 +35,20 @@ struct Found {
   bool interrupted = false;
 };
 
-// Metis' rows have no words for these.
-void refuse_pins(const Pins& pins) {
-  const auto refuse = [](bool pinned, const char* flag) {
-    if (pinned) throw InputError(flag, "is nothing that Metis' formula knows (--cost-model metis)");
-  };
-  refuse(pins.zero.value_or(ZeroStage::off) != ZeroStage::off, "--zero");
-  refuse(pins.recompute.value_or(Recompute::none) != Recompute::none, "--recompute");
-  refuse(pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b, "--schedule");
-  refuse(pins.context.value_or(1) > 1, "--cp");
-  refuse(pins.expert.value_or(1) > 1, "--ep");
-  refuse(pins.sequence_parallel.value_or(false), "--sp");
+MetisLimits limits_of(const PlanArguments& arguments) {
+  if (!arguments.metis) return {};
+  return {arguments.metis->max_tensor, arguments.metis->max_micro_batch};
+}
+
+// The first pin that Metis' rows have no words for; "" = none.
+std::string pin_beyond(const Pins& pins) {
+  if (pins.zero.value_or(ZeroStage::off) != ZeroStage::off) return "--zero";
+  if (pins.recompute.value_or(Recompute::none) != Recompute::none) return "--recompute";
+  if (pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b) return "--schedule";
+  if (pins.chunks.value_or(1) > 1) return "--chunks";
+  if (pins.context.value_or(1) > 1) return "--cp";
+  if (pins.expert.value_or(1) > 1) return "--ep";
+  return pins.sequence_parallel.value_or(false) ? "--sp" : "";
 }
 
 void refuse_problem(const PlanArguments& arguments, const Problem& problem) {
@@ -59,7 +62,8 @@ void refuse_problem(const PlanArguments& arguments, const Problem& problem) {
   if (problem.cluster.device_types.size() > kMostTypes)
     throw InputError(
         flag, fmt::format("metis puts device types in every order: at most {} types", kMostTypes));
-  refuse_pins(arguments.search.pins);
+  if (const std::string pin = pin_beyond(arguments.search.pins); !pin.empty())
+    throw InputError(pin, "is nothing that Metis' formula knows (--cost-model metis)");
 }
 
 Found search(const Problem& problem, const MetisFormula& formula, const SearchOptions& options) {
@@ -122,7 +126,8 @@ std::string as_text(const Problem& problem, const Found& found) {
       "{} {} stages costed in {}.",
       found.optimum.cut_short ? "Cut short: the best so far."
                               : "No plan that Metis' rows can say has a shorter step by its "
-                                "formula and fits by its profile.",
+                                "formula and fits by its profile, which has one micro-batch in "
+                                "flight.",
       grouped(static_cast<double>(found.optimum.evaluations)), in_words(found.elapsed));
   const RankedPlan& best = found.plans.front();
   return problem_heading(problem, style) + "\n" + table.str(style) + "\n" +
@@ -159,7 +164,33 @@ bool is_costed_by_metis(const PlanArguments& arguments, const std::string& forma
                         const std::string& cost_model) {
   if (!cost_model.empty()) return cost_model == "metis";
   return format == "metis" && arguments.planner == "auto" && !arguments.wishes.need_prices() &&
-         !arguments.profile.empty() && is_metis_profile(arguments.profile);
+         pin_beyond(arguments.search.pins).empty() && !arguments.profile.empty() &&
+         is_metis_profile(arguments.profile);
+}
+
+void leave_out_unmeasured(const PlanArguments& arguments, const Problem& problem,
+                          std::span<const RankedPlan> plans, PeerRows& rows) {
+  if (arguments.profile.empty() || !is_metis_profile(arguments.profile)) return;
+  const MetisTable table = load_metis_table(arguments.profile, problem, limits_of(arguments));
+  const MetisFormula formula(problem, table);
+  std::vector<RankedPlan> measured;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = plans[i].plan;
+    const auto is_measured = [&](const Stage& stage) {
+      const Span& span = stage.spans.front();
+      return formula.cut(stage.devices, span.data, span.tensor, plan.micro_batches).has_value();
+    };
+    if (std::ranges::all_of(plan.stages, is_measured))
+      measured.push_back(plans[i]);
+    else
+      rows.left_out.push_back(
+          fmt::format("plan {} has no row in the form of metis: the profile lacks a tensor degree "
+                      "or batch of it",
+                      i + 1));
+  }
+  const PeerRows kept = peer_rows("metis", problem, measured);
+  rows.text = kept.text;
+  rows.written = kept.written;
 }
 
 int plan_by_metis_formula(PlanArguments arguments, LoadedProblem loaded,
@@ -168,10 +199,7 @@ int plan_by_metis_formula(PlanArguments arguments, LoadedProblem loaded,
   refuse_problem(arguments, problem);
   if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
     loaded.warnings.push_back(std::move(note));
-  const MetisLimits limits =
-      arguments.metis ? MetisLimits{arguments.metis->max_tensor, arguments.metis->max_micro_batch}
-                      : MetisLimits{};
-  const MetisTable table = load_metis_table(arguments.profile, problem, limits);
+  const MetisTable table = load_metis_table(arguments.profile, problem, limits_of(arguments));
   if (!arguments.json)
     for (const std::string& warning : loaded.warnings) warn(warning);
   const Found found = search(problem, MetisFormula(problem, table), arguments.search);

@@ -5,12 +5,20 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
+#include <cmath>
 
+#include "cost/engine.h"
 #include "cost/price.h"
 
 namespace plait {
 namespace {
+
+constexpr double kFasopSteps = 12'500'000;  // of a training, when nothing is said
+
+bool is_encoder_decoder(const Model& model) {
+  return std::ranges::any_of(
+      model.kinds, [](const LayerKind& kind) { return kind.name == "decoder_embedding"; });
+}
 
 // "A100" of "A100-80GB".
 std::string short_name(const DeviceType& type) { return type.name.substr(0, type.name.find('-')); }
@@ -100,60 +108,121 @@ Row metis_row(const Problem& problem, const RankedPlan& ranked, int rank) {
   return metis_row(problem, ranked.plan, ranked.cost.step, rank);
 }
 
+// Whether the model is a stack of layers between an embedding and a head.
+bool is_plain_stack(const Model& model) {
+  return model.unit_count() > 2 && model.unit(0).name == "embedding" &&
+         model.unit(model.unit_count() - 1).name == "head" && !is_encoder_decoder(model);
+}
+
+// Where a unit begins among AMP's own: an embedding is two of them and a head four; TransGAN's 31
+// units are 56: three make the latent layer, 26 the five enlargements, three the image.
+int amp_bound(const Model& model, int unit) {
+  if (model.unit(0).name == "latent") {
+    if (unit <= 1) return 3 * unit;
+    if (unit <= 13) return unit + 2;
+    if (unit <= 18) return 15 + static_cast<int>(std::lround(5.2 * (unit - 13)));
+    return unit + (unit < model.unit_count() ? 23 : 25);
+  }
+  if (unit == 0) return 0;
+  return unit == model.unit_count() ? unit + 4 : unit + 1;
+}
+
+// "((1, {'mp_deg': tensor([1.]), ..}, defaultdict(<class 'list'>, {0: [0, 1], ..}), [0, 30]),
+// tensor([1.2443]))": an entry of the list that AMP sorts and tries.
+std::string amp_setting(const Problem& problem, const Plan& plan, const std::vector<int>& bounds,
+                        Seconds step) {
+  std::vector<std::string> nodes;
+  for (std::size_t n = 0; n < problem.cluster.nodes.size(); ++n) {
+    std::vector<int> ranks;
+    for (int i = 0; i < problem.cluster.device_count(); ++i)
+      if (problem.cluster.devices[i].node == static_cast<int>(n)) ranks.push_back(i);
+    nodes.push_back(fmt::format("{}: [{}]", n, fmt::join(ranks, ", ")));
+  }
+  const Span& span = plan.stages.front().spans.front();
+  return fmt::format(
+      "(({}, {{'mp_deg': tensor([{}.]), 'dp_deg': tensor([{}.]), 'pp_deg': tensor([{}.])}}, "
+      "defaultdict(<class 'list'>, {{{}}}), [{}]), tensor([{:.4f}]))",
+      micro_batch_of(problem, plan), span.tensor, span.data, plan.stage_count(),
+      fmt::join(nodes, ", "), fmt::join(bounds, ", "), step.value);
+}
+
 Row amp_row(const Problem& problem, const RankedPlan& ranked, int) {
   const Plan& plan = ranked.plan;
   if (std::string fault = not_uniform(problem, plan); !fault.empty()) return {"", fault};
+  const bool gan = problem.model.name == "transgan";
+  if (!gan && !is_plain_stack(problem.model))
+    return {"", "AMP knows stacks of layers between embedding and head, and TransGAN"};
   const std::vector<DeviceId> ids = in_order(plan);
   if (!std::ranges::is_sorted(ids)) return {"", "its devices are not in rank order"};
   std::vector<int> bounds = bounds_of(plan);
-  for (int& bound : bounds) {
-    if (bound == problem.model.unit_count())
-      bound += 4;
-    else if (bound > 0)
-      bound += 1;
-  }
+  for (int& bound : bounds) bound = amp_bound(problem.model, bound);
   std::vector<int> units;
   for (std::size_t i = 1; i < bounds.size(); ++i) units.push_back(bounds[i] - bounds[i - 1]);
   const Span& span = plan.stages.front().spans.front();
-  return {fmt::format("{},{},{},{},{},{},{},{},identity,{}\n", span.tensor, span.data,
+  return {fmt::format("{},{},{},{},{},{},{},{},identity,{},\"{}\"\n", span.tensor, span.data,
                       plan.stage_count(), micro_batch_of(problem, plan), plan.micro_batches,
                       problem.job.global_batch, fmt::join(bounds, "-"), fmt::join(units, "-"),
-                      ranked.cost.step.value),
+                      ranked.cost.step.value, amp_setting(problem, plan, bounds, ranked.cost.step)),
           ""};
+}
+
+// FASOP's name for a node of these devices; "" = it has none.
+std::string fasop_node(const std::string& type) {
+  const std::string family = type.substr(0, type.find('-'));
+  if (family == "A100") return "p4d.24xlarge";
+  return family == "A10" || family == "A10G" ? "g5.24xlarge" : "";
+}
+
+// Units of each stage. FASOP's T5 has no head: the last layer stands for it.
+Row fasop_partition(const Model& model, const Plan& plan) {
+  std::vector<int> units;
+  for (const Stage& stage : plan.stages) units.push_back(stage.spans.front().units.size());
+  if (is_encoder_decoder(model) && --units.back() == 0)
+    return {"", "its last stage is the head alone, which FASOP does not count"};
+  return {fmt::format("[{}]", fmt::join(units, ", ")), ""};
+}
+
+// FASOP's "fsdp": the same plan with its optimizer states cut over the replicas.
+Estimate sharded(const Problem& problem, Plan plan) {
+  plan.zero = ZeroStage::optimizer;
+  return CostEngine(problem).simulate(plan);
 }
 
 Row fasop_row(const Problem& problem, const RankedPlan& ranked, int) {
   const Plan& plan = ranked.plan;
   if (std::string fault = not_uniform(problem, plan); !fault.empty()) return {"", fault};
   std::vector<int> nodes;
+  std::vector<std::string> placement;
+  int a100 = 0;
   for (const DeviceId id : in_order(plan)) {
     const int node = problem.cluster.device(id).node;
     if (!nodes.empty() && nodes.back() == node) continue;
     if (std::ranges::find(nodes, node) != nodes.end()) return {"", "a node is not in one piece"};
+    const std::string& type = problem.cluster.type_of(id).name;
+    const std::string name = fasop_node(type);
+    if (name.empty()) return {"", fmt::format("FASOP knows A100 and A10, not {}", type)};
     nodes.push_back(node);
-  }
-  std::vector<std::string> placement;
-  int a100 = 0;
-  for (const int node : nodes) {
-    const auto device = std::ranges::find(problem.cluster.devices, node, &Device::node);
-    const std::string name = short_name(problem.cluster.device_types[device->type]);
-    a100 += name == "A100" ? 1 : 0;
+    a100 += name == "p4d.24xlarge" ? 1 : 0;
     placement.push_back("'" + name + "'");
   }
-  std::vector<int> units;
+  const Row partition = fasop_partition(problem.model, plan);
+  if (!partition.fault.empty()) return partition;
   Seconds gradients;
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    units.push_back(plan.stages[s].spans.front().units.size());
-    gradients = std::max(gradients, ranked.cost.stages[s].gradient_sync);
-  }
-  const double gib = ranked.cost.peak_memory().value / 0x1p30;
+  for (const StageCost& stage : ranked.cost.stages)
+    gradients = std::max(gradients, stage.gradient_sync);
+  const auto gib = [](const Estimate& cost) { return cost.peak_memory().value / 0x1p30; };
+  const auto flag = [](bool value) { return value ? "True" : "False"; };
+  const Estimate fsdp = sharded(problem, plan);
   const double price = price_of(problem.cluster, plan).value * ranked.cost.step.value;
   const Span& span = plan.stages.front().spans.front();
-  return {fmt::format("{},{},{},{},\"[{}]\",{},{},\"[{}]\",{},{},{},{},{},False,{},False,{},\n",
+  return {fmt::format("{},{},{},{}.0,\"[{}]\",{},{},\"{}\",{},{},{},{},{},{},tensor([{:.4f}]),{},"
+                      "tensor([{:.4f}]),{}\n",
                       micro_batch_of(problem, plan), span.tensor, span.data, plan.stage_count(),
                       fmt::join(placement, ", "), a100, static_cast<int>(nodes.size()) - a100,
-                      fmt::join(units, ", "), ranked.cost.step.value, ranked.cost.pipeline.value,
-                      gradients.value, ranked.cost.stages.front().tied_sync.value, price, gib, gib),
+                      partition.text, ranked.cost.step.value, ranked.cost.pipeline.value,
+                      gradients.value, ranked.cost.stages.front().tied_sync.value, price,
+                      flag(!ranked.cost.fits), gib(ranked.cost), flag(!fsdp.fits), gib(fsdp),
+                      price * kFasopSteps),
           ""};
 }
 
@@ -171,7 +240,7 @@ constexpr PeerFormat kFormats[] = {
     {"metis", kMetisHeading, metis_row},
     {"amp",
      "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,units_per_stage,"
-     "rank_map,predicted_s\n",
+     "rank_map,predicted_s,setting\n",
      amp_row},
     {"fasop",
      "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
@@ -185,7 +254,7 @@ void add(PeerRows& rows, const Row& row, std::size_t plan, const std::string& fo
     ++rows.written;
   else
     rows.left_out.push_back(
-        fmt::format("plan {} has no row in {}'s form: {}", plan + 1, format, row.fault));
+        fmt::format("plan {} has no row in the form of {}: {}", plan + 1, format, row.fault));
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ struct PeerRows {
 //   rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), batches(number of batch),
 //   layer_partition
 // AMP's trials: degrees, micro-batch and the bounds of the stages in AMP's own units (an embedding
-// counts two of them, a head four). FASOP's table of 18 columns. Costs are plait's.
+// counts two of them, a head four), and the entry of its list of settings, which it logs and tries.
+// FASOP's table of 18 columns, nodes under its names, for a training of 12,500,000 steps, as it has
+// by default. Costs are plait's.
 std::vector<std::string> peer_formats();
 PeerRows peer_rows(const std::string& format, const Problem& problem,
                    std::span<const RankedPlan> plans);

@@ -142,11 +142,27 @@ std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned)
 }
 
 // Rows for another planner's program; plans that it cannot express are named on stderr.
-int print_rows(const std::string& format, const Problem& problem, const Outcome& outcome) {
-  const PeerRows rows = peer_rows(format, problem, outcome.result.plans);
+int print_rows(const std::string& format, const Problem& problem, const PlanArguments& arguments,
+               const Outcome& outcome) {
+  PeerRows rows = peer_rows(format, problem, outcome.result.plans);
+  if (format == "metis") leave_out_unmeasured(arguments, problem, outcome.result.plans, rows);
   for (const std::string& sentence : rows.left_out) warn(sentence);
   print(rows.text);
-  return rows.written > 0 ? kDone : kNothingFits;
+  if (rows.written > 0) return kDone;
+  complain(fmt::format(
+      "none of the {} plans has a row in the form of {}; --planner {} searches for those "
+      "that have, a larger --top shows more",
+      outcome.result.plans.size(), format, format));
+  return kNothingFits;
+}
+
+// What no row can say is not searched, unless it is asked for.
+void pin_for_rows(Pins& pins) {
+  if (!pins.zero) pins.zero = ZeroStage::off;
+  if (!pins.recompute) pins.recompute = Recompute::none;
+  if (!pins.schedule) pins.schedule = Schedule::one_f_one_b;
+  if (!pins.context) pins.context = 1;
+  if (!pins.expert) pins.expert = 1;
 }
 
 int plan(PlanArguments arguments, const std::string& format, const std::string& cost_model) {
@@ -156,6 +172,7 @@ int plan(PlanArguments arguments, const std::string& format, const std::string& 
   if (is_costed_by_metis(arguments, format, cost_model))
     return plan_by_metis_formula(arguments, std::move(loaded), format);
   const Problem& problem = loaded.problem;
+  if (!format.empty()) pin_for_rows(arguments.search.pins);
   if (std::string note = resolve_pins(arguments, problem.model); !note.empty())
     loaded.warnings.push_back(std::move(note));
   check_wishes(arguments.wishes, problem);
@@ -178,7 +195,7 @@ int plan(PlanArguments arguments, const std::string& format, const std::string& 
     const RankedPlan& best = outcome.result.plans.front();
     write_text_file(arguments.output, plan_file_to_json(problem, best.plan, best.cost));
   }
-  if (!format.empty()) return print_rows(format, problem, outcome);
+  if (!format.empty()) return print_rows(format, problem, arguments, outcome);
   print(arguments.json ? as_json(problem, outcome, loaded.warnings, "")
                        : as_text(problem, outcome, arguments.search.pins.schedule.has_value()));
   return kDone;

@@ -1,4 +1,5 @@
 #include <array>
+#include <map>
 
 #include "io/import_amp.h"
 
@@ -13,8 +14,17 @@ constexpr ListLayout kLayout{.before = 1, .after = 1};
 
 bool recognises(const ProfilePath& files) { return has_listed_devices(files, kDevices); }
 
+// FASOP calls its A10 nodes g5.24xlarge, whose devices are A10G.
 LoadedProfile read(const ProfilePath& files, const Model& model) {
-  return read_forward_lists(files, model, kDevices, kLayout);
+  LoadedProfile loaded = read_forward_lists(files, model, kDevices, kLayout);
+  std::map<ComputeKey, ComputeSample> renamed;
+  for (const auto& [key, sample] : loaded.profile.compute) {
+    ComputeKey other = key;
+    other.device_type = "A10G";
+    if (key.device_type == "A10") renamed.emplace(other, sample);
+  }
+  loaded.profile.compute.merge(renamed);
+  return loaded;
 }
 
 }  // namespace

@@ -4,6 +4,6 @@
 
 namespace plait {
 
-std::string source_dir();  // "/home/me/plait"
+std::string source_dir();  // where the repository lies, without a slash at the end
 
 }  // namespace plait

@@ -58,6 +58,7 @@ Flag metis_flag(PlanArguments& a) {
             a.clusterfile = metis.clusterfile;
             a.profile = metis.profile;
             a.job.global_batch = metis.batch;
+            a.job.precision = Precision::fp16;  // bf16 is nothing that V100, P100 and T4 have
             a.search.group_scale_variance = metis.group_scale_variance;
             if (metis.max_tensor > 0) a.search.max_tensor = metis.max_tensor;
             if (metis.max_micro_batch > 0) a.search.max_micro_batch = metis.max_micro_batch;

@@ -66,7 +66,7 @@ struct MetisCut {
 //   batches     B * batch generator
 //
 // Bandwidths are those inside the nodes, GB/s taken as 2^20 elements a millisecond. Memory is what
-// the profile says of one micro-batch, on every device. Example: docs/planners.md.
+// the profile says of one micro-batch, on every device. docs/peers.md.
 class MetisFormula {
  public:
   // The table has points of every device type of the cluster, all with as many layers as the model

@@ -29,7 +29,7 @@ struct MetisArguments {
 // Reads a file with the program's command line,
 //     python3 cost_het_cluster.py --num_layers=10 --gbs=128 --hostfile_path=hostfile ...
 // or with that of its script,
-//     cost_het_cluster.sh MODEL_NAME=GPT MODEL_SIZE=1.5B NUM_LAYERS=10 GBS=128 HOME_DIR=/home/user
+//     cost_het_cluster.sh MODEL_NAME=GPT MODEL_SIZE=1.5B NUM_LAYERS=10 GBS=128 HOME_DIR=metis
 //     ...
 // where hostfile, clusterfile.json and profile lie in HOME_DIR, and the sizes of GPT 1.5B are
 // known. Paths are taken from the working directory; what is not there, from the file's own and

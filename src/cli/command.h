@@ -29,6 +29,7 @@ struct Flag {
   bool required = false;
   bool repeats = false;  // may be given several times
   std::string unless{};  // the flag that makes this one needless, where it is required
+  bool early = false;    // set before the others, wherever it stands, so that they win over it
 };
 
 struct FlagGroup {

@@ -85,14 +85,18 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
   std::size_t flag_count = 0;
   for (const FlagGroup& group : command.groups) flag_count += group.flags.size();
   std::vector<std::string> given(flag_count);
-  std::size_t next = 0;
-  for (const FlagGroup& group : command.groups)
-    for (const Flag& flag : group.flags) {
-      std::string& spelling = given[next++];
-      add_spelling(app, flag, flag.letter.empty() ? flag.name : flag.letter + "," + flag.name,
-                   spelling);
-      for (const std::string& alias : flag.hidden) add_spelling(app, flag, alias, spelling);
-    }
+  // Values are set in the order in which flags are added, not in that of the words.
+  for (const bool early : {true, false}) {
+    std::size_t place = 0;
+    for (const FlagGroup& group : command.groups)
+      for (const Flag& flag : group.flags) {
+        std::string& spelling = given[place++];
+        if (flag.early != early) continue;
+        add_spelling(app, flag, flag.letter.empty() ? flag.name : flag.letter + "," + flag.name,
+                     spelling);
+        for (const std::string& alias : flag.hidden) add_spelling(app, flag, alias, spelling);
+      }
+  }
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::Error& error) {
@@ -104,7 +108,7 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
   for (const std::string& word : app.remaining())
     if (word != "--") refuse_word(verb, command, word);
   std::set<std::string> used;
-  next = 0;
+  std::size_t next = 0;
   for (const FlagGroup& group : command.groups)
     for (const Flag& flag : group.flags)
       if (!given[next++].empty()) used.insert(flag.name);

@@ -45,34 +45,35 @@ Setter into_sequence_parallel(std::optional<bool>& into, bool value) {
   };
 }
 
-// Metis' own arguments. Set before the other flags are, which win: it is the first of them.
+// Metis' own arguments, which those of plait win over.
 Flag metis_flag(PlanArguments& a) {
   return {.name = "--metis-args",
           .value = "FILE",
           .help =
               "a command line of Metis' program or script: model, hostfile, clusterfile, "
               "profile, batch and knobs are taken from it",
-          .set = [&a](const std::string&, const std::string& path) {
-            const MetisArguments metis = read_metis_arguments(path);
-            a.cluster = metis.hostfile;
-            a.clusterfile = metis.clusterfile;
-            a.profile = metis.profile;
-            a.job.global_batch = metis.batch;
-            a.job.precision = Precision::fp16;  // bf16 is nothing that V100, P100 and T4 have
-            a.search.group_scale_variance = metis.group_scale_variance;
-            if (metis.max_tensor > 0) a.search.max_tensor = metis.max_tensor;
-            if (metis.max_micro_batch > 0) a.search.max_micro_batch = metis.max_micro_batch;
-            if (metis.max_permute_len > 0) a.search.max_permute_len = metis.max_permute_len;
-            a.metis = metis;
-          }};
+          .set =
+              [&a](const std::string&, const std::string& path) {
+                const MetisArguments metis = read_metis_arguments(path);
+                a.cluster = metis.hostfile;
+                a.clusterfile = metis.clusterfile;
+                a.profile = metis.profile;
+                a.job.global_batch = metis.batch;
+                a.job.precision = Precision::fp16;  // bf16 is nothing that V100, P100 and T4 have
+                a.search.group_scale_variance = metis.group_scale_variance;
+                if (metis.max_tensor > 0) a.search.max_tensor = metis.max_tensor;
+                if (metis.max_micro_batch > 0) a.search.max_micro_batch = metis.max_micro_batch;
+                if (metis.max_permute_len > 0) a.search.max_permute_len = metis.max_permute_len;
+                a.metis = metis;
+              },
+          .early = true};
 }
 
 FlagGroup problem_flags(PlanArguments& a) {
   Job& job = a.job;
   return {
       "What to train, and on what",
-      {metis_flag(a),
-       {.name = "--model",
+      {{.name = "--model",
         .value = "M",
         .help = "a name from plait models, a Hugging Face config.json, a plait model file, or a "
                 "file with Megatron-LM flags",
@@ -150,7 +151,8 @@ FlagGroup problem_flags(PlanArguments& a) {
         .value = "FILE",
         .help = "devices and instances of your own",
         .set = [&a](const std::string&, const std::string& text) { a.catalogue.push_back(text); },
-        .repeats = true}}};
+        .repeats = true},
+       metis_flag(a)}};
 }
 
 FlagGroup search_flags(PlanArguments& a) {

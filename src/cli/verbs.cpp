@@ -15,7 +15,10 @@ std::span<const Verb> verbs() {
            "\n"
            "  # what you run today, all or part of it said:\n"
            "  plait plan --model llama-2-13b --cluster 4xA100-80GB:8 --global-batch 256 \\\n"
-           "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n",
+           "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n"
+           "\n"
+           "  # a run of Metis, and the plans as its rows:\n"
+           "  plait plan --metis-args run.sh --format metis\n",
            plan_command},
       Verb{"compare",
            "run all planners on one problem: how fast their plans are, and they themselves",

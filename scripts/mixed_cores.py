@@ -35,7 +35,7 @@ def profile_ranks(o):
     for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
         words = ["taskset", "-c", f"{first}-{first + threads - 1}", o.plait, "profile", "--model", o.model, "--device",
                  "cpu", "--device-type", "fast" if number < o.fast else "slow", "--precision", "fp32", "--framework", "plait", "--tp", "1",
-                 "--micro-batch", "1,2,4,8", "--what", "units", "--per-point", "400ms", "--fresh", "--cache",
+                 "--micro-batch", "1,2,4,8,16", "--what", "units", "--per-point", "400ms", "--fresh", "--cache",
                  o.out / f"points{number}.jsonl", "-o", o.out / f"rank{number}.json"]
         ranks.append(subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL,
@@ -48,12 +48,19 @@ def profile_ranks(o):
 
 
 def link_between_ranks(o):
-    """Bandwidth and latency of a message between two ranks, from its time at the smallest and largest size."""
+    """Adds the curves of every group of ranks to the profile; bandwidth and latency of a message between two.
+    The cluster has a node for each rank, so a group of n ranks is one of n nodes."""
     path = o.out / "links.json"
-    run(o.plait, "profile", "--comm", "--local", 2, "--device", "cpu", "--device-type", "fast", "--sizes",
-        "1024,65536,1048576,16777216", "-o", path)
-    curves = json.loads(path.read_text())["collectives"]
-    send = next(curve for curve in curves if curve["collective"] == "send")
+    run(o.plait, "profile", "--comm", "--local", o.fast + o.slow, "--device", "cpu", "--device-type", "fast",
+        "--sizes", "1024,65536,1048576,16777216,67108864", "-o", path)
+    file = json.loads(path.read_text())
+    between = [{**curve, "nodes": curve["nodes"] * curve["devices_per_node"], "devices_per_node": 1}
+               for curve in file["collectives"] if curve["collective"] != "send"]
+    send = next(curve for curve in file["collectives"] if curve["collective"] == "send")
+    between.append({**send, "nodes": 2, "devices_per_node": 1})
+    file["collectives"] = [{**curve, "device_type": kind} for kind in ("fast", "slow") for curve in between]
+    path.write_text(json.dumps(file))
+    run(o.plait, "profile", "merge", o.out / "profile.json", path, "-o", o.out / "profile.json")
     points = [(point["size_B"], point["time_s"]) for point in send["points"]]
     (small, latency), (large, time) = points[0], points[-1]
     return (large - small) / (time - latency), latency
@@ -62,13 +69,13 @@ def link_between_ranks(o):
 def cluster_of(o, bandwidth, latency):
     def kind(name, threads):
         return {"name": name, "memory_GiB": 8, "memory_bandwidth_GBps": 10 * threads,
-                "peak_TFLOPs": {"fp32": 0.08 * threads}, "multiprocessors": threads, "per_node": 8,
+                "peak_TFLOPs": {"fp32": 0.08 * threads}, "multiprocessors": threads, "per_node": 1,
                 "link": {"kind": "pcie", "bandwidth_GBps": bandwidth / 1e9, "latency_us": latency * 1e6},
                 "network": {"bandwidth_Gbps": 8 * bandwidth / 1e9, "latency_us": latency * 1e6, "per": "device"}}
     cluster = {"plait_cluster": 1, "name": "ranks of one and four threads",
                "device_types": [kind("fast", o.threads), kind("slow", 1)],
-               "nodes": [{"name": "fast", "device": "fast", "devices": o.fast},
-                         {"name": "slow", "device": "slow", "devices": o.slow}]}
+               "nodes": [{"name": f"rank{i}", "device": "fast" if i < o.fast else "slow", "devices": 1}
+                         for i in range(o.fast + o.slow)]}
     (o.out / "cluster.json").write_text(json.dumps(cluster, indent=2))
     return o.out / "cluster.json"
 
@@ -140,8 +147,8 @@ def main():
     if not o.model:
         o.model = str(o.out / "config.json")
         pathlib.Path(o.model).write_text(json.dumps(MODEL))
-    bandwidth, latency = link_between_ranks(o)
     profile = profile_ranks(o)
+    bandwidth, latency = link_between_ranks(o)
     cluster = cluster_of(o, bandwidth, latency)
     print(f"links: {bandwidth / 1e9:.2f} GB/s, {latency * 1e6:.0f} us")
     best = plan(o, cluster, profile, o.out / "auto.json", "--top", "1")

@@ -27,28 +27,25 @@ measure() { # name of the profile, then flags
 }
 
 blocks() {
-  measure h200 --ops building_blocks.json --per-point 100ms --budget 6m
+  measure h200 --ops building_blocks.json --per-point 150ms --budget 6m
 }
 
 gpt() {
   for name in h200_gpt3_1.3b again; do
-    measure $name --model gpt3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 --per-point 200ms \
-      --fresh
+    measure $name --model gpt-3-1.3b --precision bf16 --tp 1,2,4,8 --micro-batch 1,2,4,8 --fresh
   done
   build/gpu/plait profile diff "$OUT/h200_gpt3_1.3b.json" "$OUT/again.json" | tee "$OUT/repeat.txt"
 }
 
 units() {
-  for precision in bf16 pure-bf16; do
-    local parts=()
-    for model in gpt2-medium gpt3-1.3b llama-2-7b bert-large t5-large mixtral-8x7b wide-resnet-500m; do
-      measure "part_${precision}_$model" --model $model --precision $precision --what units \
-        --tp 1,2,4 --micro-batch 1,4 --per-point 150ms --budget 60s || continue
-      parts+=("$OUT/part_${precision}_$model.json")
-    done
-    build/gpu/plait profile merge "${parts[@]}" -o "$OUT/h200_units_$precision.json"
-    rm -f "${parts[@]}"
+  local parts=()
+  for model in gpt2-medium llama-2-7b bert-large t5-large mixtral-8x7b wide-resnet-500m; do
+    measure "part_$model" --model $model --precision bf16 --what units --tp 1,2,4 --micro-batch 1,4 \
+      --per-point 150ms --budget 60s
+    parts+=("$OUT/part_$model.json")
   done
+  build/gpu/plait profile merge "${parts[@]}" -o "$OUT/h200_units.json"
+  rm -f "${parts[@]}"
 }
 
 build

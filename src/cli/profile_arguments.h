@@ -22,6 +22,7 @@ struct ProfileArguments {
   runtime::MeterOptions meter;
   std::string cache = "auto";
   bool fresh = false;
+  int rounds = 3;
   double budget = 0;
   bool comm = false;
   std::optional<int> local;

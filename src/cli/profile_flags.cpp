@@ -102,11 +102,15 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
                    const std::string& text) { a.budget = parse_seconds(flag, text); }},
       {.name = "--per-point",
        .value = "TIME",
-       .help = "repeat a pass for no longer than this (default: 400ms)",
+       .help = "repeat a pass for no longer than this, all rounds together (default: 400ms)",
        .set =
            [&a](const std::string& flag, const std::string& text) {
              a.meter.longest = Seconds(parse_seconds(flag, text));
            }},
+      {.name = "--rounds",
+       .value = "N",
+       .help = "measure everything so often, one round after the other (default: 3)",
+       .set = into_integer(a.rounds, 1, 100)},
       {.name = "--cache",
        .value = "FILE",
        .help = "where results are kept, point by point (default: in ~/.cache/plait)",

@@ -198,7 +198,9 @@ int measure(const ProfileArguments& arguments) {
   if (points.empty()) throw InputError("plait profile", "there is nothing to measure");
   runtime::order_by_information(points);
   const runtime::Backend& backend = runtime::need_backend("profile");
-  const auto meter = backend.meter(arguments.meter);
+  runtime::MeterOptions options = arguments.meter;
+  options.longest = options.longest / arguments.rounds;
+  const auto meter = backend.meter(options);
   runtime::PointCache cache(arguments.cache == "auto" ? runtime::usual_cache() : arguments.cache,
                             !arguments.fresh);
   Interrupt interrupt;
@@ -207,6 +209,7 @@ int measure(const ProfileArguments& arguments) {
     Progress progress;
     outcome = runtime::measure_points(points, *meter,
                                       {.cache = cache,
+                                       .rounds = arguments.rounds,
                                        .budget = Seconds(arguments.budget),
                                        .stop = interrupt.token(),
                                        .progress = [&](double fraction, Seconds left) {

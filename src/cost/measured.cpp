@@ -28,6 +28,13 @@ std::optional<double> field(const ComputeSample& sample) {
   return value ? std::optional<double>(value->value) : std::nullopt;
 }
 
+// The pass as training sees it: the device's time, or the host's where that is longer.
+template <auto Pass, auto Launch>
+std::optional<double> pass_time(const ComputeSample& sample) {
+  if (!(sample.*Pass)) return std::nullopt;
+  return std::max(*(sample.*Pass), (sample.*Launch).value_or(Seconds(0))).value;
+}
+
 // All that was measured of one kind on one device type, read for one sharding.
 class Reader {
  public:
@@ -187,8 +194,10 @@ void take_times(const Reader& reader, double b, MeasuredCost& out) {
   const auto forward_of = [&](const UnitCosts& c) { return parts.forward(c[kNone]); };
   const auto backward_of = [&](const UnitCosts& c) { return parts.backward(c[kNone]); };
   const auto both_of = [&](const UnitCosts& c) { return forward_of(c) + backward_of(c); };
-  const Series forward = reader.series(field<&ComputeSample::forward>);
-  const Series backward = reader.series(field<&ComputeSample::backward>);
+  const Series forward =
+      reader.series(pass_time<&ComputeSample::forward, &ComputeSample::forward_launch>);
+  const Series backward =
+      reader.series(pass_time<&ComputeSample::backward, &ComputeSample::backward_launch>);
   const Series both = reader.series(field<&ComputeSample::both>);
   const Series& main = forward.empty() ? both : forward;
   if (main.empty()) return;

@@ -42,9 +42,9 @@ std::optional<double> get_spread(const JsonValue& json) {
 
 std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   const auto& [unit, device_type, tensor, micro_batch, sequence, split, shape] = key;
-  const auto& [forward, backward, both, communication_inside, synchronised, saved_activations,
-               input, workspace, memory, optimizer, reserved, spread, flags, out_of_memory] =
-      sample;
+  const auto& [forward, backward, both, forward_launch, backward_launch, communication_inside,
+               synchronised, saved_activations, input, workspace, memory, optimizer, reserved,
+               spread, flags, out_of_memory] = sample;
   JsonObject object;
   object.text("unit", unit).text("device_type", device_type);
   object.number("tensor", tensor).number("micro_batch", micro_batch);
@@ -55,6 +55,8 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   put(object, "forward_s", forward);
   put(object, "backward_s", backward);
   put(object, "both_s", both);
+  put(object, "forward_launch_s", forward_launch);
+  put(object, "backward_launch_s", backward_launch);
   if (communication_inside) object.boolean("communication_inside", true);
   if (synchronised) object.boolean("synchronised", true);
   put(object, "saved_activations_B", saved_activations);
@@ -69,12 +71,29 @@ std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
 }
 
 void restore_compute(const JsonValue& json, Profile& profile) {
-  json.allow_only(
-      {"unit",         "device_type",         "tensor",     "micro_batch", "sequence",
-       "split",        "forward_s",           "backward_s", "both_s",      "communication_inside",
-       "synchronised", "saved_activations_B", "input_B",    "workspace_B", "memory_B",
-       "optimizer_s",  "reserved_B",          "spread",     "flags",       "shape",
-       "out_of_memory"});
+  json.allow_only({"unit",
+                   "device_type",
+                   "tensor",
+                   "micro_batch",
+                   "sequence",
+                   "split",
+                   "forward_s",
+                   "backward_s",
+                   "both_s",
+                   "communication_inside",
+                   "synchronised",
+                   "saved_activations_B",
+                   "input_B",
+                   "workspace_B",
+                   "memory_B",
+                   "optimizer_s",
+                   "reserved_B",
+                   "spread",
+                   "flags",
+                   "shape",
+                   "out_of_memory",
+                   "forward_launch_s",
+                   "backward_launch_s"});
   ComputeKey key;
   key.unit = json.at("unit").text();
   key.device_type = json.at("device_type").text();
@@ -87,6 +106,8 @@ void restore_compute(const JsonValue& json, Profile& profile) {
   get(json, "forward_s", sample.forward);
   get(json, "backward_s", sample.backward);
   get(json, "both_s", sample.both);
+  get(json, "forward_launch_s", sample.forward_launch);
+  get(json, "backward_launch_s", sample.backward_launch);
   sample.communication_inside = json.boolean_or("communication_inside", false);
   sample.synchronised = json.boolean_or("synchronised", false);
   get(json, "saved_activations_B", sample.saved_activations);

@@ -31,6 +31,9 @@ struct ComputeSample {
   std::optional<Seconds> forward;
   std::optional<Seconds> backward;  // input and weight gradients
   std::optional<Seconds> both;      // forward and backward together, where only their sum is known
+  // What the host takes to launch them. Where that is longer, the device waits for the host.
+  std::optional<Seconds> forward_launch{};
+  std::optional<Seconds> backward_launch{};
   // The times contain the communication of the tensor group, which is then not added again.
   bool communication_inside = false;
   // Timed alone, the device idle before and after: launching the work is not hidden behind it, as

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -53,6 +52,8 @@ void add_unit(const UnitPlace& place, const Measurement& result, const Machine& 
   ComputeSample sample;
   sample.forward = time_of(result.forward);
   sample.backward = time_of(result.backward);
+  sample.forward_launch = time_of(result.forward_launch);
+  sample.backward_launch = time_of(result.backward_launch);
   sample.saved_activations = result.saved;
   sample.input = result.input;
   sample.workspace = result.workspace;
@@ -128,41 +129,6 @@ void add_flags(const std::vector<double>& seconds, std::vector<std::string>& fla
   if (seconds.size() >= kFewest && std::abs(drift) > kDrift)
     add(fmt::format("{} by {:.0f} %", drift > 0 ? "slowed down" : "sped up",
                     100 * std::abs(drift)));
-}
-
-MeasureOutcome measure_points(const std::vector<ProfilePoint>& points, Meter& meter,
-                              const MeasureRun& run) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  MeasureOutcome outcome;
-  outcome.results.resize(points.size());
-  std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const Measurement* known = run.cache.find(fingerprint_of(points[i], meter.machine()));
-    if (known == nullptr) {
-      missing.push_back(i);
-      continue;
-    }
-    outcome.results[i] = *known;
-    ++outcome.from_cache;
-  }
-  for (const std::size_t i : missing) {
-    const bool late = run.budget > Seconds(0) && elapsed() > run.budget.value;
-    if (late || run.stop.stop_requested()) break;
-    const ProfilePoint& point = points[i];
-    outcome.results[i] = point.unit ? meter.unit(*point.unit) : meter.op(point.op);
-    run.cache.append(fingerprint_of(point, meter.machine()), point.text, *outcome.results[i]);
-    ++outcome.measured;
-    const double done = outcome.measured;
-    const double left = (static_cast<double>(missing.size()) - done) * elapsed() / done;
-    const double limit = run.budget > Seconds(0) ? run.budget.value - elapsed() : left;
-    if (run.progress)
-      run.progress(done / static_cast<double>(missing.size()),
-                   Seconds(std::max(0.0, std::min(left, limit))));
-  }
-  outcome.left_out = static_cast<int>(missing.size()) - outcome.measured;
-  return outcome;
 }
 
 Profile profile_of(const std::vector<ProfilePoint>& points, const MeasureOutcome& outcome,
@@ -256,6 +222,12 @@ ProfileComparison compare_profiles(const Profile& a, const Profile& b) {
   for (const auto& [key, curve] : b.collectives)
     comparison.only_b += a.collectives.contains(key) ? 0 : 1;
   return comparison;
+}
+
+double ProfileDifference::relative() const {
+  constexpr double kResolution = 1e-6;  // seconds; events are stamped every half microsecond
+  if (a <= 0 || std::abs(b - a) < kResolution) return 0;
+  return b / a - 1;
 }
 
 double ProfileComparison::median() const {

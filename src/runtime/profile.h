@@ -38,6 +38,8 @@ struct Measurement {
   std::optional<Timing> backward;         // of an op its input gradients, of a unit all gradients
   std::optional<Timing> weight_gradient;  // of an op
   std::optional<Timing> optimizer;
+  std::optional<Timing> forward_launch;  // by the host, of a unit
+  std::optional<Timing> backward_launch;
   std::optional<Bytes> saved;
   std::optional<Bytes> input;
   std::optional<Bytes> workspace;
@@ -130,10 +132,15 @@ class PointCache {
 // ~/.cache; "" where there is no home.
 std::string usual_cache();
 
-std::string fingerprint_of(const ProfilePoint& point, const Machine& machine);
+std::string fingerprint_of(const ProfilePoint& point, const Machine& machine, int round);
+
+// What rounds of measuring one point say together: the median of their medians. The spread is that
+// of a round, or half the range of the medians where that is larger.
+Measurement combined(const std::vector<Measurement>& rounds);
 
 struct MeasureRun {
   PointCache& cache;
+  int rounds = 1;     // all points are measured, then all of them again
   Seconds budget{0};  // 0 = none
   std::stop_token stop;
   std::function<void(double fraction, Seconds left)> progress;
@@ -141,7 +148,7 @@ struct MeasureRun {
 
 struct MeasureOutcome {
   std::vector<std::optional<Measurement>> results;  // by point; nothing = budget or stop came first
-  int from_cache = 0;
+  int from_cache = 0;                               // wholly
   int measured = 0;
   int left_out = 0;
 };
@@ -161,7 +168,8 @@ struct ProfileDifference {
   std::string what;
   double a = 0;
   double b = 0;
-  double relative() const { return a > 0 ? b / a - 1 : 0; }
+  // 0 where they differ by less than device events can tell.
+  double relative() const;
 };
 struct ProfileComparison {
   std::vector<ProfileDifference> both;

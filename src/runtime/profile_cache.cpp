@@ -41,14 +41,16 @@ void get(const JsonValue& json, const char* key, std::optional<Bytes>& into) {
 
 std::string line_of(const std::string& fingerprint, const std::string& text,
                     const Measurement& result) {
-  const auto& [forward, backward, weight_gradient, optimizer, saved, input, workspace, reserved,
-               out_of_memory, flags] = result;
+  const auto& [forward, backward, weight_gradient, optimizer, forward_launch, backward_launch,
+               saved, input, workspace, reserved, out_of_memory, flags] = result;
   JsonObject object;
   object.text("point", fingerprint).text("what", text);
   put(object, "forward", forward);
   put(object, "backward", backward);
   put(object, "weight_gradient", weight_gradient);
   put(object, "optimizer", optimizer);
+  put(object, "forward_launch", forward_launch);
+  put(object, "backward_launch", backward_launch);
   put(object, "saved_B", saved);
   put(object, "input_B", input);
   put(object, "workspace_B", workspace);
@@ -66,6 +68,8 @@ Measurement measurement_of(const JsonValue& json) {
   get(json, "backward", result.backward);
   get(json, "weight_gradient", result.weight_gradient);
   get(json, "optimizer", result.optimizer);
+  get(json, "forward_launch", result.forward_launch);
+  get(json, "backward_launch", result.backward_launch);
   get(json, "saved_B", result.saved);
   get(json, "input_B", result.input);
   get(json, "workspace_B", result.workspace);
@@ -139,10 +143,10 @@ std::string usual_cache() {
   return fault ? "" : (folder / "points.jsonl").string();
 }
 
-std::string fingerprint_of(const ProfilePoint& point, const Machine& machine) {
+std::string fingerprint_of(const ProfilePoint& point, const Machine& machine, int round) {
   // Counts up when the way to measure changes so much that old results are not comparable.
-  constexpr int kMethod = 2;
-  return hashed(fmt::format("{}|{}|{}", point.text, machine.text(), kMethod));
+  constexpr int kMethod = 3;
+  return hashed(fmt::format("{}|{}|{}|{}", point.text, machine.text(), kMethod, round));
 }
 
 std::string Machine::text() const {

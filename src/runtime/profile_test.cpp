@@ -154,6 +154,36 @@ TEST(MeasurePoints, WhatIsKnownIsNotMeasuredAgain) {
   std::filesystem::remove(path);
 }
 
+TEST(MeasurePoints, RoundsAreMeasuredOneAfterTheOtherAndResumed) {
+  PointRequest request;
+  request.models = {build_transformer(samples::tiny_gpt())};
+  request.ops = false;
+  std::vector<std::string> notes;
+  const auto points = points_of(request, notes);  // embedding, decoder, head
+  FakeMeter meter;
+  const std::string path = scratch("rounds.jsonl");
+  PointCache cache(path);
+  measure_points(points, meter, {.cache = cache, .rounds = 1});
+  EXPECT_EQ(meter.calls, 3);
+  const auto outcome = measure_points(points, meter, {.cache = cache, .rounds = 3});
+  EXPECT_EQ(meter.calls, 9);
+  EXPECT_EQ(outcome.measured, 3);
+  EXPECT_EQ(measure_points(points, meter, {.cache = cache, .rounds = 3}).from_cache, 3);
+  EXPECT_EQ(meter.calls, 9);
+  std::filesystem::remove(path);
+}
+
+TEST(MeasurePoints, RoundsThatDifferWidenTheSpread) {
+  const auto round = [](double seconds) {
+    return Measurement{.forward = Timing{Seconds(seconds), 0.01, 10}};
+  };
+  const Measurement all = combined({round(1.0), round(1.2), round(1.1)});
+  EXPECT_EQ(all.forward->median, Seconds(1.1));
+  EXPECT_NEAR(all.forward->spread, 0.1 / 1.1, 1e-12);
+  EXPECT_EQ(all.forward->repeats, 30);
+  EXPECT_TRUE(combined({round(1.0), {.out_of_memory = true}}).out_of_memory);
+}
+
 TEST(ProfileFiles, MergingTakesTheLaterAndDiffSaysByHowMuch) {
   Profile a, b;
   const OpKey key{.device_type = "H200", .rows = 8, .inner = 8, .columns = 8};
@@ -182,8 +212,7 @@ TEST(OpLists, ASizeThatIsAListStandsForEachOfItsValues) {
 }
 
 TEST(OpLists, TheBuildingBlocksAreOne) {
-  const auto points =
-      points_of_list(source_dir() + "/data/profiles/building_blocks.json");
+  const auto points = points_of_list(source_dir() + "/data/profiles/building_blocks.json");
   EXPECT_GT(points.size(), 300u);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
@@ -20,6 +21,12 @@ namespace {
 #endif
 
 }  // namespace
+
+void keep_freed_memory() {
+  constexpr int kLargest = 32 << 20;  // that glibc allows; larger blocks are always mapped
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, 2'000'000'000);
+}
 
 bool has_cuda() { return torch::cuda::is_available(); }
 

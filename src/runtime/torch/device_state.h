@@ -16,5 +16,8 @@ double peak_memory(c10::Device device);
 // Whether matrix products in fp32 may run in tf32.
 void allow_tf32(bool allowed);
 void use_threads(int count);
+// Memory that the host's allocator gets back stays with this process: otherwise every large tensor
+// comes as new pages that the kernel must clear, in each step again.
+void keep_freed_memory();
 
 }  // namespace plait::runtime

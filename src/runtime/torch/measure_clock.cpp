@@ -27,28 +27,36 @@ c10::Stream stream_of(c10::Device device) {
 
 constexpr double kBatch = 0.04;   // seconds between looks at the results
 constexpr double kWarm = 0.02;    // seconds
+constexpr int kBurst = 3;         // runs that are launched before one waits, while warming up
+constexpr int kFewestWarm = 9;    // runs of them
+constexpr double kAhead = 2;      // of the time to launch a run, that the device must take
 constexpr int kMostOfBatch = 64;  // marks beyond that fill the queue of the device
 constexpr int kMostRepeats = 2000;
 
 }  // namespace
 
 void Stopwatch::mark() {
-  if (device_.is_cpu()) {
-    times_.push_back(std::chrono::steady_clock::now());
-    return;
-  }
+  times_.push_back(std::chrono::steady_clock::now());
+  if (device_.is_cpu()) return;
   events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
   events_.back().record(stream_of(device_));
+}
+
+std::vector<double> Stopwatch::host_intervals() const {
+  std::vector<double> out;
+  for (std::size_t i = 1; i < times_.size(); ++i)
+    out.push_back(std::chrono::duration<double>(times_[i] - times_[i - 1]).count());
+  return out;
 }
 
 std::vector<double> Stopwatch::intervals() {
   std::vector<double> out;
   if (device_.is_cpu()) {
-    for (std::size_t i = 1; i < times_.size(); ++i)
-      out.push_back(std::chrono::duration<double>(times_[i] - times_[i - 1]).count());
+    out = host_intervals();
     times_.clear();
     return out;
   }
+  times_.clear();
 #if PLAIT_TORCH_AT_LEAST(2, 5)
   synchronise(device_);
   for (std::size_t i = 1; i < events_.size(); ++i)
@@ -74,41 +82,61 @@ void empty_pool(c10::Device device) {
 #endif
 }
 
-std::vector<std::vector<double>> repeat(c10::Device device, const Repetition& repetition, int marks,
-                                        const std::function<void(Stopwatch&)>& once) {
+Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated& what) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  const auto parts = static_cast<std::size_t>(what.marks) - 1;
+  Repeats out{std::vector<std::vector<double>>(parts), {}};
+  if (!device.is_cpu()) out.launch.resize(parts);
   Stopwatch watch(device);
   // The first run loads kernels and fills the allocator's pool.
-  once(watch);
+  what.once(watch);
   watch.intervals();
+  std::vector<double> launching;
+  const int burst = device.is_cpu() ? 1 : kBurst;
   double one = 0;
   int warm = 0;
   const double warm_begin = elapsed();
   do {
-    once(watch);
+    // The first of a burst finds the host's threads asleep; more would fill the queue of the
+    // device.
+    for (int i = 0; i < burst; ++i) {
+      const double launch_begin = elapsed();
+      what.once(watch);
+      launching.push_back(elapsed() - launch_begin);
+    }
+    const std::vector<double> launched = watch.host_intervals();
+    for (std::size_t i = what.marks; i < launched.size(); ++i)
+      if (const std::size_t part = i % what.marks; part < out.launch.size())
+        out.launch[part].push_back(launched[i]);
     watch.intervals();
-    one = (elapsed() - warm_begin) / ++warm;
-  } while (elapsed() - warm_begin < kWarm && elapsed() < repetition.longest.value / 2);
-  std::vector<std::vector<double>> times(marks - 1);
+    warm += burst;
+    one = (elapsed() - warm_begin) / warm;
+  } while ((!device.is_cpu() && warm < kFewestWarm) ||
+           (elapsed() - warm_begin < kWarm && elapsed() < repetition.longest.value / 2));
+  const double launch = timing_of(launching).median.value;
+  const bool waits = what.hold != nullptr && one < kAhead * launch;
   const double limit = elapsed() + repetition.longest.value;
   while (true) {
     const int batch = std::clamp(static_cast<int>(kBatch / std::max(one, 1e-7)), 1, kMostOfBatch);
-    for (int i = 0; i < batch; ++i) once(watch);
+    if (what.hold != nullptr) what.hold(kAhead * launch);
+    for (int i = 0; i < batch; ++i) {
+      if (waits) what.hold(kAhead * launch);
+      what.once(watch);
+    }
     const std::vector<double> all = watch.intervals();
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (const std::size_t part = i % marks; part + 1 < static_cast<std::size_t>(marks))
-        times[part].push_back(all[i]);
-    const int repeats = static_cast<int>(times[0].size());
+      if (const std::size_t part = i % what.marks; part < parts) out.device[part].push_back(all[i]);
+    const int repeats = static_cast<int>(out.device[0].size());
     const bool over = elapsed() > limit || repeats >= kMostRepeats;
     if (repeats < (over ? 3 : repetition.fewest)) continue;
     if (over) break;
     const bool tight = std::ranges::all_of(
-        times, [&](const auto& part) { return timing_of(part).spread <= repetition.tight; });
+        out.device, [&](const auto& part) { return timing_of(part).spread <= repetition.tight; });
     if (tight) break;
   }
-  return times;
+  return out;
 }
 
 struct MemoryWatch::Counter : c10::MemoryReportingInfoBase {

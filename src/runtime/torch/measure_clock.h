@@ -22,10 +22,12 @@ class Stopwatch {
   void mark();
   // Waits for the device; seconds between each mark and the next since the last call.
   std::vector<double> intervals();
+  // The same by the clock of the host, which has only launched the work; call it first.
+  std::vector<double> host_intervals() const;
 
  private:
   c10::Device device_;
-  std::vector<std::chrono::steady_clock::time_point> times_;
+  std::vector<std::chrono::steady_clock::time_point> times_;  // of the host
   std::vector<c10::Event> events_;
 };
 
@@ -39,11 +41,25 @@ struct Repetition {
   int fewest = 5;
 };
 
-// Runs `once`, which marks `marks` times, again and again: first to warm up, then in batches
-// without waiting in between, until the median of every interval is tight or time is over. Gives,
-// for each interval inside a run, all its times.
-std::vector<std::vector<double>> repeat(c10::Device device, const Repetition& repetition, int marks,
-                                        const std::function<void(Stopwatch&)>& once);
+// What is repeated: `once` marks `marks` times. `hold` keeps the device busy for some seconds
+// without marks; nothing on the CPU.
+struct Repeated {
+  int marks = 2;
+  std::function<void(Stopwatch&)> once;
+  std::function<void(double seconds)> hold = nullptr;
+};
+
+// By interval inside a run, the times of all runs.
+struct Repeats {
+  std::vector<std::vector<double>> device;
+  std::vector<std::vector<double>> launch;  // by the host, while warming up; empty on the CPU
+};
+
+// Runs it again and again: first to warm up, waiting for each, then in batches without waiting in
+// between, until the median of every interval is tight or time is over. Where the host takes as
+// long to launch a run as the device to do it, the device is held before each run until all of it
+// is launched: so what is measured is the device.
+Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated& what);
 
 // Counts what tensors take on this thread and on the threads that compute its gradients, while it
 // lives: bytes that were not there at its beginning, and the pool of the caching allocator.

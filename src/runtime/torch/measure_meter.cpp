@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "cost/framework.h"
 #include "io/catalogue.h"
+#include "runtime/torch/device_state.h"
 #include "runtime/torch/profile_backend.h"
 
 namespace plait::runtime {
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kFlush = std::int64_t{24} << 20;  // floats; the largest caches have 64 MB
 constexpr double kQuiet = 0.5;                           // of a pass' time, to move data before it
-constexpr int kMostReads = 2000;
+constexpr double kMostReads = 2000;
 
 // What a program prints first; "" when it cannot be run.
 std::string first_line_of(const char* command) {
@@ -126,14 +127,14 @@ TorchMeter::TorchMeter(const MeterOptions& options)
   }
   if (device_.is_cpu()) return;
   flush_ = at::zeros({kFlush}, at::TensorOptions().dtype(at::kFloat).device(device_));
-  const auto times = repeat(device_, repetition_, 3, [&](Stopwatch& watch) {
-    watch.mark();
-    flush_.sum();
-    watch.mark();
-    watch.mark();
-  });
-  flush_time_ = timing_of(times[0]).median.value;
-  empty_ = timing_of(times[1]).median.value;
+  const Repeats times = repeat(device_, repetition_, {3, [&](Stopwatch& watch) {
+                                                        watch.mark();
+                                                        flush_.sum();
+                                                        watch.mark();
+                                                        watch.mark();
+                                                      }});
+  flush_time_ = timing_of(times.device[0]).median.value;
+  empty_ = timing_of(times.device[1]).median.value;
 }
 
 at::Tensor TorchMeter::noise(std::vector<std::int64_t> shape, at::ScalarType type) const {
@@ -159,42 +160,49 @@ Measurement TorchMeter::guarded(const std::function<void(Measurement&)>& measure
 // In training weights come from memory, what the op before has written is still in the caches as
 // far as it fits, and about a third of the time goes to ops that only move data, which lets the
 // clock recover from the products. So before each repeat a buffer is read (nothing is left to be
-// written back) for half of the pass' own time, and the activations are touched. Meanwhile the host
-// runs ahead, so that its time does not count.
-void TorchMeter::prepare(const Pass& pass, int reads) {
+// written back) for half of the pass' own time, and the activations are touched.
+void TorchMeter::hold(double seconds) {
   if (!flush_.defined()) return;
-  for (int i = 0; i < reads; ++i) flush_.sum();
-  for (at::Tensor tensor : pass.read) tensor.mul_(1);
+  const double reads = std::ceil(seconds / flush_time_);
+  for (int i = 0; i < static_cast<int>(std::min(reads, kMostReads)); ++i) flush_.sum();
 }
 
 Timing TorchMeter::measured(const Pass& pass, Measurement& into) {
-  int reads = 0;
+  const auto touch = [&] {
+    if (flush_.defined())
+      for (at::Tensor tensor : pass.read) tensor.mul_(1);
+  };
+  double quiet = 0;
   if (flush_.defined()) {
     Stopwatch pilot(device_);
-    double seconds = 0;
-    const int least = static_cast<int>(std::ceil(pass.ahead / flush_time_));
     for (int i = 0; i < 3; ++i) {
-      prepare(pass, least);
+      hold(flush_time_);
+      touch();
       pilot.mark();
       pass.run();
       pilot.mark();
-      seconds = pilot.intervals().front();
+      quiet = kQuiet * pilot.intervals().front();
     }
-    reads = std::clamp(static_cast<int>(kQuiet * seconds / flush_time_), least, kMostReads);
   }
-  const auto times = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {
-    prepare(pass, reads);
-    watch.mark();
-    pass.run();
-    watch.mark();
-  });
-  Timing timing = timing_of(times[0]);
+  const Repeats times = repeat(device_, repetition_,
+                               {.marks = 2,
+                                .once =
+                                    [&](Stopwatch& watch) {
+                                      hold(std::max(quiet, flush_time_));
+                                      touch();
+                                      watch.mark();
+                                      pass.run();
+                                      watch.mark();
+                                    },
+                                .hold = [&](double seconds) { hold(seconds); }});
+  Timing timing = timing_of(times.device[0]);
   timing.median = Seconds(std::max(0.0, timing.median.value - empty_));
-  add_flags(times[0], into.flags);
+  add_flags(times.device[0], into.flags);
   return timing;
 }
 
 std::unique_ptr<Meter> make_meter(const MeterOptions& options) {
+  keep_freed_memory();
   return std::make_unique<TorchMeter>(options);
 }
 

@@ -32,7 +32,6 @@ class TorchMeter : public Meter {
     std::optional<Timing> Measurement::*result = nullptr;
     std::vector<at::Tensor> read;  // what the ops before it have just written
     std::function<void()> run;
-    double ahead = 60e-6;  // seconds that the host needs to launch it
   };
   std::vector<Pass> passes_of(const OpKey& key);
   std::vector<Pass> product_passes(const OpKey& key);
@@ -42,7 +41,8 @@ class TorchMeter : public Meter {
                                    std::function<at::Tensor()> forward);
 
   Timing measured(const Pass& pass, Measurement& into);
-  void prepare(const Pass& pass, int reads);
+  // Keeps the device reading for some seconds, so that nothing useful is left in its caches.
+  void hold(double seconds);
   void measure_unit(const UnitPlace& place, Measurement& into);
   void measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
                       const Batch& batch, MemoryWatch& memory, Measurement& into);

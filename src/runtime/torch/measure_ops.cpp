@@ -14,7 +14,6 @@ namespace {
 std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
 
 constexpr double kMostElements = 1e12;
-constexpr double kEngine = 400e-6;  // seconds of the host to start the gradient engine
 
 void check_size(const OpKey& key) {
   const double largest = std::max({key.rows * std::max(1.0, key.inner) * key.count,
@@ -82,10 +81,9 @@ std::vector<TorchMeter::Pass> TorchMeter::differentiated(std::vector<at::Tensor>
   // Without a version, which writing to them would count up.
   for (const at::Tensor& input : inputs) read.push_back(input.variable_data());
   return {{&Measurement::forward, read, [forward] { forward(); }},
-          {&Measurement::backward,
-           {dy},
-           [inputs, y, dy] { torch::autograd::grad({y}, inputs, {dy}, /*retain_graph=*/true); },
-           kEngine}};
+          {&Measurement::backward, {dy}, [inputs, y, dy] {
+             torch::autograd::grad({y}, inputs, {dy}, /*retain_graph=*/true);
+           }}};
 }
 
 std::vector<TorchMeter::Pass> TorchMeter::passes_of(const OpKey& key) {

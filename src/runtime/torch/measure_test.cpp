@@ -30,13 +30,14 @@ TEST(MemoryWatch, CountsWhatTensorsTake) {
 }
 
 TEST(Stopwatch, GivesTheTimesBetweenMarks) {
-  const auto times = repeat(at::kCPU, {.tight = 0, .longest = Seconds(0.01), .fewest = 5}, 3,
-                            [](Stopwatch& watch) {
-                              watch.mark();
-                              watch.mark();
-                              at::ones({1 << 16}).sum();
-                              watch.mark();
-                            });
+  const auto once = [](Stopwatch& watch) {
+    watch.mark();
+    watch.mark();
+    at::ones({1 << 16}).sum();
+    watch.mark();
+  };
+  const auto times =
+      repeat(at::kCPU, {.tight = 0, .longest = Seconds(0.01), .fewest = 5}, {3, once}).device;
   ASSERT_EQ(times.size(), 2u);
   EXPECT_GE(times[0].size(), 5u);
   EXPECT_GT(timing_of(times[1]).median, timing_of(times[0]).median);

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
@@ -106,12 +107,16 @@ std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& 
     }
     if (master) weight.copy_(value);
   };
-  const auto times = repeat(device_, repetition_, 2, [&](Stopwatch& watch) {
-    watch.mark();
-    step();
-    watch.mark();
-  });
-  return timing_of(times[0]);
+  const Repeats times = repeat(device_, repetition_,
+                               {.marks = 2,
+                                .once =
+                                    [&](Stopwatch& watch) {
+                                      watch.mark();
+                                      step();
+                                      watch.mark();
+                                    },
+                                .hold = [&](double seconds) { hold(seconds); }});
+  return timing_of(times.device[0]);
 }
 
 // Once without looking, so that gradients are there, as in every step but the first.
@@ -136,7 +141,7 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
     into.input = in_bytes(bytes_of(in));
     std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
     // What the graph keeps when nobody else holds the results.
-    std::vector<std::shared_ptr<torch::autograd::Node>> graph;
+    std::vector<std::decay_t<decltype(at::Tensor().grad_fn())>> graph;
     for (const at::Tensor& tensor : out) graph.push_back(tensor.grad_fn());
     const std::int64_t all = memory.now();
     out.clear();
@@ -182,7 +187,7 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
   for (std::size_t i = 0; i < copies.size(); ++i) inputs.push_back(leaves(pattern));
   std::size_t turn = 0;
   std::vector<at::Tensor> gradients;
-  const auto times = repeat(device_, repetition_, 3, [&](Stopwatch& watch) {
+  const auto once = [&](Stopwatch& watch) {
     turn = (turn + 1) % copies.size();
     for (auto& [name, tensor] : inputs[turn]) tensor.mutable_grad() = at::Tensor();
     watch.mark();
@@ -191,10 +196,22 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
     if (gradients.empty()) gradients = noise_like(out);
     if (!out.empty()) torch::autograd::backward(out, gradients);
     watch.mark();
-  });
-  into.forward = timing_of(times[0]);
-  into.backward = timing_of(times[1]);
-  for (const auto& part : times) add_flags(part, into.flags);
+  };
+  // The unit before has just written the input.
+  const auto hold_and_touch = [&](double seconds) {
+    const c10::NoGradGuard no_gradients;
+    hold(seconds);
+    for (auto& [name, tensor] : inputs[(turn + 1) % copies.size()]) tensor.mul_(1);
+  };
+  const Repeats times =
+      repeat(device_, repetition_, {.marks = 3, .once = once, .hold = hold_and_touch});
+  into.forward = timing_of(times.device[0]);
+  into.backward = timing_of(times.device[1]);
+  for (const auto& part : times.device) add_flags(part, into.flags);
+  if (!times.launch.empty()) {
+    into.forward_launch = timing_of(times.launch[0]);
+    into.backward_launch = timing_of(times.launch[1]);
+  }
   copies.clear();
   inputs.clear();
   into.optimizer = optimizer_step(parameters);

@@ -128,6 +128,7 @@ int train_on(const TrainRequest& request, at::Device device) {
 
 int train_rank(const TrainRequest& request) {
   const RankPlace& place = request.place;
+  keep_freed_memory();
   use_threads(request.options.threads);
   at::Device device(at::kCPU);
   if (request.options.cuda) {

@@ -47,7 +47,7 @@ if(PLAIT_TESTS AND torch_tests)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
-  foreach(name profile train)
+  foreach(name profile train launchers)
     add_test(NAME torch.${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)

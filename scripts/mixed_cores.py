@@ -82,7 +82,7 @@ def cluster_of(o, bandwidth, latency):
 
 def plan(o, cluster, profile, path, *pins):
     done = run(o.plait, "plan", "--model", o.model, "--cluster", cluster, "--profile", profile, "--precision", "fp32",
-               "--framework", "plait", "--global-batch", o.global_batch, "--tp", "1", *pins, "--json", "-o", path, check=False)
+               "--framework", "plait", "--no-overlap", "--global-batch", o.global_batch, "--tp", "1", *pins, "--json", "-o", path, check=False)
     return json.loads(done.stdout)["plans"] if done.returncode == 0 else []
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def same(got, wanted, tolerance=1e-5):
 
 
 def kills_change_nothing(count, seed, steps):
+    """Of a run of its own; gives the number of kills."""
+    shutil.rmtree(Here.folder / "run", ignore_errors=True)
     make_plan("--pp", 2, "--tp", 1, "--dp", 2)
     wanted, _ = ended(start("--steps", steps))
     choice = random.Random(seed)

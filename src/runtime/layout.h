@@ -88,7 +88,7 @@ struct Atom {
 // Gradients are summed over, and optimizer states may be spread over, the ranks that hold a value.
 struct ParameterGroup {
   std::vector<int> ranks;   // ascending
-  std::vector<Atom> atoms;  // by name and row
+  std::vector<Atom> atoms;  // in the order of the steps that use them first
   std::int64_t size = 0;
 };
 

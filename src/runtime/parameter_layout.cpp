@@ -11,6 +11,7 @@ namespace {
 // All values of one parameter: who holds which rows.
 struct Holders {
   Parameter parameter;
+  int first_step = 0;                                  // that uses it: backward passes end there
   std::map<std::pair<int, int>, std::set<int>> ranks;  // by (tensor, t)
 };
 
@@ -49,7 +50,10 @@ std::map<std::string, Holders> all_holders(const Layout& layout, const Steps& st
     for (int i = span.begin; i < span.end; ++i)
       for (const Parameter& parameter : steps.all[i].parameters) {
         Holders& holders = all[parameter.name];
-        if (holders.ranks.empty()) holders.parameter = parameter;
+        if (holders.ranks.empty()) {
+          holders.parameter = parameter;
+          holders.first_step = i;
+        }
         for (std::size_t place = 0; place < span.ranks.size(); ++place)
           holders.ranks[{span.tensor, static_cast<int>(place) % span.tensor}].insert(
               span.ranks[place]);
@@ -86,7 +90,12 @@ std::int64_t LocalTensor::size() const { return product(shape); }
 ParameterLayout parameter_layout(const Layout& layout, const Steps& steps, int rank) {
   ParameterLayout out;
   std::map<std::vector<int>, int> group_of;
-  for (const auto& [name, holders] : all_holders(layout, steps)) {
+  std::vector<Holders> in_order;
+  for (auto& [name, holders] : all_holders(layout, steps)) in_order.push_back(std::move(holders));
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const Holders& a, const Holders& b) { return a.first_step < b.first_step; });
+  for (const Holders& holders : in_order) {
+    const std::string& name = holders.parameter.name;
     const Parameter& parameter = out.all[name] = holders.parameter;
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<int, std::int64_t>> at;
     for (const auto& [rows, ranks] : pieces_of(holders)) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int kUsualPort = 29500;  // torchrun's
 constexpr int kMostRanks = 1'000'000;
+constexpr const char* kPrivateSteps = "42949672";  // Slurm's own, from 4294967290 on
 
 struct Names {
   const char* launcher;
@@ -34,9 +36,9 @@ constexpr Names kMpi[] = {
     {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MPI_LOCALRANKID",
      "PMI_PORT"},
 };
-// A shell of salloc or sbatch has SLURM_PROCID as well, but no step.
-constexpr Names kSlurm{"Slurm", "SLURM_PROCID",  "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
-                       nullptr, "SLURM_STEP_ID", "SLURM_JOB_ID"};
+constexpr Names kSlurm{"Slurm",         "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+                       "SLURM_LOCALID", nullptr,        "SLURM_STEP_ID",
+                       nullptr};
 
 int integer_in(const std::string& name, const std::string& text, int least, int most) {
   int value = 0;
@@ -100,6 +102,38 @@ void meet(const Variables& variables, const Names& names, const std::string& usu
   place.port = job ? port_of_job(*job) : kUsualPort;
 }
 
+RankPlace torchrun_place(const Variables& variables) {
+  RankPlace place = counts(variables, kTorchrun);
+  needed(variables, "MASTER_ADDR", kTorchrun);
+  needed(variables, "MASTER_PORT", kTorchrun);
+  meet(variables, kTorchrun, "", place);
+  // torchrun keeps a store of its own at that port, in the protocol of its own version.
+  if (variables("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True")
+    place.port = port_of_job(variables("TORCHELASTIC_RUN_ID").value_or("") + " " +
+                             std::to_string(place.port));
+  return place;
+}
+
+// A shell of salloc or sbatch has SLURM_PROCID as well, but no step, or one of Slurm's own.
+bool is_slurm_step(const Variables& variables) {
+  const auto step = variables(kSlurm.marker);
+  return step && variables(kSlurm.rank) &&
+         !(step->size() == 10 && step->starts_with(kPrivateSteps));
+}
+
+RankPlace slurm_place(const Variables& variables) {
+  RankPlace place = counts(variables, kSlurm);
+  meet(variables, kSlurm, first_host(variables("SLURM_STEP_NODELIST").value_or("")), place);
+  const auto job = variables("SLURM_JOB_ID");
+  if (job && !variables("MASTER_PORT"))
+    place.port = port_of_job(*job + "." + variables(kSlurm.marker).value_or(""));
+  const auto node = variables("SLURM_NODEID");
+  const auto tasks = variables("SLURM_STEP_TASKS_PER_NODE");
+  if (node && tasks)
+    place.local_world = tasks_on_node(*tasks, integer_in("SLURM_NODEID", *node, 0, kMostRanks));
+  return place;
+}
+
 }  // namespace
 
 Variables environment_variables() {
@@ -110,28 +144,35 @@ Variables environment_variables() {
 }
 
 std::optional<RankPlace> rank_place(const Variables& variables) {
-  if (variables(kTorchrun.marker)) {
-    RankPlace place = counts(variables, kTorchrun);
-    needed(variables, "MASTER_ADDR", kTorchrun);
-    needed(variables, "MASTER_PORT", kTorchrun);
-    meet(variables, kTorchrun, "", place);
-    return place;
-  }
+  if (variables(kTorchrun.marker)) return torchrun_place(variables);
   for (const Names& names : kMpi) {
     if (!variables(names.marker)) continue;
     RankPlace place = counts(variables, names);
     meet(variables, names, place.local_world == place.world ? "127.0.0.1" : "", place);
     return place;
   }
-  if (variables(kSlurm.marker) && variables(kSlurm.rank)) {
-    RankPlace place = counts(variables, kSlurm);
-    meet(variables, kSlurm, first_host(variables("SLURM_STEP_NODELIST").value_or("")), place);
-    return place;
-  }
+  if (is_slurm_step(variables)) return slurm_place(variables);
   if (variables(kTorchrun.world))
     throw InputError("environment variable WORLD_SIZE",
                      "is set, but RANK is not: start the ranks with torchrun, or unset it");
   return std::nullopt;
+}
+
+int tasks_on_node(const std::string& list, int node) {
+  int first = 0;  // node of the entry
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    int tasks = 0, nodes = 1;
+    const auto read = std::from_chars(list.data() + begin, list.data() + end, tasks);
+    const char* rest = read.ptr;
+    if (read.ec != std::errc()) return 0;
+    if (std::string_view(rest, list.data() + end - rest).starts_with("(x"))
+      std::from_chars(rest + 2, list.data() + end, nodes);
+    if (node < first + nodes) return tasks;
+    first += nodes;
+    begin = end + 1;
+  }
+  return 0;
 }
 
 std::string first_host(const std::string& list) {

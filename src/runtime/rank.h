@@ -23,15 +23,21 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 Variables environment_variables();
 
 // Reads what a launcher told this process; nothing when none did. In this order:
-//   torchrun, plait --local   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+//   torchrun, plait --local   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT;
+//                             beside its own store (TORCHELASTIC_USE_AGENT_STORE) at another port
 //   Open MPI's mpirun         OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
 //   MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
 //   Slurm's srun              SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID SLURM_STEP_NODELIST
+//                             SLURM_NODEID SLURM_STEP_TASKS_PER_NODE
 // MASTER_ADDR and MASTER_PORT count under all of them. Without: mpirun on one machine meets at the
-// loopback, srun at the first node of its list; ports follow from the job's number, so that two
-// jobs on a machine do not meet. InputError for variables that are set in part or contradict each
-// other.
+// loopback, srun at the first node of its list; ports follow from the numbers of job and step, so
+// that two of them on a machine do not meet. InputError for variables that are set in part or
+// contradict each other.
 std::optional<RankPlace> rank_place(const Variables& variables);
+
+// Tasks on a node as Slurm counts them: "2(x3),1" is 2 on nodes 0, 1 and 2, 1 on node 3; 0 = the
+// list does not say.
+int tasks_on_node(const std::string& list, int node);
 
 // The first host of a Slurm list: "gpu[003-010,12],login1" -> "gpu003".
 std::string first_host(const std::string& list);

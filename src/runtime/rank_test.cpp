@@ -40,6 +40,21 @@ TEST(RankPlaceTest, ReadsTorchrun) {
             expected);
 }
 
+TEST(RankPlaceTest, MeetsBesideTheStoreThatTorchrunKeeps) {
+  std::map<std::string, std::string> variables{
+      {"RANK", "0"},        {"WORLD_SIZE", "2"},      {"LOCAL_RANK", "0"},
+      {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "none"}};
+  EXPECT_EQ(rank_place(these(variables))->port, 29500);
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  const int port = rank_place(these(variables))->port;
+  EXPECT_NE(port, 29500);
+  variables["RANK"] = "1";
+  variables["LOCAL_RANK"] = "1";
+  EXPECT_EQ(rank_place(these(variables))->port, port);
+  variables["TORCHELASTIC_RUN_ID"] = "other";
+  EXPECT_NE(rank_place(these(variables))->port, port);
+}
+
 TEST(RankPlaceTest, ReadsSlurmAndTwoJobsMeetAtDifferentPorts) {
   std::map<std::string, std::string> step{{"SLURM_STEP_ID", "0"},
                                           {"SLURM_PROCID", "9"},
@@ -56,10 +71,27 @@ TEST(RankPlaceTest, ReadsSlurmAndTwoJobsMeetAtDifferentPorts) {
   EXPECT_EQ(place->address, "gpu07");
   step["SLURM_JOB_ID"] = "4712";
   EXPECT_NE(rank_place(these(step))->port, place->port);
+  step["SLURM_JOB_ID"] = "4711";
+  step["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(rank_place(these(step))->port, place->port);
+  step["SLURM_NODEID"] = "1";
+  step["SLURM_STEP_TASKS_PER_NODE"] = "8(x2)";
+  EXPECT_EQ(rank_place(these(step))->local_world, 8);
 }
 
 TEST(RankPlaceTest, TheShellOfAnSlurmJobIsNoRank) {
   EXPECT_EQ(rank_place(these({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}})), std::nullopt);
+  // The interactive step of salloc.
+  EXPECT_EQ(rank_place(these({{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "4294967290"}})),
+            std::nullopt);
+}
+
+TEST(RankPlaceTest, CountsTheTasksOfANode) {
+  EXPECT_EQ(tasks_on_node("2(x3),1", 2), 2);
+  EXPECT_EQ(tasks_on_node("2(x3),1", 3), 1);
+  EXPECT_EQ(tasks_on_node("2(x3),1", 4), 0);
+  EXPECT_EQ(tasks_on_node("4", 0), 4);
+  EXPECT_EQ(tasks_on_node("x", 0), 0);
 }
 
 TEST(RankPlaceTest, ReadsOpenMpiAndMpich) {

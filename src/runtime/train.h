@@ -22,7 +22,10 @@ struct TrainOptions {
   double momentum = 0.9;  // of Optimizer::momentum
   double weight_decay = 0;
   double clip = 1;  // global norm of the gradient; 0 = not clipped
+  // Gradients that are summed over ranks at once, while backward passes still run; 16 MiB.
+  std::int64_t bucket = std::int64_t{1} << 22;
   std::uint64_t seed = 1;
+  bool exact = false;        // fp64 for fp32: to tell rounding from faults
   std::string tokens;        // a token file; "" = synthetic samples
   bool cuda = false;         // one GPU a rank, else threads of the CPU
   int threads = 0;           // of this rank; 0 = as libtorch does

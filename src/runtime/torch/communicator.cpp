@@ -94,6 +94,24 @@ std::shared_ptr<Meeting> meet_in_process() {
   return std::make_shared<Meeting>(c10::make_intrusive<c10d::HashStore>());
 }
 
+namespace {
+
+class Sum : public PendingSum {
+ public:
+  Sum(WorkPointer work, at::Tensor tensor, Heartbeat* heart)
+      : work_(std::move(work)), tensor_(std::move(tensor)), heart_(heart) {}
+  void wait() override {
+    guarded(heart_, [&] { work_->wait(); });
+  }
+
+ private:
+  WorkPointer work_;
+  at::Tensor tensor_;
+  Heartbeat* heart_;
+};
+
+}  // namespace
+
 // A group as this rank sees it.
 class Communicator::Member : public TensorGroup {
  public:
@@ -113,6 +131,14 @@ class Communicator::Member : public TensorGroup {
     options.reduceOp = reduction == Reduction::sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
     guarded(heart_, [&] { backend_->allreduce(tensors, options)->wait(); });
     if (!direct) tensor.copy_(buffer);
+  }
+
+  std::unique_ptr<PendingSum> begin_sum(const at::Tensor& tensor) override {
+    PLAIT_CHECK(tensor.is_contiguous() && !(gloo_ && tensor.scalar_type() == at::kBFloat16));
+    std::vector<at::Tensor> tensors{tensor};
+    return std::make_unique<Sum>(
+        guarded(heart_, [&] { return backend_->allreduce(tensors, c10d::AllreduceOptions()); }),
+        tensor, heart_);
   }
 
   at::Tensor all_gather(const at::Tensor& part, int dim) override {
@@ -151,7 +177,8 @@ class Communicator::Member : public TensorGroup {
 };
 
 struct Communicator::Groups {
-  std::map<std::vector<int>, std::unique_ptr<TensorGroup>> made;
+  Made made;
+  Made background;
   // Between any two ranks: one for Gloo; for NCCL, whose messages wait for each other in a group,
   // one for each channel and direction.
   std::vector<BackendPointer> messages;
@@ -189,27 +216,40 @@ BackendPointer make_backend(const c10::intrusive_ptr<c10d::Store>& store, int ra
 
 }  // namespace
 
-void Communicator::make_groups(std::vector<std::vector<int>> groups) {
+void Communicator::make_group(const std::vector<int>& ranks, const std::string& name, Made& made) {
+  const auto me = std::find(ranks.begin(), ranks.end(), rank_);
+  if (me == ranks.end() || made.contains(ranks)) return;
+  const int size = static_cast<int>(ranks.size());
+  if (size == 1) {
+    made[ranks] = std::make_unique<AbsentGroup>();
+    return;
+  }
+  const bool cuda = device_.is_cuda();
+  const int place = static_cast<int>(me - ranks.begin());
+  const auto store =
+      c10::make_intrusive<c10d::PrefixStore>(name + " " + key_of(ranks), meeting_->store);
+  BackendPointer backend =
+      guarded(heart_, [&] { return make_backend(store, place, size, cuda, address_); });
+  auto member = std::make_unique<Member>(std::move(backend), size, place, !cuda, heart_);
+  // NCCL meets at its first collective, which must not be one that only some ranks have reached.
+  if (cuda) {
+    at::Tensor first = at::zeros({1}, device_);
+    member->all_reduce(first, Reduction::sum);
+  }
+  made[ranks] = std::move(member);
+}
+
+void Communicator::make_groups(std::vector<std::vector<int>> groups,
+                               const std::vector<std::vector<int>>& background) {
   std::vector<int> all(world_);
   for (int r = 0; r < world_; ++r) all[r] = r;
   groups.push_back(all);
   const std::set<std::vector<int>> distinct(groups.begin(), groups.end());
   const bool cuda = device_.is_cuda();
-  for (const std::vector<int>& ranks : distinct) {
-    const auto me = std::find(ranks.begin(), ranks.end(), rank_);
-    if (me == ranks.end() || groups_->made.contains(ranks)) continue;
-    const int size = static_cast<int>(ranks.size());
-    if (size == 1) {
-      groups_->made[ranks] = std::make_unique<AbsentGroup>();
-      continue;
-    }
-    const int place = static_cast<int>(me - ranks.begin());
-    const auto store =
-        c10::make_intrusive<c10d::PrefixStore>("group " + key_of(ranks), meeting_->store);
-    BackendPointer backend =
-        guarded(heart_, [&] { return make_backend(store, place, size, cuda, address_); });
-    groups_->made[ranks] = std::make_unique<Member>(std::move(backend), size, place, !cuda, heart_);
-  }
+  for (const std::vector<int>& ranks : distinct) make_group(ranks, "group", groups_->made);
+  for (const std::vector<int>& ranks :
+       std::set<std::vector<int>>(background.begin(), background.end()))
+    make_group(ranks, "background", groups_->background);
   if (world_ == 1) return;
   for (int i = 0; i < (cuda ? 2 * kChannels : 1); ++i) {
     const auto store =
@@ -222,6 +262,12 @@ void Communicator::make_groups(std::vector<std::vector<int>> groups) {
 TensorGroup& Communicator::group(const std::vector<int>& ranks) {
   const auto found = groups_->made.find(ranks);
   PLAIT_CHECK(found != groups_->made.end());
+  return *found->second;
+}
+
+TensorGroup& Communicator::background_group(const std::vector<int>& ranks) {
+  const auto found = groups_->background.find(ranks);
+  PLAIT_CHECK(found != groups_->background.end());
   return *found->second;
 }
 

@@ -36,10 +36,13 @@ class Communicator {
   int world() const { return world_; }
   at::Device device() const { return device_; }
 
-  // Makes groups of ranks. All ranks call it once, with the same list; those of one rank cost
-  // nothing.
-  void make_groups(std::vector<std::vector<int>> groups);
+  // Makes groups of ranks. All ranks call it once, with the same lists; those of one rank cost
+  // nothing. `background` are groups of their own, though they may have the ranks of others: what
+  // is begun there does not get in the way of the others' collectives.
+  void make_groups(std::vector<std::vector<int>> groups,
+                   const std::vector<std::vector<int>>& background = {});
   TensorGroup& group(const std::vector<int>& ranks);
+  TensorGroup& background_group(const std::vector<int>& ranks);
   TensorGroup& everyone();
 
   // Messages between two ranks on one channel arrive in the order in which they are sent. A send
@@ -58,6 +61,8 @@ class Communicator {
  private:
   struct Groups;
   class Member;
+  using Made = std::map<std::vector<int>, std::unique_ptr<TensorGroup>>;
+  void make_group(const std::vector<int>& ranks, const std::string& name, Made& made);
   int rank_;
   int world_;
   at::Device device_;

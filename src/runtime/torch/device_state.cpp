@@ -15,10 +15,10 @@
 namespace plait::runtime {
 namespace {
 
-#if TORCH_VERSION_MAJOR < 2
-// oneDNN of libtorch 1 uses AMX wherever the processor has it, also where the kernel forbids it.
+// oneDNN uses AMX wherever the processor and the kernel say that they have it, also in virtual
+// machines that lose its registers: products in bf16 end in SIGILL there. Who sets the variable is
+// left alone.
 [[maybe_unused]] const int kWithoutAmx = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
-#endif
 
 }  // namespace
 

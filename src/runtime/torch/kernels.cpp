@@ -65,21 +65,81 @@ at::Tensor plain_attention(const at::Tensor& q, at::Tensor k, at::Tensor v, cons
   return at::matmul(at::softmax(scores, -1), v);
 }
 
+const char* gelu_kind(Function function) {
+  return function == Function::gelu_tanh || function == Function::gelu_new ? "tanh" : "none";
+}
+
 at::Tensor activation_of(const at::Tensor& x, Function function) {
   switch (function) {
     case Function::relu:
       return at::relu(x);
     case Function::silu:
       return at::silu(x);
-    case Function::gelu_tanh:
-    case Function::gelu_new:
-      return at::gelu(x, "tanh");
     case Function::quick_gelu:
       return x * at::sigmoid(x * 1.702);
     default:
-      return at::gelu(x);
+      return at::gelu(x, gelu_kind(function));
   }
 }
+
+// activation(first half) * second half. Gradients are written where they belong: the halves that
+// split() would give need one more pass to be put together.
+struct Gated : torch::autograd::Function<Gated> {
+  static Variable forward(AutogradContext* context, const Variable& x, std::int64_t function) {
+    const std::vector<at::Tensor> halves = at::split(x, x.size(-1) / 2, -1);
+    const at::Tensor open = activation_of(halves[0], static_cast<plait::Function>(function));
+    context->save_for_backward({x, open});
+    context->saved_data["function"] = function;
+    return open * halves[1];
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto function = static_cast<plait::Function>(context->saved_data["function"].toInt());
+    const at::Tensor& gradient = gradients[0];
+    const std::int64_t half = saved[0].size(-1) / 2;
+    at::Tensor out = at::empty(saved[0].sizes(), saved[0].options());
+    at::Tensor of_gate = out.narrow(-1, 0, half);
+    at::Tensor of_value = out.narrow(-1, half, half);
+    at::mul_out(of_value, gradient, saved[1]);
+    const at::Tensor gate = saved[0].narrow(-1, 0, half);
+    const at::Tensor inner = gradient * saved[0].narrow(-1, half, half);
+    if (function == plait::Function::silu)
+      at::silu_backward_out(of_gate, inner, gate);
+    else
+      at::gelu_backward_out(of_gate, inner, gate, gelu_kind(function));
+    return {out, Variable()};
+  }
+};
+
+bool has_gated_kernel(Function function) {
+  return function == Function::silu || function == Function::gelu ||
+         function == Function::gelu_tanh || function == Function::gelu_new;
+}
+
+// Keeps the chances of all classes and makes the gradient of them in one pass; log_softmax and
+// nll_loss fill a tensor of zeros first and read three.
+struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  static Variable forward(AutogradContext* context, const Variable& logits,
+                          const Variable& labels) {
+    const at::Tensor chances = at::softmax(logits, -1, wide_type(logits.scalar_type()));
+    const at::Tensor place = labels.unsqueeze(-1);
+    const at::Tensor hit = chances.gather(-1, place);
+    context->save_for_backward({chances, place, hit});
+    context->saved_data["dtype"] = static_cast<std::int64_t>(logits.scalar_type());
+    return hit.clamp_min(std::numeric_limits<float>::min()).log_().neg_().squeeze(-1);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradient) {
+    const variable_list saved = context->get_saved_variables();
+    const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
+    const at::Tensor each = gradient[0].unsqueeze(-1);
+    at::Tensor out = dtype == saved[0].scalar_type()
+                         ? saved[0].detach()
+                         : at::empty(saved[0].sizes(), saved[0].options().dtype(dtype));
+    at::mul_out(out, saved[0].detach(), each);
+    out.scatter_(-1, saved[1], saved[2].sub(1).mul_(each).to(dtype));
+    return {out, Variable()};
+  }
+};
 
 }  // namespace
 
@@ -96,7 +156,7 @@ at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weigh
     return at::rms_norm(
         x, {width}, weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt, kEpsilon);
 #endif
-  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor wide = x.to(wide_type(x.scalar_type()));
   const at::Tensor scale = at::rsqrt(wide.square().mean(-1, true) + kEpsilon);
   const at::Tensor out = (wide * scale).to(x.scalar_type());
   return weight.defined() ? out * weight : out;
@@ -109,9 +169,13 @@ at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const a
 
 at::Tensor activate(const at::Tensor& x, Function function, bool gated) {
   if (!gated) return activation_of(x, function);
-  // split()'s gradient is one concatenation, narrow()'s a tensor of zeros for each part.
+  if (has_gated_kernel(function)) return Gated::apply(x, static_cast<std::int64_t>(function));
   const std::vector<at::Tensor> parts = at::split(x, x.size(-1) / 2, -1);
   return activation_of(parts[0], function) * parts[1];
+}
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  return CrossEntropy::apply(logits, labels);
 }
 
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) {

@@ -8,6 +8,11 @@
 
 namespace plait::runtime {
 
+// What sums, losses and norms of values of this type are computed in: fp32, and fp64 of fp64.
+inline at::ScalarType wide_type(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 // The parts of a layer that are more than one call of libtorch.
 
 // Layer norm or RMS norm of the last dimension; weight and bias may be undefined.
@@ -20,6 +25,11 @@ at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const a
 
 // silu, gelu ...; with `gated` of the first half of the last dimension, times the second half.
 at::Tensor activate(const at::Tensor& x, Function function, bool gated);
+
+// -log softmax(logits) at each label, in the wide type: [rows, classes] and [rows] give [rows]. No
+// more than 87, which is what fp32 can tell of a chance; the gradient is right beyond it. Backward
+// overwrites what forward kept, so it may run once.
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
 // Turns the first 2 n features of every head, cosine and sine being [positions, n] (Su et al.,
 // arXiv 2104.09864, pairs i and i + n): x is [samples, positions, heads, features].

@@ -10,9 +10,16 @@
 #include <set>
 
 #include "base/error.h"
+#include "runtime/torch/kernels.h"
+
+// Adam in one pass over memory, on CPUs too since 2.5.
+#define PLAIT_FUSED_ADAM \
+  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5))
 
 namespace plait::runtime {
 namespace {
+
+constexpr bool kFusedAdam = PLAIT_FUSED_ADAM;
 
 // Values that are updated at once, so that what is computed on the way stays small.
 constexpr std::int64_t kChunk = std::int64_t{1} << 26;
@@ -54,6 +61,7 @@ ParameterStore::ParameterStore(ParameterLayout layout, const Settings& settings,
     : layout_(std::move(layout)), settings_(settings), ranks_(ranks) {
   place_tensors();
   make_groups();
+  make_sums();
 }
 
 // Tensors whose values are all of one group come first, by group: then a group's values are one
@@ -78,28 +86,29 @@ void ParameterStore::place_tensors() {
   }
   const at::TensorOptions options = at::TensorOptions(ranks_.device()).dtype(settings_.dtype);
   values_ = at::zeros({size}, options);
-  sums_ = at::zeros({size}, options.dtype(at::kFloat));
   for (std::size_t i = 0; i < order.size(); ++i) {
     const LocalTensor& local = layout_.mine[i];
-    const auto view = [&](const at::Tensor& flat) {
-      return flat.narrow(0, flat_of_[i], local.size()).view(local.shape);
-    };
-    at::Tensor tensor = view(values_).detach().set_requires_grad(true);
-    tensors_[{local.parameter.name, local.tensor}] = tensor;
-    summed_.push_back({tensor, view(sums_)});
+    numbers_[{local.parameter.name, local.tensor}] = static_cast<int>(i);
+    tensors_.push_back(values_.narrow(0, flat_of_[i], local.size())
+                           .view(local.shape)
+                           .detach()
+                           .set_requires_grad(true));
     for (const LocalTensor::Segment& segment : local.segments)
       segments_[{segment.group, segment.group_offset}].push_back(
-          {.flat = flat_of_[i] + segment.offset, .count = segment.count, .weight = local.weight});
+          {.flat = flat_of_[i] + segment.offset,
+           .count = segment.count,
+           .weight = local.weight,
+           .tensor = static_cast<int>(i)});
   }
 }
 
 void ParameterStore::make_groups() {
-  const at::TensorOptions options = at::TensorOptions(ranks_.device()).dtype(at::kFloat);
+  const at::TensorOptions options = at::TensorOptions(ranks_.device()).dtype(wide());
   for (int g = 0; g < static_cast<int>(layout_.groups.size()); ++g) {
     const ParameterGroup& group = layout_.groups[g];
     if (std::find(group.ranks.begin(), group.ranks.end(), ranks_.rank()) == group.ranks.end())
       continue;
-    Group made{.number = g, .ranks = &ranks_.group(group.ranks), .size = group.size};
+    Group made{.number = g, .ranks = &ranks_.background_group(group.ranks), .size = group.size};
     made.in_place = true;
     made.flat = segments(g, 0)[0].flat;
     for (const Atom& atom : group.atoms) {
@@ -109,12 +118,29 @@ void ParameterStore::make_groups() {
     made.counted = equal_part(made.size, made.ranks->size(), made.ranks->rank());
     made.mine = settings_.spread ? made.counted : Interval{0, made.size};
     const std::int64_t size = made.mine.size();
-    if (!made.in_place || settings_.dtype != at::kFloat) made.master = at::zeros({size}, options);
+    if (!made.in_place || settings_.dtype != wide()) made.master = at::zeros({size}, options);
     if (uses(Kept::first_moment)) made.first = at::zeros({size}, options);
     if (uses(Kept::second_moment)) made.second = at::zeros({size}, options);
     groups_.push_back(std::move(made));
   }
 }
+
+void ParameterStore::make_sums() {
+  std::vector<GradientSums::Group> groups;
+  for (const Group& group : groups_) {
+    GradientSums::Group summed{.ranks = group.ranks, .size = group.size};
+    if (group.in_place) summed.flat = group.flat;
+    for (const Atom& atom : layout_.groups[group.number].atoms)
+      summed.parts.push_back({.range = {atom.offset, atom.offset + atom.count},
+                              .places = segments(group.number, atom.offset)});
+    groups.push_back(std::move(summed));
+  }
+  gradients_ =
+      std::make_unique<GradientSums>(tensors_, flat_of_, values_.numel(), std::move(groups),
+                                     settings_.options.bucket, settings_.overlap);
+}
+
+at::ScalarType ParameterStore::wide() const { return wide_type(settings_.dtype); }
 
 bool ParameterStore::uses(Kept kept) const {
   if (kept == Kept::first_moment) return settings_.optimizer != Optimizer::sgd;
@@ -129,75 +155,47 @@ const std::vector<ParameterStore::Segment>& ParameterStore::segments(int group,
   return found->second;
 }
 
+int ParameterStore::number(const std::string& name, int tensor) const {
+  const auto found = numbers_.find({name, tensor});
+  PLAIT_CHECK(found != numbers_.end());
+  return found->second;
+}
+
 ParameterSource ParameterStore::source(int tensor) {
   return [this, tensor](const Parameter& parameter) {
-    const auto found = tensors_.find({parameter.name, tensor});
-    PLAIT_CHECK(found != tensors_.end());
-    return found->second;
+    return tensors_[number(parameter.name, tensor)];
   };
-}
-
-void ParameterStore::begin_step() { sums_are_empty_ = true; }
-
-// Autograd gives each gradient as a tensor of its own: it is read once, into the sum.
-void ParameterStore::after_backward() {
-  c10::NoGradGuard no_gradients;
-  for (auto& [tensor, sum] : summed_) {
-    at::Tensor& gradient = tensor.mutable_grad();
-    if (!gradient.defined()) {
-      if (sums_are_empty_) sum.zero_();
-    } else if (sums_are_empty_) {
-      sum.copy_(gradient);
-    } else {
-      sum.add_(gradient);
-    }
-    gradient.reset();
-  }
-  sums_are_empty_ = false;
-}
-
-at::Tensor ParameterStore::gathered_gradient(Group& group) {
-  for (const Atom& atom : layout_.groups[group.number].atoms)
-    for (const Segment& segment : segments(group.number, atom.offset))
-      if (segment.weight != 1) sums_.narrow(0, segment.flat, segment.count).mul_(segment.weight);
-  if (group.in_place) return sums_.narrow(0, group.flat, group.size);
-  at::Tensor gradient = at::zeros({group.size}, sums_.options());
-  for (const Atom& atom : layout_.groups[group.number].atoms)
-    for (const Segment& segment : segments(group.number, atom.offset))
-      gradient.narrow(0, atom.offset, atom.count)
-          .add_(sums_.narrow(0, segment.flat, segment.count));
-  return gradient;
 }
 
 at::Tensor ParameterStore::update(std::int64_t step) {
   c10::NoGradGuard no_gradients;
-  at::Tensor squares = at::zeros({1}, at::TensorOptions(ranks_.device()).dtype(at::kDouble));
-  for (Group& group : groups_) {
-    group.gradient = gathered_gradient(group);
-    if (group.ranks->size() > 1) group.ranks->all_reduce(group.gradient, Reduction::sum);
-    if (settings_.options.clip <= 0) continue;
-    for (std::int64_t begin = group.counted.begin; begin < group.counted.end; begin += kChunk) {
-      const at::Tensor part =
-          group.gradient.narrow(0, begin, std::min(kChunk, group.counted.end - begin));
-      squares.add_(at::linalg_vector_norm(part, 2, {}, false, at::kFloat).to(at::kDouble).square());
+  const at::TensorOptions options(ranks_.device());
+  at::Tensor squares = at::zeros({1}, options.dtype(at::kDouble));
+  for (std::size_t g = 0; g < groups_.size() && settings_.options.clip > 0; ++g) {
+    const at::Tensor& gradient = gradients_->of_group(g);
+    const Interval& counted = groups_[g].counted;
+    for (std::int64_t begin = counted.begin; begin < counted.end; begin += kChunk) {
+      const at::Tensor part = gradient.narrow(0, begin, std::min(kChunk, counted.end - begin));
+      squares.add_(at::linalg_vector_norm(part).to(at::kDouble).square());
     }
   }
-  at::Tensor scale;
+  at::Tensor excess;
   if (settings_.options.clip > 0) {
     if (ranks_.world() > 1) ranks_.everyone().all_reduce(squares, Reduction::sum);
-    scale = at::clamp_max(settings_.options.clip / (squares.sqrt() + 1e-6), 1.0).to(at::kFloat);
+    excess = squares.sqrt().add_(1e-6).div_(settings_.options.clip).clamp_min_(1.0).to(wide());
   }
-  if (ranks_.device().is_cuda())
-    steps_done_ = at::full({}, static_cast<double>(step + 1), values_.options().dtype(at::kFloat));
-  for (Group& group : groups_) {
-    step_group(group, scale, step);
-    if (settings_.spread && group.ranks->size() > 1) spread_values(group);
-    group.gradient.reset();
+  if (kFusedAdam)
+    steps_done_ = at::full({}, static_cast<double>(step + 1), options.dtype(at::kFloat));
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    step_group(groups_[g], gradients_->of_group(g), excess, step);
+    if (settings_.spread && groups_[g].ranks->size() > 1) spread_values(groups_[g]);
+    gradients_->release(g);
   }
   return squares;
 }
 
-void ParameterStore::step_group(Group& group, const at::Tensor& scale, std::int64_t step) {
+void ParameterStore::step_group(Group& group, at::Tensor gradient, const at::Tensor& excess,
+                                std::int64_t step) {
   const at::Tensor own = group.in_place ? values_.narrow(0, group.flat, group.size) : at::Tensor();
   for (std::int64_t begin = group.mine.begin; begin < group.mine.end; begin += kChunk) {
     const std::int64_t count = std::min(kChunk, group.mine.end - begin);
@@ -205,11 +203,10 @@ void ParameterStore::step_group(Group& group, const at::Tensor& scale, std::int6
     const auto part = [&](const at::Tensor& tensor) {
       return tensor.defined() ? tensor.narrow(0, local, count) : tensor;
     };
-    at::Tensor gradient = group.gradient.narrow(0, begin, count);
-    if (scale.defined()) gradient.mul_(scale);
     const bool direct = !group.master.defined();
     const at::Tensor value = direct ? own.narrow(0, begin, count) : part(group.master);
-    step_chunk(value, gradient, part(group.first), part(group.second), step);
+    step_chunk(value, gradient.narrow(0, begin, count), part(group.first), part(group.second),
+               excess, step);
     if (!direct && group.in_place) own.narrow(0, begin, count).copy_(value);
   }
   if (group.in_place || (settings_.spread && group.ranks->size() > 1)) return;
@@ -219,27 +216,30 @@ void ParameterStore::step_group(Group& group, const at::Tensor& scale, std::int6
           .copy_(group.master.narrow(0, atom.offset, atom.count));
 }
 
-void ParameterStore::step_chunk(at::Tensor value, const at::Tensor& gradient, at::Tensor first,
-                                at::Tensor second, std::int64_t step) const {
+void ParameterStore::step_chunk(at::Tensor value, at::Tensor gradient, at::Tensor first,
+                                at::Tensor second, const at::Tensor& excess,
+                                std::int64_t step) const {
   const TrainOptions& o = settings_.options;
+#if PLAIT_FUSED_ADAM
+  if (settings_.optimizer == Optimizer::adam && value.scalar_type() == at::kFloat) {
+    std::optional<at::Tensor> divisor;  // of the gradient, in the same pass
+    if (excess.defined()) divisor = excess;
+    at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {steps_done_}, o.learning_rate,
+                      o.beta1, o.beta2, o.weight_decay, o.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false, divisor);
+    return;
+  }
+#endif
+  if (excess.defined()) gradient.div_(excess);
+  if (o.weight_decay > 0) value.mul_(1 - o.learning_rate * o.weight_decay);
   if (settings_.optimizer != Optimizer::adam) {
-    if (o.weight_decay > 0) value.mul_(1 - o.learning_rate * o.weight_decay);
     if (settings_.optimizer == Optimizer::momentum) first.mul_(o.momentum).add_(gradient);
     value.add_(settings_.optimizer == Optimizer::momentum ? first : gradient, -o.learning_rate);
     return;
   }
-#if TORCH_VERSION_MAJOR >= 2
-  if (value.is_cuda()) {
-    at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {steps_done_}, o.learning_rate,
-                      o.beta1, o.beta2, o.weight_decay, o.epsilon, /*amsgrad=*/false,
-                      /*maximize=*/false);
-    return;
-  }
-#endif
   const double t = static_cast<double>(step + 1);
   const double correction1 = 1 - std::pow(o.beta1, t);
   const double correction2 = std::sqrt(1 - std::pow(o.beta2, t));
-  if (o.weight_decay > 0) value.mul_(1 - o.learning_rate * o.weight_decay);
   first.mul_(o.beta1).add_(gradient, 1 - o.beta1);
   second.mul_(o.beta2).addcmul_(gradient, gradient, 1 - o.beta2);
   const at::Tensor divisor = second.sqrt().div_(correction2).add_(o.epsilon);
@@ -304,7 +304,7 @@ void ParameterStore::set_atom(Group& group, const Atom& atom, Kept kept, const a
 
 // All ranks of a group take the same way here, whether or not its values lie in one piece.
 at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
-  if (kept == Kept::value && settings_.dtype == at::kFloat) {
+  if (kept == Kept::value && settings_.dtype == wide()) {
     at::Tensor values = at::empty({group.size}, values_.options());
     for (const Atom& atom : layout_.groups[group.number].atoms)
       values.narrow(0, atom.offset, atom.count)
@@ -335,16 +335,16 @@ void ParameterStore::collect(const std::vector<Kept>& kept, const Sink& sink) {
     for (const auto& [name, places] : atoms) {
       const Parameter& parameter = layout_.all.at(name);
       at::Tensor whole;
-      if (ranks_.rank() == 0) whole = at::zeros(parameter.shape, at::kFloat);
+      if (ranks_.rank() == 0) whole = at::zeros(parameter.shape, wide());
       for (const auto& [g, atom] : places) {
         const int owner = layout_.groups[g].ranks[0];
         at::Tensor part;
         if (owner == ranks_.rank())
-          part = groups.at(g).narrow(0, atom->offset, atom->count).to(at::kFloat).contiguous();
+          part = groups.at(g).narrow(0, atom->offset, atom->count).to(wide()).contiguous();
         if (owner != 0 && owner == ranks_.rank()) ranks_.send(part, 0, 0, kTag);
         if (ranks_.rank() != 0) continue;
         if (owner != 0) {
-          part = at::empty({atom->count}, values_.options().dtype(at::kFloat));
+          part = at::empty({atom->count}, values_.options().dtype(wide()));
           ranks_.receive(part, owner, 0, kTag);
         }
         put_part(whole, part.to(at::kCPU), parameter, *atom);

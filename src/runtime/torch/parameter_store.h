@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "plan/problem.h"
 #include "runtime/layout.h"
 #include "runtime/torch/communicator.h"
+#include "runtime/torch/gradient_sums.h"
 #include "runtime/torch/unit_module.h"
 #include "runtime/train.h"
 
@@ -19,10 +21,10 @@ namespace plait::runtime {
 // What is stored of every learnt value.
 enum class Kept { value, first_moment, second_moment };
 
-// A whole parameter, in fp32 on the CPU; undefined = none is stored.
+// A whole parameter on the CPU; undefined = none is stored.
 using WholeParameter = std::function<at::Tensor(const Parameter& parameter, Kept kept)>;
 
-// All parameters of a rank in one piece of memory, their gradients in another, and the optimizer.
+// All parameters of a rank in one piece of memory, and the optimizer.
 //
 // A value is in one ParameterGroup, the ranks that hold it. Its gradients are summed over them and
 // every one of them makes the same update; with ZeRO-1 each updates its part and they exchange the
@@ -31,18 +33,19 @@ using WholeParameter = std::function<at::Tensor(const Parameter& parameter, Kept
 class ParameterStore {
  public:
   struct Settings {
-    at::ScalarType dtype = at::kFloat;  // of parameters; moments and sums are in fp32
+    at::ScalarType dtype = at::kFloat;  // of parameters; moments and sums are in the wide type
     bool spread = false;                // ZeRO-1
+    bool overlap = true;                // sums over ranks begin while backward passes run
     Optimizer optimizer = Optimizer::adam;
     TrainOptions options;
   };
   ParameterStore(ParameterLayout layout, const Settings& settings, Communicator& ranks);
 
-  // Parameters as a device with that tensor degree has them.
+  // Parameters as a device with that tensor degree has them, and their numbers in gradients().
   ParameterSource source(int tensor);
+  int number(const std::string& name, int tensor) const;
 
-  void begin_step();
-  void after_backward();  // of each micro-batch
+  GradientSums& gradients() { return *gradients_; }
   // Sums gradients over ranks, clips and updates. Gives {norm of the gradient squared} as a tensor
   // on the device: nothing here waits for a GPU.
   at::Tensor update(std::int64_t step);
@@ -72,37 +75,33 @@ class ParameterStore {
     Interval counted;          // values whose gradients this rank counts in the norm
     at::Tensor master;         // fp32 copy of `mine`; undefined where the parameter itself is
     at::Tensor first, second;  // moments of `mine`
-    at::Tensor gradient;       // of a step
   };
-  struct Segment {
-    std::int64_t flat = 0;
-    std::int64_t count = 0;
-    double weight = 1;
-  };
+  using Segment = GradientSums::Segment;
 
   void place_tensors();
   void make_groups();
   const std::vector<Segment>& segments(int group, std::int64_t offset) const;
-  at::Tensor gathered_gradient(Group& group);
-  void step_group(Group& group, const at::Tensor& scale, std::int64_t step);
-  void step_chunk(at::Tensor value, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
-                  std::int64_t step) const;
+  void make_sums();
+  // `excess`: how many times the gradient is too long; undefined = it is not clipped.
+  void step_group(Group& group, at::Tensor gradient, const at::Tensor& excess, std::int64_t step);
+  void step_chunk(at::Tensor value, at::Tensor gradient, at::Tensor first, at::Tensor second,
+                  const at::Tensor& excess, std::int64_t step) const;
   void spread_values(Group& group);
   void set_atom(Group& group, const Atom& atom, Kept kept, const at::Tensor& values);
   at::Tensor whole_group(const Group& group, Kept kept) const;
   bool uses(Kept kept) const;
+  at::ScalarType wide() const;
 
   ParameterLayout layout_;
   Settings settings_;
   Communicator& ranks_;
-  std::map<std::pair<std::string, int>, at::Tensor> tensors_;  // by name and tensor degree
-  std::vector<std::int64_t> flat_of_;                          // of each local tensor
+  std::map<std::pair<std::string, int>, int> numbers_;  // by name and tensor degree
+  std::vector<at::Tensor> tensors_;                     // by number
+  std::vector<std::int64_t> flat_of_;
   std::map<std::pair<int, std::int64_t>, std::vector<Segment>> segments_;  // by group and offset
   at::Tensor values_;
-  at::Tensor sums_;  // of gradients over micro-batches, in fp32
-  std::vector<std::pair<at::Tensor, at::Tensor>> summed_;  // each parameter and its part of sums_
-  bool sums_are_empty_ = true;
   std::vector<Group> groups_;
+  std::unique_ptr<GradientSums> gradients_;
   at::Tensor steps_done_;  // for the fused optimizer
 };
 

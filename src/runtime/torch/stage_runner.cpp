@@ -5,8 +5,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
+#include "runtime/torch/kernels.h"
 
 namespace plait::runtime {
 
@@ -66,7 +68,8 @@ Bundle leaves_of(const Bundle& bundle) {
 Batch on_device(Batch batch, at::Device device) {
   for (at::Tensor* tensor : {&batch.tokens, &batch.target, &batch.types, &batch.images,
                              &batch.labels, &batch.weights, &batch.follows})
-    if (tensor->defined()) *tensor = tensor->to(device);
+    if (tensor->defined() && device.is_cuda())
+      *tensor = tensor->pin_memory().to(device, /*non_blocking=*/true);
   return batch;
 }
 
@@ -77,13 +80,14 @@ StageRunner::StageRunner(const Layout& layout, const Steps& steps, const Samples
     : layout_(layout),
       steps_(steps),
       samples_(samples),
+      parameters_(parameters),
       ranks_(ranks),
       settings_(settings),
       stage_(layout.stage_of[ranks.rank()]) {
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     chunks_.emplace_back();
     for (const int number : layout.chunk_spans(stage_, chunk)) {
-      chunks_.back().push_back(make_span(number, parameters));
+      chunks_.back().push_back(make_span(number));
       if (number > 0) boundaries_.emplace(number - 1, make_boundary(number - 1));
       if (number + 1 < static_cast<int>(layout.spans.size()))
         boundaries_.emplace(number, make_boundary(number));
@@ -93,7 +97,7 @@ StageRunner::StageRunner(const Layout& layout, const Steps& steps, const Samples
 
 StageRunner::~StageRunner() = default;
 
-StageRunner::LocalSpan StageRunner::make_span(int number, ParameterStore& parameters) {
+StageRunner::LocalSpan StageRunner::make_span(int number) {
   LocalSpan span;
   span.number = number;
   span.place = &layout_.spans[number];
@@ -108,13 +112,22 @@ StageRunner::LocalSpan StageRunner::make_span(int number, ParameterStore& parame
       ShardSpec{.tensor = span.place->tensor,
                 .rank = span.t,
                 .sequence_parallel = layout_.sequence_parallel},
-      group, parameters.source(span.place->tensor), settings_.plain_attention);
+      group, parameters_.source(span.place->tensor), settings_.plain_attention);
+  cut_into_pieces(span);
+  return span;
+}
 
-  // Recomputed in full: layer by layer. Selectively: attention's scores and softmax alone.
+// Recomputed in full: layer by layer. Selectively: attention's scores and softmax alone. Where
+// gradients are summed over replicas it goes layer by layer too: those of a layer are complete, and
+// are sent, when its own backward pass is over.
+void StageRunner::cut_into_pieces(LocalSpan& span) {
+  const UnitModule::Range range = span.module->range();
   const Recompute recompute = span.place->recompute;
   std::vector<bool> begins(steps_.all.size() + 1);
   for (std::size_t u = 0; u < steps_.layer.size(); ++u)
-    if (recompute == Recompute::full && steps_.layer[u]) begins[steps_.begin[u]] = true;
+    if ((recompute == Recompute::full || (settings_.overlap && span.place->data > 1)) &&
+        steps_.layer[u])
+      begins[steps_.begin[u]] = true;
   for (int i = range.begin; i < range.end; ++i) {
     const bool alone = recompute == Recompute::selective && steps_.all[i].selective;
     if (alone) begins[i] = begins[i + 1] = true;
@@ -123,8 +136,14 @@ StageRunner::LocalSpan StageRunner::make_span(int number, ParameterStore& parame
     else
       span.pieces.back().range.end = i + 1;
     if (reads_batch(steps_.all[i].kind)) span.reads_batch = true;
+    for (const Parameter& parameter : steps_.all[i].parameters)
+      span.pieces.back().learns.push_back(parameters_.number(parameter.name, span.place->tensor));
   }
-  return span;
+  for (Piece& piece : span.pieces) {
+    std::sort(piece.learns.begin(), piece.learns.end());
+    piece.learns.erase(std::unique(piece.learns.begin(), piece.learns.end()), piece.learns.end());
+    for (const int tensor : piece.learns) parameters_.gradients().expect(tensor);
+  }
 }
 
 StageRunner::Boundary StageRunner::make_boundary(int before) const {
@@ -142,11 +161,16 @@ StageRunner::Boundary StageRunner::make_boundary(int before) const {
 }
 
 at::ScalarType StageRunner::dtype_of(const std::string& name) const {
-  return name == "loss" ? at::kFloat : settings_.dtype;
+  return name == "loss" ? wide_type(settings_.dtype) : settings_.dtype;
 }
 
 void StageRunner::begin_step(std::int64_t step, int micro_batches) {
   loss_ = at::zeros({1}, at::TensorOptions(ranks_.device()).dtype(at::kDouble));
+  prepare(step, micro_batches);
+}
+
+void StageRunner::prepare(std::int64_t step, int micro_batches) {
+  if (std::exchange(prepared_, step) == step) return;
   for (std::vector<LocalSpan>& chunk : chunks_)
     for (LocalSpan& span : chunk) {
       if (!span.reads_batch) continue;
@@ -263,7 +287,7 @@ Bundle StageRunner::piece_backward(LocalSpan& span, const Piece& piece, std::siz
   return out;
 }
 
-void StageRunner::backward(int chunk, int micro_batch) {
+void StageRunner::backward(int chunk, int micro_batch, bool last_of_chunk) {
   const auto found = flights_.find({chunk, micro_batch});
   PLAIT_CHECK(found != flights_.end());
   Flight flight = std::move(found->second);
@@ -275,14 +299,18 @@ void StageRunner::backward(int chunk, int micro_batch) {
     gradients = receive(boundaries_.at(last.number), true, {});
   } else {
     const std::int64_t samples = last.place->samples[last.d].size();
-    gradients["loss"] = at::full({samples, 1}, 1.0 / static_cast<double>(settings_.global_batch),
-                                 at::TensorOptions(ranks_.device()).dtype(at::kFloat));
+    gradients["loss"] =
+        at::full({samples, 1}, 1.0 / static_cast<double>(settings_.global_batch),
+                 at::TensorOptions(ranks_.device()).dtype(wide_type(settings_.dtype)));
   }
   std::size_t number = flight.inputs.size();
   for (std::size_t i = spans.size(); i-- > 0;) {
     const Batch& batch = batch_of(spans[i], micro_batch);
-    for (std::size_t p = spans[i].pieces.size(); p-- > 0;)
-      gradients = piece_backward(spans[i], spans[i].pieces[p], --number, flight, batch, gradients);
+    for (std::size_t p = spans[i].pieces.size(); p-- > 0;) {
+      const Piece& piece = spans[i].pieces[p];
+      gradients = piece_backward(spans[i], piece, --number, flight, batch, gradients);
+      if (last_of_chunk) parameters_.gradients().finish(piece.learns);
+    }
     if (i == 0) break;
     const Boundary& boundary = boundaries_.at(spans[i - 1].number);
     if (!boundary.moves) continue;

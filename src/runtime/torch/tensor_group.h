@@ -2,9 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 namespace plait::runtime {
 
 enum class Reduction { sum, maximum };
+
+// A sum that is under way.
+class PendingSum {
+ public:
+  virtual ~PendingSum() = default;
+  virtual void wait() = 0;
+};
 
 // The devices that share the matrices of a layer, as one of them sees them.
 class TensorGroup {
@@ -13,6 +22,9 @@ class TensorGroup {
   virtual int size() const = 0;
   virtual int rank() const = 0;
   virtual void all_reduce(at::Tensor& tensor, Reduction reduction) = 0;
+  // Does not wait: nobody may touch the tensor, which is contiguous, before wait() is done. All
+  // members begin their sums in the same order.
+  virtual std::unique_ptr<PendingSum> begin_sum(const at::Tensor& tensor) = 0;
   // The parts of all members, in their order, along `dim`.
   virtual at::Tensor all_gather(const at::Tensor& part, int dim) = 0;
   // This member's part, along `dim`, of the sum.
@@ -27,6 +39,7 @@ class AbsentGroup : public TensorGroup {
   int size() const override { return size_; }
   int rank() const override { return rank_; }
   void all_reduce(at::Tensor&, Reduction) override {}
+  std::unique_ptr<PendingSum> begin_sum(const at::Tensor& tensor) override;
   at::Tensor all_gather(const at::Tensor& part, int dim) override;
   at::Tensor reduce_scatter(const at::Tensor& whole, int dim) override;
 
@@ -46,8 +59,8 @@ at::Tensor leave_region(const at::Tensor& x, TensorGroup& group, bool positions)
 // Features that were cut, whole on every device; backward each takes its own.
 at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim);
 
-// Cross-entropy of each position, in fp32, over classes that are cut: this device has those from
-// `begin` on. Backward overwrites what forward kept, so it may run once.
+// Cross-entropy of each position, in the wide type, over classes that are cut: this device has
+// those from `begin` on. Backward overwrites what forward kept, so it may run once.
 at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t begin,
                              TensorGroup& group);
 

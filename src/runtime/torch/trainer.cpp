@@ -16,8 +16,9 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-at::ScalarType dtype_of(Precision precision) {
-  return precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+at::ScalarType dtype_of(Precision precision, bool exact) {
+  if (precision == Precision::bf16) return at::kBFloat16;
+  return exact ? at::kDouble : at::kFloat;
 }
 
 Steps lowered(const Model& model) {
@@ -36,15 +37,14 @@ std::vector<Task> tasks_of(const Plan& plan, const Layout& layout, int stage) {
   return task_lists(pipeline)[stage];
 }
 
-// Every set of ranks that works together, in the same order on all ranks.
-std::vector<std::vector<int>> rank_sets(const Layout& layout, const ParameterLayout& parameters) {
+// Every set of ranks that computes together.
+std::vector<std::vector<int>> tensor_groups(const Layout& layout) {
   std::vector<std::vector<int>> sets;
   for (const SpanPlace& span : layout.spans)
     for (int d = 0; d < span.data; ++d) {
       const auto first = span.ranks.begin() + d * span.tensor;
       sets.emplace_back(first, first + span.tensor);
     }
-  for (const ParameterGroup& group : parameters.groups) sets.push_back(group.ranks);
   return sets;
 }
 
@@ -59,16 +59,23 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
       ranks_(ranks),
       heart_(heart) {
   PLAIT_CHECK(layout_.world == ranks.world());
-  allow_tf32(problem.job.precision != Precision::fp32);
+  // A setting of the whole process, which ranks that are threads must not touch at the same time.
+  if (ranks.device().is_cuda()) allow_tf32(problem.job.precision != Precision::fp32);
   tasks_ = tasks_of(plan, layout_, stage());
+  last_backward_.resize(layout_.chunks);
+  for (const Task& task : tasks_)
+    if (task.kind == TaskKind::backward) last_backward_[task.chunk] = task;
   samples_ = std::make_unique<Samples>(steps_, options.tokens, options.seed);
   ParameterLayout parameters = parameter_layout(layout_, steps_, ranks.rank());
-  ranks.make_groups(rank_sets(layout_, parameters));
-  const at::ScalarType dtype = dtype_of(problem.job.precision);
+  std::vector<std::vector<int>> holders;
+  for (const ParameterGroup& group : parameters.groups) holders.push_back(group.ranks);
+  ranks.make_groups(tensor_groups(layout_), holders);
+  const at::ScalarType dtype = dtype_of(problem.job.precision, options.exact);
   parameters_ = std::make_unique<ParameterStore>(
       std::move(parameters),
       ParameterStore::Settings{.dtype = dtype,
                                .spread = plan.zero == ZeroStage::optimizer,
+                               .overlap = problem.job.overlap,
                                .optimizer = problem.job.optimizer,
                                .options = options},
       ranks);
@@ -79,6 +86,7 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
       layout_, steps_, *samples_, *parameters_, ranks,
       StageRunner::Settings{.dtype = dtype,
                             .plain_attention = problem.job.attention == AttentionKernel::plain,
+                            .overlap = problem.job.overlap,
                             .global_batch = problem.job.global_batch});
 }
 
@@ -88,7 +96,7 @@ StepReport Trainer::step(std::int64_t number) {
   if (heart_ != nullptr) heart_->step(number);
   const double begin = now();
   const double waited = ranks_.waited();
-  parameters_->begin_step();
+  parameters_->gradients().begin_step();
   runner_->begin_step(number, micro_batches_);
   task_times_.clear();
   for (const Task& task : tasks_) {
@@ -96,8 +104,9 @@ StepReport Trainer::step(std::int64_t number) {
     if (task.kind == TaskKind::forward) {
       runner_->forward(task.chunk, task.micro_batch);
     } else {
-      runner_->backward(task.chunk, task.micro_batch);
-      parameters_->after_backward();
+      const bool last = task == last_backward_[task.chunk];
+      runner_->backward(task.chunk, task.micro_batch, last);
+      if (!last) parameters_->gradients().add_all();
     }
     if (heart_ != nullptr) heart_->progress();
     time.waited = ranks_.waited() - time.waited;
@@ -106,6 +115,7 @@ StepReport Trainer::step(std::int64_t number) {
   }
   ranks_.finish_sends();
   const at::Tensor norm = parameters_->update(number);
+  if (ranks_.device().is_cuda()) runner_->prepare(number + 1, micro_batches_);
   report(out, norm, begin, waited);
   return out;
 }
@@ -124,10 +134,10 @@ void Trainer::report(StepReport& out, const at::Tensor& norm, double begin, doub
   out.idle.assign(layout_.stages, 0);
   at::Tensor mine = at::tensor({busy, ranks_.waited() - waited, peak_memory(ranks_.device())},
                                at::TensorOptions().dtype(at::kDouble))
-                        .view({1, 3})
-                        .to(ranks_.device());
+                        .view({1, 3});
   const at::Tensor all =
-      (ranks_.world() > 1 ? ranks_.everyone().all_gather(mine, 0) : mine).to(at::kCPU);
+      ranks_.world() > 1 ? ranks_.everyone().all_gather(mine.to(ranks_.device()), 0).to(at::kCPU)
+                         : mine;
   std::vector<int> count(layout_.stages);
   for (int r = 0; r < ranks_.world(); ++r) {
     const double* row = all.data_ptr<double>() + 3 * r;

@@ -43,6 +43,7 @@ class Trainer {
   Communicator& ranks_;
   Heartbeat* heart_;
   std::vector<Task> tasks_;
+  std::vector<Task> last_backward_;  // of each chunk
   std::unique_ptr<Samples> samples_;
   std::unique_ptr<ParameterStore> parameters_;
   std::unique_ptr<StageRunner> runner_;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <thread>
+#include <tuple>
 
 #include "plan/describe.h"
 #include "runtime/runnable_plans.h"
@@ -64,13 +65,31 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>() / (b.abs().max().item<double>() + 1e-6);
 }
 
-void expect_equal(const Outcome& got, const Outcome& wanted, const std::string& what) {
+// How a model is compared with itself on one rank.
+struct Comparison {
+  double rate = 0.01;  // of learning
+  bool exact = false;
+  double tolerance = 1e-5;
+};
+
+// In convolutional networks a value sooner or later comes so close to the corner of a ReLU, or to
+// its neighbour in a pooling, that rounding decides, and the gradient jumps. That is a matter of
+// fp32, as fp64 shows, and of how far training goes: not in five steps at a low rate of learning.
+std::vector<Comparison> comparisons(const Model& model) {
+  if (model.name != "resnet") return {{}};
+  return {{.rate = 1e-4}, {.exact = true, .tolerance = 1e-9}};
+}
+
+void expect_equal(const Outcome& got, const Outcome& wanted, const Comparison& comparison,
+                  const std::string& what) {
   ASSERT_EQ(got.losses.size(), wanted.losses.size());
   for (std::size_t i = 0; i < wanted.losses.size(); ++i)
-    EXPECT_NEAR(got.losses[i], wanted.losses[i], 1e-5 * wanted.losses[i]) << what << " step " << i;
+    EXPECT_NEAR(got.losses[i], wanted.losses[i], comparison.tolerance * wanted.losses[i])
+        << what << " step " << i;
   ASSERT_EQ(got.parameters.size(), wanted.parameters.size()) << what;
   for (const auto& [name, value] : wanted.parameters)
-    EXPECT_LT(difference(got.parameters.at(name), value), 1e-5) << what << " " << name;
+    EXPECT_LT(difference(got.parameters.at(name), value), comparison.tolerance)
+        << what << " " << name;
 }
 
 TEST(Trainer, LearnsWhatCanBeLearnt) {
@@ -86,22 +105,27 @@ TEST(Trainer, LearnsWhatCanBeLearnt) {
 
 void run_random_plans(unsigned seed, int count, int ranks, int steps) {
   samples::RunnablePlans plans(seed);
-  std::map<std::pair<int, int>, Outcome> alone;
+  std::map<std::tuple<int, int, bool>, Outcome> alone;
   const std::vector<Model> models = samples::tiny_models();
   for (int i = 0; i < count; ++i) {
     const int m = static_cast<int>((seed + i) % models.size());
     const int optimizer = plans.below(3);
-    Problem problem = samples::tiny_problem(models[m], static_cast<Optimizer>(optimizer));
-    // Rounding switches ReLUs on and off, after which convolutional networks part ways.
-    const int count_of_steps = models[m].name == "resnet" ? 2 : steps;
-    if (!alone.contains({m, optimizer}))
-      alone[{m, optimizer}] =
-          train(problem, samples::lone_plan(problem), count_of_steps, options());
+    const Problem whole = samples::tiny_problem(models[m], static_cast<Optimizer>(optimizer));
+    Problem problem = whole;
     if (plans.below(3) == 0) problem.model = at_op_granularity(problem.model);
+    problem.job.overlap = i % 4 != 3;
     const Plan plan = plans.next(problem, ranks);
     const std::string what = problem.model.name + ": " + describe(plan);
     std::cout << "plan " << i << ": " << what << std::endl;
-    expect_equal(train(problem, plan, count_of_steps, options()), alone[{m, optimizer}], what);
+    for (const Comparison& comparison : comparisons(models[m])) {
+      TrainOptions o = options();
+      o.learning_rate = comparison.rate;
+      o.exact = comparison.exact;
+      Outcome& wanted = alone[{m, optimizer, o.exact}];
+      if (wanted.losses.empty()) wanted = train(whole, samples::lone_plan(whole), steps, o);
+      if (i % 2 == 0) o.bucket = 5000;  // several of each group, else one
+      expect_equal(train(problem, plan, steps, o), wanted, comparison, what);
+    }
     if (testing::Test::HasFailure()) {
       ADD_FAILURE() << "seed " << seed << " plan " << i << " " << what;
       return;

@@ -271,7 +271,9 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
       bundle["scores"] = linear(bundle.at("x"), held.weight, held.bias);
       return;
     case StepKind::top_k: {
-      const auto [values, chosen] = at::topk(take(bundle, "scores").to(at::kFloat), step.chosen);
+      const at::Tensor scores = take(bundle, "scores");
+      const auto [values, chosen] =
+          at::topk(scores.to(wide_type(scores.scalar_type())), step.chosen);
       bundle["weights"] = at::softmax(values, -1).to(bundle.at("x").scalar_type());
       bundle["chosen"] = chosen;
       return;
@@ -341,8 +343,9 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
       return;
     }
     case StepKind::next_sentence: {
-      const at::Tensor scores =
-          linear(take(bundle, "pooled"), held.weight, held.bias).squeeze(1).to(at::kFloat);
+      const at::Tensor scores = linear(take(bundle, "pooled"), held.weight, held.bias)
+                                    .squeeze(1)
+                                    .to(bundle.at("loss").scalar_type());
       bundle["loss"] =
           bundle.at("loss") +
           at::cross_entropy_loss(scores, batch.follows, {}, at::Reduction::None).unsqueeze(-1);
@@ -360,9 +363,7 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
     const Interval mine = shard_of({{step.columns, 0}}, shard_.tensor, shard_.rank)[0];
     each = cut_cross_entropy(logits, batch.labels, mine.begin, group_);
   } else {
-    each = at::cross_entropy_loss(logits.flatten(0, 1).to(at::kFloat), batch.labels.flatten(), {},
-                                  at::Reduction::None)
-               .view(batch.labels.sizes());
+    each = cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).view(batch.labels.sizes());
   }
   each = batch.weights.defined() ? (each * batch.weights).sum(1, true) : each.mean(1, true);
   bundle.erase("memory");

@@ -74,7 +74,7 @@ class UnitModule {
   UnitModule(UnitModule&&) noexcept;
 
   // Consumes the bundle that the step before the range hands on, and gives the one after it. The
-  // last unit's holds "loss", one value for each sample in fp32.
+  // last unit's holds "loss", one value for each sample in the wide type.
   Bundle forward(Bundle bundle, const Batch& batch) {
     return forward(std::move(bundle), batch, range_);
   }

@@ -97,6 +97,21 @@ TEST(Engine, TheSlowestReplicaCounts) {
   EXPECT_LT(pipeline_of(fast), pipeline_of(mixed));
 }
 
+TEST(Engine, TheSlowestOptimizerCounts) {
+  Cluster cluster = samples::cluster_of(samples::h100(), 1, 2);
+  cluster.device_types.push_back(samples::a100());
+  cluster.devices[1].type = 1;
+  Problem problem =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+  for (const DeviceType& type : cluster.device_types)
+    for (const char* unit : {"embedding", "decoder", "head"})
+      problem.profile.compute[{.unit = unit, .device_type = type.name, .micro_batch = 4}] = {
+          .forward = Seconds(1e-3),
+          .optimizer = Seconds(type.name == samples::a100().name ? 3e-3 : 1e-3)};
+  const Estimate estimate = CostEngine(problem).estimate(pipeline({8}, 1, 2, 1));
+  EXPECT_NEAR(estimate.stages[0].optimizer.value, 8 * 3e-3, 1e-9);
+}
+
 TEST(Engine, StagesThatEndEarlySynchroniseMeanwhile) {
   // The last stage ends its last backward before the first one does; its gradients are reduced
   // while the others still work, so the tail is what the first stage needs.

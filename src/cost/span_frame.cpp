@@ -141,10 +141,6 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   for (const ReplicaShape& shape : shapes)
     replicas_.push_back(
         {&tables(shape), &cluster.device_types[shape.device_type], shape.sharding.samples});
-  optimizer_rate_ = BytesPerSecond(HUGE_VAL);
-  for (const Replica& replica : replicas_)
-    optimizer_rate_ = std::min(
-        optimizer_rate_, replica.device->memory_bandwidth * replica.device->efficiency.optimizer);
 }
 
 UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
@@ -193,14 +189,19 @@ double SpanFrame::cut(const UnitCost& cost) const {
 
 Seconds SpanFrame::optimizer(const UnitRange& units) const {
   if (problem_.job.adapters) return {};
-  const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
-  const double updated =
-      settings_.zero == ZeroStage::off ? cost.parameters + cost.expert_parameters : cut(cost);
-  const double all = cost.parameters + cost.expert_parameters;
-  if (all <= 0) return {};
-  const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
-  return cost.optimizer * (updated / all) +
-         Bytes(unmeasured * optimizer_traffic(problem_.job)) / optimizer_rate_;
+  Seconds slowest;
+  for (const Replica& replica : replicas_) {
+    const UnitCost cost = replica.table->cost(units, Recompute::none);
+    const double all = cost.parameters + cost.expert_parameters;
+    if (all <= 0) continue;
+    const double updated = settings_.zero == ZeroStage::off ? all : cut(cost);
+    const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
+    const BytesPerSecond rate =
+        replica.device->memory_bandwidth * replica.device->efficiency.optimizer;
+    slowest = std::max(slowest, cost.optimizer * (updated / all) +
+                                    Bytes(unmeasured * optimizer_traffic(problem_.job)) / rate);
+  }
+  return slowest;
 }
 
 Source SpanFrame::time_source(const UnitRange& units) const {

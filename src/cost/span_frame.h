@@ -126,8 +126,7 @@ class SpanFrame {
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones
   Group data_group_;
-  Group expert_data_group_;        // copies of one expert
-  BytesPerSecond optimizer_rate_;  // of the slowest device
+  Group expert_data_group_;  // copies of one expert
 };
 
 // Parameters of ties that these units keep a second copy of: their owner is elsewhere.

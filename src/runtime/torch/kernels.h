@@ -1,10 +1,15 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/version.h>
 
 #include <optional>
 
 #include "model/model.h"
+
+// Adam in one pass over memory, on CPUs too since 2.5.
+#define PLAIT_FUSED_ADAM \
+  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5))
 
 namespace plait::runtime {
 

@@ -1,13 +1,14 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/version.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
 #include "cost/framework.h"
+#include "runtime/torch/kernels.h"
 #include "runtime/torch/measure_meter.h"
 #include "runtime/torch/unit_module.h"
 
@@ -77,24 +78,29 @@ std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& 
   const Precision precision = options_.job.precision;
   const bool master = dtype_ != at::kFloat && precision != Precision::pure_bf16;
   const at::ScalarType kept = master ? at::kFloat : dtype_;
-  const at::Tensor weight = noise({size}, dtype_);
-  const at::Tensor gradient = noise({size}, dtype_);
-  const at::Tensor value = master ? weight.to(kept) : weight;
-  const at::Tensor first = at::zeros_like(value);
-  const at::Tensor second = at::ones_like(value);
+  // Several sets of states in turn, so that they come from memory as in training.
+  const auto sets =
+      static_cast<std::int64_t>(std::ceil(kCaches / (16.0 * static_cast<double>(size))));
+  const at::Tensor weights = noise({sets, size}, dtype_);
+  const at::Tensor gradients = noise({sets, size}, dtype_);
+  const at::Tensor values = master ? weights.to(kept) : weights;
+  const at::Tensor means = at::zeros_like(values);
+  const at::Tensor squares = at::ones_like(values);
   const Optimizer optimizer = options_.job.optimizer;
+  std::int64_t turn = 0;
   const auto step = [&] {
+    turn = (turn + 1) % sets;
+    const at::Tensor weight = weights[turn], gradient = gradients[turn], value = values[turn],
+                     first = means[turn], second = squares[turn];
     const at::Tensor wide = master ? gradient.to(kept) : gradient;
     if (optimizer == Optimizer::adam) {
-#if TORCH_VERSION_MAJOR >= 2
-      if (!device_.is_cpu()) {
-        const at::Tensor number = at::ones({}, value.options().dtype(at::kFloat));
-        std::vector<at::Tensor> values{value}, gradients{wide}, firsts{first}, seconds{second};
-        at::_fused_adam_(values, gradients, firsts, seconds, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
-                         1e-8, false, false);
-        if (master) weight.copy_(value);
-        return;
-      }
+#if PLAIT_FUSED_ADAM
+      const at::Tensor number = at::ones({}, value.options().dtype(at::kFloat));
+      at::_fused_adamw_({value}, {wide}, {first}, {second}, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
+                        1e-8,
+                        /*amsgrad=*/false, /*maximize=*/false);
+      if (master) weight.copy_(value);
+      return;
 #endif
       first.mul_(0.9).add_(wide, 0.1);
       second.mul_(0.95).addcmul_(wide, wide, 0.05);

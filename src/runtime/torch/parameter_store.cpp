@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +10,6 @@
 
 #include "base/error.h"
 #include "runtime/torch/kernels.h"
-
-// Adam in one pass over memory, on CPUs too since 2.5.
-#define PLAIT_FUSED_ADAM \
-  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5))
 
 namespace plait::runtime {
 namespace {

@@ -22,6 +22,7 @@ FrameworkTraits megatron() {
   t.data_exposed = 0.133;
   t.expert_exposed = 0.39;
   t.logit_bytes = 10;
+  t.keeps_quantised = t.weighs_early = true;
   return t;
 }
 
@@ -310,6 +311,7 @@ double activation_bytes(Precision precision) { return is_single(precision) ? 4 :
 FrameworkTraits traits_of(const Job& job) {
   FrameworkTraits traits = traits_with_overlap(job);
   apply_trait_changes(job.framework, traits);
+  if (job.logit_bytes > 0) traits.logit_bytes = job.logit_bytes;
   if (!job.overlap) traits.tensor_exposed = traits.tensor_backward = traits.data_exposed = 1;
   return traits;
 }

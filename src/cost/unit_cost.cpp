@@ -11,6 +11,7 @@
 #include "cost/measured.h"
 #include "cost/measured_links.h"
 #include "cost/op_points.h"
+#include "cost/saved_bytes.h"
 #include "cost/synchronised.h"
 
 namespace plait {

@@ -223,6 +223,25 @@ TEST(PublishedRuns, KnownModelsFillEmptyColumns) {
   EXPECT_TRUE(run.plan.sequence_parallel);
 }
 
+TEST(PublishedRuns, FsdpKeepsWeightsGatheredBetweenTheMicroBatchesOfAPipeline) {
+  const Cells fsdp{{"framework", "torchtitan"}, {"dp_sharding", "FSDP2 (ZeRO-3)"}};
+  EXPECT_EQ(read(fsdp).plan.zero, ZeroStage::optimizer);
+  Cells alone = fsdp;
+  alone["pp"] = "1";
+  alone["dp"] = "8";
+  EXPECT_EQ(read(alone).plan.zero, ZeroStage::parameters);
+}
+
+TEST(PublishedRuns, RecipesDecideWhatIsKeptOfGradientsAndLogits) {
+  const Job bridge = read({{"framework", "Megatron-Bridge / Megatron-Core"}}).problem->job;
+  EXPECT_EQ(bridge.gradient_bytes, 2);
+  EXPECT_EQ(bridge.logit_bytes, 4);
+  const Job core = read({{"framework", "Megatron-LM 0.14 (core)"}}).problem->job;
+  EXPECT_EQ(core.gradient_bytes, 0);
+  EXPECT_EQ(core.logit_bytes, 0);
+  EXPECT_EQ(read({{"framework", "llm-foundry (PyTorch FSDP)"}}).problem->job.logit_bytes, 4);
+}
+
 TEST(PublishedRuns, LayersFollowFromParametersWhereTheyAreNotStated) {
   // 24 layers of 12 * 2048^2 and a table of 51200 x 2048: 1.313e9; in 2 stages 12 each.
   const MeasuredRun run = read({{"n_layers", ""}, {"params_b", "1.3"}});

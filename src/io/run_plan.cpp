@@ -26,7 +26,7 @@ Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
   throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
 }
 
-ZeroStage zero_of(const RunRow& row, const Job& job) {
+ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
   const std::string& text = row.data_sharding;
   static const std::regex fully(R"(FSDP=(\d{1,6}))");
   static const std::regex per_stage(R"(\(W,G,O\)=\((\d),(\d),(\d)\))");
@@ -40,6 +40,10 @@ ZeroStage zero_of(const RunRow& row, const Job& job) {
     return match[1] == "1" ? ZeroStage::off : ZeroStage::parameters;
   if (mentions(text, "SHARD_GRAD_OP") || mentions(text, "HSDP") || mentions(text, "ZeRO-2"))
     return ZeroStage::gradients;
+  // FSDP2 does not reshard between the micro-batches of a pipeline: weights are gathered once a
+  // step and gradients added up whole, as under ZeRO-1.
+  if (is_fully_sharded(job.framework) && pipeline > 1 && mentions(text, "FSDP"))
+    return ZeroStage::optimizer;
   if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
   if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
   return text.empty() && is_megatron_core(job.framework) ? ZeroStage::optimizer : ZeroStage::off;
@@ -120,7 +124,7 @@ Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const
   plan.micro_batches = degrees.micro_batches;
   plan.context = degrees.context;
   plan.expert = degrees.expert;
-  plan.zero = zero_of(row, job);
+  plan.zero = zero_of(row, job, degrees.pipeline());
   plan.sequence_parallel = sequence_parallel_of(row, job, degrees.tensor());
   const int units = model.unit_count();
   const std::vector<int> sizes = chunk_sizes(row, degrees, plan.schedule, units, assumptions);

@@ -66,11 +66,15 @@ Job job_of(const RunRow& row, Assumptions& assumptions) {
   job.attention = attention_of(row, job.framework);
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
   job.adapters = mentions(row.task, "lora");
-  // Aceso, Mist and InternEvo keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in
-  // fp32.
-  if (mentions_any(row.framework, {"aceso", "mist", "internevo"})) job.gradient_bytes = 2;
+  // Aceso, Mist, InternEvo and the recipes of NeMo and Megatron Bridge (grad_reduce_in_fp32 off)
+  // keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in fp32.
+  if (mentions_any(row.framework, {"aceso", "mist", "internevo", "nemo", "bridge"}))
+    job.gradient_bytes = 2;
   if (job.framework == Framework::megatron_deepspeed && mentions(row.precision, "bf16"))
     job.gradient_bytes = 4;
+  // A fused cross-entropy keeps 16-bit logits and, out of place, their gradient: llm-foundry's own,
+  // Transformer Engine's in Megatron Bridge.
+  if (mentions_any(row.framework, {"llm-foundry", "bridge"})) job.logit_bytes = 4;
   if (row.unpadded) job.vocabulary_multiple = 1;
   return job;
 }

@@ -51,6 +51,7 @@ struct Job {
   // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.
   bool adapters = false;
   int gradient_bytes = 0;       // of an accumulated gradient; 0 = as the framework does
+  int logit_bytes = 0;          // per logit at the peak of the loss; 0 = as the framework does
   int vocabulary_multiple = 0;  // the table is padded to a multiple; 0 = as the framework does
   double reserve = 0.06;        // fraction of device memory left to the driver and to fragmentation
   friend bool operator==(const Job&, const Job&) = default;

@@ -26,6 +26,14 @@ FrameworkTraits megatron() {
   return t;
 }
 
+// The same with attention and routers in CUDA graphs, so that the host has less to launch: 37 rows
+// of mixtures on GB200 and GB300, whose recipes do so.
+FrameworkTraits megatron_router() {
+  FrameworkTraits t = megatron();
+  t.host_experts = Seconds(4e-3);
+  return t;
+}
+
 // The same from container 26.06 on: 18 Blackwell rows of mixtures.
 FrameworkTraits megatron_graph() {
   FrameworkTraits t = megatron();
@@ -175,6 +183,8 @@ FrameworkTraits traits_with_overlap(const Job& job) {
   switch (job.framework) {
     case Framework::megatron:
       return megatron();
+    case Framework::megatron_router:
+      return megatron_router();
     case Framework::megatron_graph:
       return megatron_graph();
     case Framework::megatron_lm:
@@ -217,6 +227,7 @@ double optimizer_slots(Optimizer optimizer) {
 double mixed_gradient(Framework framework) {
   switch (framework) {
     case Framework::megatron:
+    case Framework::megatron_router:
     case Framework::megatron_graph:
     case Framework::megatron_lm:
     case Framework::fsdp:

@@ -14,7 +14,7 @@ constexpr double kAlignment = 8;  // elements
 // A GPT block has this many ops that are products or attention; they share its host time.
 constexpr double kProductsOfBlock = 5;
 constexpr double kPaddedVocabulary = 128;
-constexpr double kFusedSoftmaxColumns = 2048;  // and a number of heads that 4 divides
+constexpr double kFusedSoftmaxColumns = 4096;  // and a number of heads that 4 divides
 constexpr double kFusedSoftmaxHeads = 4;
 constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
 // Native flash kernels are bound by exponentials: a head counts as at least so wide.

@@ -12,8 +12,11 @@ bool mentions_any(const std::string& text, std::initializer_list<const char*> wo
 }
 
 // From then on Megatron-Core's containers run mixtures with CUDA graphs and a fused dispatch on
-// Blackwell; the dates of the rows are those of the containers.
+// Blackwell; the dates of the rows are those of the containers. Before, since Megatron Bridge, the
+// recipes for GB200 and GB300 had attention and routers in CUDA graphs (cuda_graph_scope), those
+// for other devices none.
 constexpr const char* kGraphsSince = "2026-06";
+constexpr const char* kRouterGraphsSince = "2025-09";
 
 Framework pytorch(const RunRow& row) {
   return mentions(row.framework + row.plan_detail, "compile") ? Framework::fsdp_compile
@@ -82,13 +85,16 @@ Job job_of(const RunRow& row, Assumptions& assumptions) {
 void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
                 Job& job) {
   const bool blackwell = mentions_any(cluster.device_types[0].name, {"B200", "B300"});
-  if (job.framework == Framework::megatron && blackwell && config.moe.experts > 0 &&
-      row.date >= kGraphsSince)
+  if (job.framework != Framework::megatron || !blackwell || config.moe.experts == 0) return;
+  if (row.date >= kGraphsSince)
     job.framework = Framework::megatron_graph;
+  else if (row.date >= kRouterGraphsSince && mentions(cluster.device_types[0].name, "GB"))
+    job.framework = Framework::megatron_router;
 }
 
 bool is_megatron_core(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::megatron_graph;
+  return framework == Framework::megatron || framework == Framework::megatron_router ||
+         framework == Framework::megatron_graph;
 }
 
 bool is_fully_sharded(Framework framework) {

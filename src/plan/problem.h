@@ -26,6 +26,7 @@ enum class AttentionKernel { flash, plain };
 // memory (cost/framework).
 enum class Framework {
   megatron,            // Megatron-Core, NeMo: fused kernels, communication overlapped
+  megatron_router,     // the same with attention and routers in CUDA graphs (GB200 and GB300 recipes)
   megatron_graph,      // the same with CUDA graphs and fused token dispatch (2026)
   megatron_lm,         // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
   megatron_deepspeed,  // Megatron's layers run by DeepSpeed's engine

@@ -55,18 +55,18 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"megatron_sc21_table1", 0.05},
            {"korthikanti_table5", 0.05},
            {"megatron_h100_weak", 0.06},
-           {"megatron_bridge_perf", 0.15},
+           {"megatron_bridge_perf", 0.13},
            {"nemo_2407", 0.12},
            {"llm_foundry_mpt", 0.06},
-           {"torchtitan", 0.08},
+           {"torchtitan", 0.08, 0, 0.13},
            {"bloom_prequel", 0.08, 1.05, 0.08},
-           {"simumax_b200", 0.06, 1.05, 0.04},
+           {"simumax_b200", 0.06, 1.05, 0.03},
            {"internevo", 0.08},
            {"fms_fsdp", 0.08},
            {"dgxc_benchmarking", 0.12},
            {"llama3_herd", 0.15},
            {"mist_l4", 0.12},
-           {"aceso_runs_in_mist", 0.15},
+           {"aceso_runs_in_mist", 0.12},
        }) {
     ASSERT_TRUE(sources.contains(limit.source)) << limit.source;
     const Accuracy accuracy = sources.at(limit.source);
@@ -79,6 +79,18 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
       EXPECT_LE(accuracy.memory_mape.value_or(1), limit.memory) << limit.source;
     }
   }
+}
+
+// What did run must be predicted to fit, as far as the tables say what ran: the recipes of ten
+// of the 16 rows of Megatron Bridge that are left offload or recompute activations.
+TEST(PredictedAccuracy, RunsThatFittedAreNotPredictedToRunOutOfMemory) {
+  const std::string path = kTables + "published_runs.csv";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no table of runs at " << path;
+  const auto sources = accuracy_of(runs_of(path));
+  for (const char* source : {"llm_foundry_mpt", "nemo_2407", "dgxc_benchmarking", "simumax_b200",
+                             "zero_bubble", "internevo", "torchtitan"})
+    EXPECT_EQ(sources.at(source).ran_not_fitting, 0) << source;
+  EXPECT_LE(sources.at("megatron_bridge_perf").ran_not_fitting, 16);
 }
 
 TEST(PredictedAccuracy, OfHuggingFaceStepsOverFiftyMillisecondsIsWithinEightPercent) {

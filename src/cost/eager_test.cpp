@@ -4,6 +4,7 @@
 
 #include "cost/op_time.h"
 #include "cost/sample_devices.h"
+#include "cost/saved_bytes.h"
 
 namespace plait {
 namespace {

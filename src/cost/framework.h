@@ -76,8 +76,12 @@ struct FrameworkTraits {
   // Memory.
   double logit_bytes = 12;          // at the peak of the loss, the logits themselves included
   Bytes workspace = Bytes(0x1p30);  // product workspaces, communication buffers, temporaries
-  bool keeps_gradients = true;      // false: they are freed before each step's first forward
-  bool packs_gradients = false;     // copied for their reduction where spans are cut differently
+  // Transformer Engine: a product keeps its input in the number format that it multiplies in.
+  bool keeps_quantised = false;
+  // Routing weights are applied in the experts' activation, so that their results are not kept.
+  bool weighs_early = false;
+  bool keeps_gradients = true;   // false: they are freed before each step's first forward
+  bool packs_gradients = false;  // copied for their reduction where spans are cut differently
 };
 FrameworkTraits traits_of(const Job& job);
 

@@ -60,6 +60,14 @@ TEST(Traits, WithoutOverlapAllCommunicationIsExposed) {
   EXPECT_EQ(traits_of(job).data_exposed, 1);
 }
 
+TEST(Traits, BytesOfALogitCanBeStated) {
+  Job job;
+  job.framework = Framework::fsdp;
+  EXPECT_EQ(traits_of(job).logit_bytes, 12);
+  job.logit_bytes = 4;
+  EXPECT_EQ(traits_of(job).logit_bytes, 4);
+}
+
 TEST(Traits, Fp8LeavesAttentionAndTheOutputLayerIn16Bits) {
   EXPECT_EQ(compute_dtype(Precision::fp8), DType::fp8);
   EXPECT_EQ(attention_dtype(Precision::fp8), DType::bf16);

@@ -14,7 +14,7 @@ constexpr double kAlignment = 8;  // elements
 // A GPT block has this many ops that are products or attention; they share its host time.
 constexpr double kProductsOfBlock = 5;
 constexpr double kPaddedVocabulary = 128;
-constexpr double kFusedSoftmaxColumns = 2048;  // and a number of heads that 4 divides
+constexpr double kFusedSoftmaxColumns = 4096;  // and a number of heads that 4 divides
 constexpr double kFusedSoftmaxHeads = 4;
 constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
 // Native flash kernels are bound by exponentials: a head counts as at least so wide.
@@ -269,17 +269,6 @@ OpTime memory_op_time(const Job& job, const DeviceType& d, const Op& op, const S
   return time;
 }
 
-// Bytes that an op keeps where nothing is fused. Under autocast a product that reads the fp32
-// stream keeps a converted copy for each of its matrices.
-double unfused_saved(const Job& job, const Op& op) {
-  const double element = activation_bytes(job.precision);
-  if (op.saved == 0) return 0;
-  if (op.kind == OpKind::matmul)
-    return element * op.saved * (is_autocast(job) && op.split == Split::column ? op.parts : 1);
-  if (op.function == Function::other || op.function == Function::add) return element * op.saved;
-  return eager_kernels(op.function, is_autocast(job)).saved * element / 2 * eager_elements(op);
-}
-
 }  // namespace
 
 double Product::tiles() const { return std::ceil(m / kTile) * std::ceil(n / kTile) * count; }
@@ -334,28 +323,6 @@ OpTime op_time(const Job& job, const Model& model, const DeviceType& device, con
       break;
   }
   return memory_op_time(job, device, op, sharding);
-}
-
-SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const Sharding& s) {
-  if (op.kind == OpKind::loss) return {};
-  double share = s.samples / s.context;
-  if (op.saved_is_sharded || s.sequence_parallel) share /= s.tensor;
-  const double kept =
-      traits_of(job).unfused ? unfused_saved(job, op) : activation_bytes(job.precision) * op.saved;
-  const Bytes bytes = share * (Bytes(kept) + op.saved_mask);
-  SavedBytes saved{bytes, bytes};
-  if (op.kind != OpKind::attention) return saved;
-  const double positions = op.count * op.rows * s.samples / s.context / s.tensor;
-  if (job.attention == AttentionKernel::plain) {
-    // Softmax output, and with dropout its mask and its output (Korthikanti et al., section 4.1).
-    const double per_score =
-        activation_bytes(job.precision) * (model.dropout ? 2 : 1) + (model.dropout ? 1 : 0);
-    saved.all += Bytes(per_score * positions * op.columns);
-  } else {
-    saved.all += Bytes(4 * positions);  // log of the softmax's denominator
-    saved.selective = saved.all;        // there is nothing quadratic to drop
-  }
-  return saved;
 }
 
 double parameters_per_device(const Op& op, const Sharding& s) {

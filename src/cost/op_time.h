@@ -74,15 +74,6 @@ OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType
 // Columns of a vocabulary-sized op on one device of the group, padded as the framework does.
 double vocabulary_columns(const Job& job, const Op& op, int tensor);
 
-// Activation bytes that one device keeps for backward of one micro-batch: everything, and what is
-// left of it when attention is recomputed (selective). The loss keeps nothing here: its logits are
-// counted at their peak, by UnitTable::loss_workspace().
-struct SavedBytes {
-  Bytes all;
-  Bytes selective;
-};
-SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const Sharding& sharding);
-
 // Parameters of the op on one device. Experts are cut by the expert and the tensor degree.
 double parameters_per_device(const Op& op, const Sharding& sharding);
 

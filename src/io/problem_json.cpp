@@ -14,7 +14,7 @@ constexpr int kMaxInt = 1'000'000'000;
 
 std::string dump_job(const Job& job) {
   const auto& [global_batch, precision, optimizer, attention, framework, overlap, adapters,
-               gradient_bytes, vocabulary_multiple, reserve] = job;
+               gradient_bytes, logit_bytes, vocabulary_multiple, reserve] = job;
   return JsonObject()
       .number("global_batch", global_batch)
       .text("precision", name_of(precision))
@@ -24,6 +24,7 @@ std::string dump_job(const Job& job) {
       .boolean("overlap", overlap)
       .boolean("adapters", adapters)
       .number("gradient_bytes", gradient_bytes)
+      .number("logit_bytes", logit_bytes)
       .number("vocabulary_multiple", vocabulary_multiple)
       .number("reserve", reserve)
       .str();
@@ -31,8 +32,8 @@ std::string dump_job(const Job& job) {
 
 Job restore_job(const JsonValue& json) {
   json.allow_only({"global_batch", "global_batch_size", "precision", "optimizer", "attention",
-                   "framework", "overlap", "adapters", "gradient_bytes", "vocabulary_multiple",
-                   "reserve"});
+                   "framework", "overlap", "adapters", "gradient_bytes", "logit_bytes",
+                   "vocabulary_multiple", "reserve"});
   Job job;
   job.global_batch = at_one_of(json, {"global_batch", "global_batch_size"}).integer(1, kMaxInt);
   if (const auto value = json.find("precision"))
@@ -46,6 +47,7 @@ Job restore_job(const JsonValue& json) {
   job.overlap = json.boolean_or("overlap", true);
   job.adapters = json.boolean_or("adapters", false);
   job.gradient_bytes = json.integer_or("gradient_bytes", 0, 8, 0);
+  job.logit_bytes = json.integer_or("logit_bytes", 0, 64, 0);
   job.vocabulary_multiple = json.integer_or("vocabulary_multiple", 0, kMaxInt, 0);
   if (const auto value = json.find("reserve")) {
     job.reserve = value->at_least(0);

@@ -36,8 +36,8 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
                      job.global_batch, static_cast<int>(job.precision),
                      static_cast<int>(job.attention), static_cast<int>(job.framework)) +
-         fmt::format(" {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
-                     job.vocabulary_multiple);
+         fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
+                     job.logit_bytes, job.vocabulary_multiple);
 }
 
 // Flops of forward and backward of one sample. Megatron's formula, which NeMo prints too, counts

@@ -166,6 +166,21 @@ TEST(PublishedRuns, StagesThatDifferAreListed) {
   EXPECT_EQ(units_of_stages(run.plan), (std::vector{9, 10, 7}));
 }
 
+TEST(PublishedRuns, RecomputedOpsAreThoseOfAttentionFirst) {
+  // Of 12 x 13 ops a stage: 4 a layer are attention's; 13 a layer are all, no op is none.
+  const auto kinds = [](const std::string& ops) {
+    std::vector<Recompute> found;
+    for (const Stage& stage : read({{"recompute", "op-level: " + ops}}).plan.stages)
+      for (const Span& span : stage.spans) found.push_back(span.recompute);
+    return found;
+  };
+  using enum Recompute;
+  EXPECT_EQ(kinds("48/156|48/156"), (std::vector{none, selective, selective, none}));
+  EXPECT_EQ(kinds("156/156|0/156"), (std::vector{none, full, none}));
+  // 8.5 of 13 ops: half of the layers whole, half in attention.
+  EXPECT_EQ(kinds("102/156|0/156"), (std::vector{none, full, selective, none}));
+}
+
 TEST(PublishedRuns, DegreesMustMultiplyOut) {
   EXPECT_EQ(read({{"tp", "3"}}).refusal, "tp 3 x pp 2 x cp 1 does not divide the 16 devices");
   EXPECT_EQ(read({{"tp", "mixed"}}).refusal, "tp or dp is mixed and the stages are not listed");
@@ -221,6 +236,67 @@ TEST(PublishedRuns, KnownModelsFillEmptyColumns) {
   EXPECT_EQ(run.plan.expert, 4);
   EXPECT_EQ(run.plan.zero, ZeroStage::optimizer);
   EXPECT_TRUE(run.plan.sequence_parallel);
+}
+
+TEST(PublishedRuns, FsdpKeepsWeightsGatheredBetweenTheMicroBatchesOfAPipeline) {
+  const Cells fsdp{{"framework", "torchtitan"}, {"dp_sharding", "FSDP2 (ZeRO-3)"}};
+  EXPECT_EQ(read(fsdp).plan.zero, ZeroStage::optimizer);
+  Cells alone = fsdp;
+  alone["pp"] = "1";
+  alone["dp"] = "8";
+  EXPECT_EQ(read(alone).plan.zero, ZeroStage::parameters);
+}
+
+TEST(PublishedRuns, MixturesRunWithTheGraphsOfTheirRecipes) {
+  const auto framework = [](const std::string& gpu, const std::string& date) {
+    return read({{"framework", "Megatron-Bridge / Megatron-Core"},
+                 {"model", "Qwen3_30B_a3B"},
+                 {"gpu", gpu},
+                 {"date", date},
+                 {"n_layers", ""},
+                 {"hidden", ""},
+                 {"n_heads", ""},
+                 {"vocab", ""},
+                 {"ep", "4"}})
+        .problem->job.framework;
+  };
+  EXPECT_EQ(framework("GB200", "2025-05"), Framework::megatron);
+  EXPECT_EQ(framework("GB200", "2025-11"), Framework::megatron_router);
+  EXPECT_EQ(framework("B300", "2025-11"), Framework::megatron);
+  EXPECT_EQ(framework("B300", "2026-06"), Framework::megatron_graph);
+}
+
+TEST(PublishedRuns, EncodersAndImagesAreReadWhenTheyAreKnown) {
+  const Cells alone{{"framework", "eager PyTorch"},
+                    {"n_layers", ""},
+                    {"hidden", ""},
+                    {"n_heads", ""},
+                    {"vocab", ""},
+                    {"num_gpus", "1"},
+                    {"tp", "1"},
+                    {"pp", "1"},
+                    {"dp", "1"}};
+  const auto units = [&](const std::string& model, const std::string& sequence) {
+    Cells cells = alone;
+    cells["model"] = model;
+    cells["seq_len"] = sequence;
+    const MeasuredRun run = read(cells);
+    return run.problem ? run.problem->model.unit_count() : 0;
+  };
+  EXPECT_EQ(units("google-bert/bert-base-uncased", "512"), 14);  // 12 layers, embedding, head
+  EXPECT_EQ(units("vit-base", "197"), 14);                       // as many positions as patches
+  EXPECT_GE(units("t5-base", "512"), 24);                        // 12 encoders and 12 decoders
+  EXPECT_EQ(units("distilbert-base", "512"), 0);
+}
+
+TEST(PublishedRuns, RecipesDecideWhatIsKeptOfGradientsAndLogits) {
+  const Job bridge = read({{"framework", "Megatron-Bridge / Megatron-Core"}}).problem->job;
+  EXPECT_EQ(bridge.gradient_bytes, 2);
+  EXPECT_EQ(bridge.logit_bytes, 4);
+  const Job core = read({{"framework", "Megatron-LM 0.14 (core)"}}).problem->job;
+  EXPECT_EQ(core.gradient_bytes, 0);
+  EXPECT_EQ(core.logit_bytes, 0);
+  EXPECT_EQ(read({{"framework", "llm-foundry (PyTorch FSDP)"}}).problem->job.logit_bytes, 4);
 }
 
 TEST(PublishedRuns, LayersFollowFromParametersWhereTheyAreNotStated) {

@@ -17,8 +17,9 @@ constexpr int kGpt2Head = 64;           // of all its sizes
 constexpr double kMostLayers = 10'000;  // to be inferred
 
 // "LLAMA3.1-405B (proxy, 30 layers)" -> "LLAMA3.1-405B", "DeepSeekV3-L4" -> "DeepSeekV3": tables
-// name a shortened model after the whole one.
-std::string whole_model_name(const std::string& name) {
+// name a shortened model after the whole one. "google/vit-base" -> "vit-base": owners are left out.
+std::string whole_model_name(const std::string& full) {
+  const std::string name = full.substr(full.rfind('/') + 1);
   static const std::regex remark(R"(\s*\([^)]*\))");
   static const std::regex shortened(R"([-_ ]L\d+$)");
   return std::regex_replace(std::regex_replace(name, remark, ""), shortened, "");
@@ -91,6 +92,7 @@ void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assump
   }
   if (row.kv_heads) config.kv_heads = *row.kv_heads;
   if (row.ffn) config.ffn = *row.ffn;
+  if (config.patches.patch > 0) return;  // as many positions as patches
   if (row.sequence) config.sequence = *row.sequence;
   if (config.sequence == 0) throw RowRefused("seq_len is not stated and the model is not known");
   if (!row.sequence)
@@ -107,6 +109,7 @@ void set_experts(const RunRow& row, TransformerConfig& config) {
 }
 
 void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
+  if (config.patches.patch > 0) return;
   if (row.no_head) {
     config.vocabulary = 1;
     config.head = Head::none;
@@ -126,16 +129,18 @@ bool is_transgan(const RunRow& row) { return mentions(row.model, "transgan"); }
 
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
-  constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-"};
-  if (std::ranges::any_of(kOthers, [&](const char* word) { return mentions(name, word); }))
-    throw RowRefused("is no language model of decoders");
   auto known = zoo_transformer(name);
   if (!known && !row.hidden && row.parameters) known = zoo_transformer_of(*row.parameters);
+  constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-", "t5"};
+  if (!known &&
+      std::ranges::any_of(kOthers, [&](const char* word) { return mentions(name, word); }))
+    throw RowRefused("is no language model of decoders, and its sizes are not known");
   const bool same_width = known && (!row.hidden || *row.hidden == known->hidden);
   TransformerConfig config = same_width ? *known : family_of(name);
   if (!same_width) config.sequence = 0;
   if (same_width && !row.hidden) assumptions.push_back("the sizes of " + known->name);
-  if (config.decoder_layers > 0) throw RowRefused("is an encoder-decoder; only decoders are read");
+  if (config.decoder_layers > 0 && row.pipeline.value_or(1) > 1)
+    throw RowRefused("is an encoder-decoder in a pipeline, whose stages are not stated");
   const int whole = config.layers;
   set_sizes(row, config, assumptions);
   set_experts(row, config);

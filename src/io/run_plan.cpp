@@ -26,7 +26,7 @@ Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
   throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
 }
 
-ZeroStage zero_of(const RunRow& row, const Job& job) {
+ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
   const std::string& text = row.data_sharding;
   static const std::regex fully(R"(FSDP=(\d{1,6}))");
   static const std::regex per_stage(R"(\(W,G,O\)=\((\d),(\d),(\d)\))");
@@ -40,6 +40,10 @@ ZeroStage zero_of(const RunRow& row, const Job& job) {
     return match[1] == "1" ? ZeroStage::off : ZeroStage::parameters;
   if (mentions(text, "SHARD_GRAD_OP") || mentions(text, "HSDP") || mentions(text, "ZeRO-2"))
     return ZeroStage::gradients;
+  // FSDP2 does not reshard between the micro-batches of a pipeline: weights are gathered once a
+  // step and gradients added up whole, as under ZeRO-1.
+  if (is_fully_sharded(job.framework) && pipeline > 1 && mentions(text, "FSDP"))
+    return ZeroStage::optimizer;
   if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
   if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
   return text.empty() && is_megatron_core(job.framework) ? ZeroStage::optimizer : ZeroStage::off;
@@ -55,24 +59,34 @@ bool sequence_parallel_of(const RunRow& row, const Job& job, int tensor) {
 // How much of a stage is computed twice.
 struct Recomputing {
   Recompute kind = Recompute::none;
-  std::vector<double> parts{};  // of each stage's layers, from the first; empty = all
+  std::vector<double> parts{};    // of each stage's layers, from the first; empty = all
+  std::vector<Recompute> rest{};  // of a stage's other layers; empty = none
 };
 
-// "2|1|0|0" layers, or "55/68|24/39" ops of ops, of the stages in turn.
-std::vector<double> recomputed_parts(const std::string& text, const std::vector<int>& layers) {
+// "55/68|24/39" ops of ops, of the stages in turn. Aceso cuts a layer into 13 ops and repeats those
+// first that free most for their time: scores, softmax, dropout and the weighted sum of attention.
+// So up to four ops a layer are selective recompute; what is beyond that makes whole layers.
+Recomputing recomputed_ops(const std::string& text) {
+  constexpr double kOps = 13;
+  constexpr double kAttentionOps = 4;
   static const std::regex fraction(R"((\d{1,6})/(\d{1,6}))");
-  std::vector<double> parts;
-  for (std::sregex_iterator it(text.begin(), text.end(), fraction), end; it != end; ++it)
-    parts.push_back(std::stod((*it)[1]) / std::max(1.0, std::stod((*it)[2])));
-  if (parts.empty())
-    for (const int count : numbers_with_bars(text))
-      parts.push_back(parts.size() < layers.size()
-                          ? count / std::max(1.0, static_cast<double>(layers[parts.size()]))
-                          : 0);
-  if (parts.size() != layers.size())
-    throw RowRefused(
-        fmt::format("recompute lists {} stages, pp is {}", parts.size(), layers.size()));
-  return parts;
+  Recomputing out{Recompute::full};
+  for (std::sregex_iterator it(text.begin(), text.end(), fraction), end; it != end; ++it) {
+    const double repeated = std::stod((*it)[1]) / std::max(1.0, std::stod((*it)[2])) * kOps;
+    out.parts.push_back(std::clamp((repeated - kAttentionOps) / (kOps - kAttentionOps), 0.0, 1.0));
+    out.rest.push_back(repeated >= 0.5 ? Recompute::selective : Recompute::none);
+  }
+  return out;
+}
+
+// "2|1|0|0" layers of the stages in turn.
+Recomputing recomputed_layers(const std::string& text, const std::vector<int>& layers) {
+  Recomputing out{Recompute::full};
+  for (const int count : numbers_with_bars(text))
+    out.parts.push_back(out.parts.size() < layers.size()
+                            ? count / std::max(1.0, static_cast<double>(layers[out.parts.size()]))
+                            : 0);
+  return out;
 }
 
 Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<int>& layers,
@@ -85,21 +99,27 @@ Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<
     assumptions.push_back(early ? "full recompute" : "no recompute");
     return {early ? Recompute::full : Recompute::none};
   }
-  if (mentions(text, "per stage") || mentions(text, "op-level"))
-    return {Recompute::full, recomputed_parts(text, layers)};
+  if (mentions(text, "per stage") || mentions(text, "op-level")) {
+    Recomputing out = mentions(text, "/") ? recomputed_ops(text) : recomputed_layers(text, layers);
+    if (out.parts.size() != layers.size())
+      throw RowRefused(
+          fmt::format("recompute lists {} stages, pp is {}", out.parts.size(), layers.size()));
+    return out;
+  }
   if (mentions(text, "selective")) return {Recompute::selective};
   if (mentions(text, "full")) return {Recompute::full};
   if (!mentions(text, "none")) assumptions.push_back(fmt::format("no recompute for '{}'", text));
   return {Recompute::none};
 }
 
-// Appends the spans of one chunk; `twice` counts down the layers that are still to be recomputed.
-// Embedding and head are never computed twice.
-void add_spans(Recompute kind, UnitRange units, int model_units, Span span, int& twice,
-               std::vector<Span>& spans) {
+// Appends the spans of one chunk; `twice` counts down the layers that are still to be recomputed in
+// the way of `kind`, the others are in the way of `rest`. Embedding and head are never computed
+// twice.
+void add_spans(Recompute kind, Recompute rest, UnitRange units, int model_units, Span span,
+               int& twice, std::vector<Span>& spans) {
   for (int u = units.begin; u < units.end; ++u) {
     const bool layer = u > 0 && u < model_units - 1;
-    const Recompute own = layer && twice-- > 0 ? kind : Recompute::none;
+    const Recompute own = !layer ? Recompute::none : twice-- > 0 ? kind : rest;
     if (!spans.empty() && spans.back().units.end == u && spans.back().chunk == span.chunk &&
         spans.back().recompute == own) {
       ++spans.back().units.end;
@@ -120,7 +140,7 @@ Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const
   plan.micro_batches = degrees.micro_batches;
   plan.context = degrees.context;
   plan.expert = degrees.expert;
-  plan.zero = zero_of(row, job);
+  plan.zero = zero_of(row, job, degrees.pipeline());
   plan.sequence_parallel = sequence_parallel_of(row, job, degrees.tensor());
   const int units = model.unit_count();
   const std::vector<int> sizes = chunk_sizes(row, degrees, plan.schedule, units, assumptions);
@@ -138,11 +158,12 @@ Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const
   for (int s = 0; s < stages; ++s) {
     const auto [tensor, data] = degrees.stages[s];
     const double part = recomputing.parts.empty() ? 1 : recomputing.parts[s];
+    const Recompute rest = recomputing.rest.empty() ? Recompute::none : recomputing.rest[s];
     int twice = static_cast<int>(std::round(part * layers[s]));
     Stage stage;
     for (int c = 0; c < chunks; ++c) {
       const int at = chunk_position(plan.schedule, stages, s, c);
-      add_spans(recomputing.kind, {begins[at], begins[at + 1]}, units,
+      add_spans(recomputing.kind, rest, {begins[at], begins[at + 1]}, units,
                 {.tensor = tensor, .data = data, .chunk = c}, twice, stage.spans);
     }
     for (int d = 0; d < tensor * data * degrees.context; ++d)

@@ -12,8 +12,11 @@ bool mentions_any(const std::string& text, std::initializer_list<const char*> wo
 }
 
 // From then on Megatron-Core's containers run mixtures with CUDA graphs and a fused dispatch on
-// Blackwell; the dates of the rows are those of the containers.
+// Blackwell; the dates of the rows are those of the containers. Before, since Megatron Bridge, the
+// recipes for GB200 and GB300 had attention and routers in CUDA graphs (cuda_graph_scope), those
+// for other devices none.
 constexpr const char* kGraphsSince = "2026-06";
+constexpr const char* kRouterGraphsSince = "2025-09";
 
 Framework pytorch(const RunRow& row) {
   return mentions(row.framework + row.plan_detail, "compile") ? Framework::fsdp_compile
@@ -66,11 +69,15 @@ Job job_of(const RunRow& row, Assumptions& assumptions) {
   job.attention = attention_of(row, job.framework);
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
   job.adapters = mentions(row.task, "lora");
-  // Aceso, Mist and InternEvo keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in
-  // fp32.
-  if (mentions_any(row.framework, {"aceso", "mist", "internevo"})) job.gradient_bytes = 2;
+  // Aceso, Mist, InternEvo and the recipes of NeMo and Megatron Bridge (grad_reduce_in_fp32 off)
+  // keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in fp32.
+  if (mentions_any(row.framework, {"aceso", "mist", "internevo", "nemo", "bridge"}))
+    job.gradient_bytes = 2;
   if (job.framework == Framework::megatron_deepspeed && mentions(row.precision, "bf16"))
     job.gradient_bytes = 4;
+  // A fused cross-entropy keeps 16-bit logits and, out of place, their gradient: llm-foundry's own,
+  // Transformer Engine's in Megatron Bridge.
+  if (mentions_any(row.framework, {"llm-foundry", "bridge"})) job.logit_bytes = 4;
   if (row.unpadded) job.vocabulary_multiple = 1;
   return job;
 }
@@ -78,13 +85,16 @@ Job job_of(const RunRow& row, Assumptions& assumptions) {
 void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
                 Job& job) {
   const bool blackwell = mentions_any(cluster.device_types[0].name, {"B200", "B300"});
-  if (job.framework == Framework::megatron && blackwell && config.moe.experts > 0 &&
-      row.date >= kGraphsSince)
+  if (job.framework != Framework::megatron || !blackwell || config.moe.experts == 0) return;
+  if (row.date >= kGraphsSince)
     job.framework = Framework::megatron_graph;
+  else if (row.date >= kRouterGraphsSince && mentions(cluster.device_types[0].name, "GB"))
+    job.framework = Framework::megatron_router;
 }
 
 bool is_megatron_core(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::megatron_graph;
+  return framework == Framework::megatron || framework == Framework::megatron_router ||
+         framework == Framework::megatron_graph;
 }
 
 bool is_fully_sharded(Framework framework) {

@@ -55,9 +55,19 @@ const Names& attention_names() {
 }
 
 const Names& framework_names() {
-  static const Names names = {"megatron",  "megatron-graph", "megatron-lm",  "megatron-deepspeed",
-                              "deepspeed", "fsdp",           "fsdp-compile", "jax",
-                              "eager",     "aceso",          "deepspeed-3d", "plait"};
+  static const Names names = {"megatron",
+                              "megatron-router",
+                              "megatron-graph",
+                              "megatron-lm",
+                              "megatron-deepspeed",
+                              "deepspeed",
+                              "fsdp",
+                              "fsdp-compile",
+                              "jax",
+                              "eager",
+                              "aceso",
+                              "deepspeed-3d",
+                              "plait"};
   return names;
 }
 

@@ -26,6 +26,7 @@ enum class AttentionKernel { flash, plain };
 // memory (cost/framework).
 enum class Framework {
   megatron,            // Megatron-Core, NeMo: fused kernels, communication overlapped
+  megatron_router,     // the same with attention and routers in CUDA graphs (GB200 and GB300 recipes)
   megatron_graph,      // the same with CUDA graphs and fused token dispatch (2026)
   megatron_lm,         // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
   megatron_deepspeed,  // Megatron's layers run by DeepSpeed's engine
@@ -51,6 +52,7 @@ struct Job {
   // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.
   bool adapters = false;
   int gradient_bytes = 0;       // of an accumulated gradient; 0 = as the framework does
+  int logit_bytes = 0;          // per logit at the peak of the loss; 0 = as the framework does
   int vocabulary_multiple = 0;  // the table is padded to a multiple; 0 = as the framework does
   double reserve = 0.06;        // fraction of device memory left to the driver and to fragmentation
   friend bool operator==(const Job&, const Job&) = default;

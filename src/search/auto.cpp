@@ -139,9 +139,9 @@ class AutoSearch {
     Pins pins = context_.options.pins;
     const Framework framework = context_.problem.job.framework;
     const bool own_runtime = framework == Framework::plait;
-    const bool megatron = framework == Framework::megatron ||
-                          framework == Framework::megatron_graph ||
-                          framework == Framework::megatron_lm;
+    const bool megatron =
+        framework == Framework::megatron || framework == Framework::megatron_router ||
+        framework == Framework::megatron_graph || framework == Framework::megatron_lm;
     if (pins.schedule || !pins.stages.empty() || !(megatron || own_runtime)) return;
     // plait's own runtime does not split the backward pass.
     std::vector<Schedule> schedules{Schedule::interleaved};

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -17,6 +18,11 @@ namespace {
 // Tensors up to this size are summed many at a time: a kernel for each takes longer to start than
 // to run.
 constexpr std::int64_t kSmall = std::int64_t{1} << 16;
+
+// A group has this many buckets if they have this many values: with few of them, or only one, most
+// of the sum is left to do when the last layer is done.
+constexpr std::int64_t kBuckets = 16;
+constexpr std::int64_t kLeastValues = std::int64_t{1} << 16;
 
 void copy_each(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 2)
@@ -51,8 +57,10 @@ GradientSums::GradientSums(std::vector<at::Tensor> tensors,
 
 GradientSums::~GradientSums() = default;
 
-void GradientSums::make_buckets(std::size_t group, std::int64_t values) {
+void GradientSums::make_buckets(std::size_t group, std::int64_t most) {
   const std::vector<Part>& parts = groups_[group].parts;
+  const std::int64_t values =
+      std::min(most, std::max(kLeastValues, groups_[group].size / kBuckets));
   std::vector<Bucket>& buckets = states_[group].buckets;
   for (std::size_t p = parts.size(); p-- > 0;) {
     if (buckets.empty() || buckets.back().range.size() >= values)

@@ -38,8 +38,9 @@ class GradientSums {
     std::vector<Part> parts;
   };
 
-  // Tensor t's gradient is summed at flat_of[t] of a piece of memory of `size` values. A bucket has
-  // `bucket` values or more. Not `early`: sums over ranks begin when they are asked for.
+  // Tensor t's gradient is summed at flat_of[t] of a piece of memory of `size` values. A bucket is
+  // full with a sixteenth of its group or `bucket` values, whichever is less. Not `early`: sums
+  // over ranks begin when they are asked for.
   GradientSums(std::vector<at::Tensor> tensors, const std::vector<std::int64_t>& flat_of,
                std::int64_t size, std::vector<Group> groups, std::int64_t bucket, bool early);
   ~GradientSums();
@@ -70,7 +71,7 @@ class GradientSums {
     at::Tensor gradient;
   };
 
-  void make_buckets(std::size_t group, std::int64_t values);
+  void make_buckets(std::size_t group, std::int64_t most);
   void add(const std::vector<int>& tensors);
   void add_small(const std::vector<int>& tensors);
   at::Tensor gathered(std::size_t group, Interval range, std::size_t first_part,

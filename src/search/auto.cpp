@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/parallel.h"
+#include "cost/framework.h"
 #include "search/branch_and_bound.h"
 #include "search/families.h"
 #include "search/label_search.h"
@@ -50,6 +51,15 @@ struct Candidate {
   bool exact = false;
 };
 
+// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
+// gathered is no more than a second pass of the gradients, and the step has less to update. Then
+// settings without ZeRO need no search of their own.
+bool gains_by_cut_optimizer(const Problem& problem) {
+  const StateBytes state = state_bytes(problem.job);
+  return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
+         !problem.job.adapters && problem.profile.collectives.empty();
+}
+
 class AutoSearch {
  public:
   explicit AutoSearch(const SearchContext& context)
@@ -76,6 +86,7 @@ class AutoSearch {
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    drop_idle_zero();
     if (!small) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
@@ -93,9 +104,13 @@ class AutoSearch {
 
   void list_candidates() {
     const std::vector<int>& promising = context_.options.promising_micro_batches;
-    for (const PlanSettings& settings : space_.settings())
+    const bool skips_whole_optimizer =
+        !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
+    for (const PlanSettings& settings : space_.settings()) {
+      if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
       if (promising.empty() || std::ranges::binary_search(promising, settings.micro_batches))
         candidates_.push_back({settings, nullptr, {}, false});
+    }
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);
@@ -132,6 +147,19 @@ class AutoSearch {
     if (exact_schedule())
       sweep(0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found, effort); });
     sweep(0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, effort); });
+  }
+
+  // Plans that are as fast without ZeRO go without.
+  void drop_idle_zero() {
+    if (context_.options.pins.zero) return;
+    const std::vector<RankedPlan> best = found_.plans();
+    for (const RankedPlan& ranked : best) {
+      if (ranked.plan.zero != ZeroStage::optimizer) continue;
+      Plan plain = ranked.plan;
+      plain.zero = ZeroStage::off;
+      const Estimate cost = engine_.simulate(plain);
+      if (cost.fits && cost.step <= ranked.cost.step) found_.offer(plain);
+    }
   }
 
   // The best plans under the schedules that are not searched themselves, where memory allows.

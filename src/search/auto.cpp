@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include "base/parallel.h"
 #include "cost/framework.h"
@@ -214,6 +215,15 @@ class AutoSearch {
   void ask_peers() {
     SearchContext quiet{context_.problem, context_.options, context_.stop, {}, {}};
     quiet.options.max_evaluations = kPeerPlans;
+    quiet.options.cutoff = wanted(found_);
+    // On equal devices their plans are plans of the space, and its bounds hold for them.
+    if (space_.pools().size() == 1 && exact_schedule()) {
+      std::set<int> open;
+      for (const Candidate& c : candidates_)
+        if (c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
+      if (open.empty()) return;
+      quiet.options.promising_micro_batches.assign(open.begin(), open.end());
+    }
     for (const auto& search : {search_like_amp, search_like_fasop, search_like_metis}) {
       if (stop()) return;
       for (const RankedPlan& ranked : search(quiet).plans) found_.offer(ranked.plan);

@@ -1,7 +1,6 @@
 #include "cost/stage_cost.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "cost/framework.h"
@@ -186,10 +185,8 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
     return whole / (span.data * (cut ? span.tensor : 1.0));
   };
-  std::map<int, int> senders;
-  std::map<int, int> receivers;
-  for (const DeviceId id : from.devices) ++senders[cluster.device(id).node];
-  for (const DeviceId id : to.devices) ++receivers[cluster.device(id).node];
+  const std::vector<NodeShare> senders = by_node(cluster, from.devices);
+  const std::vector<NodeShare> receivers = by_node(cluster, to.devices);
   Seconds slowest;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
@@ -203,8 +200,8 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const Efficiency& reached_b = cluster.type_of(b).efficiency;
     const double reached = same_node ? std::min(reached_a.intra, reached_b.intra)
                                      : std::min(reached_a.inter, reached_b.inter);
-    const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
-    const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
+    const double sharing_a = same_node ? 1 : devices_on(senders, cluster.device(a).node);
+    const double sharing_b = same_node ? 1 : devices_on(receivers, cluster.device(b).node);
     const BytesPerSecond rate = link.bandwidth * reached;
     const Bytes sent = bytes_of(last, same_node) + mask;
     const Bytes received = bytes_of(first, same_node) + mask;

@@ -1,6 +1,7 @@
 #include "cost/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "base/error.h"
@@ -157,6 +158,23 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
   finish(plan, stage_end, estimate);
   if (trace != nullptr) *trace = std::move(made);
   return estimate;
+}
+
+Seconds CostEngine::floor_of(const Plan& plan) const {
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return table(shape);
+  };
+  Seconds busiest;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const StageResult stage = stage_cost(problem_, plan, s, tables);
+    if (stage.cost.spare() < Bytes(0)) return Seconds(HUGE_VAL);
+    Seconds busy;
+    for (std::size_t c = 0; c < stage.chunk_forward.size(); ++c)
+      busy += stage.chunk_forward[c] + stage.chunk_backward[c] + stage.chunk_weight_gradient[c];
+    busiest = std::max(busiest,
+                       plan.micro_batches * busy + stage.cost.gradient_sync + stage.cost.optimizer);
+  }
+  return busiest;
 }
 
 std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {

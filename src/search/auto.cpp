@@ -185,7 +185,8 @@ class AutoSearch {
       for (const Schedule schedule : schedules) {
         pins.schedule = schedule;
         for (const Plan& plan : plans_for(ranked.plan, pins))
-          if (!stop()) found_.offer(plan);
+          if (!stop() && (found_.empty() || engine_.floor_of(plan) < found_.worst_kept()))
+            found_.offer(plan);
       }
     }
   }

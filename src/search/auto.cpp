@@ -13,12 +13,15 @@
 #include "search/planners.h"
 #include "search/schedules.h"
 #include "search/shortlist.h"
+#include "search/single_stage.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
 // plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. families: pools cut into equal stages, units balanced over them;
+//   2. families: pools cut into equal stages, units balanced over them; plans of one stage where
+//   the
+//      settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
 //   4. what the peers' planners find (on small clusters);
@@ -47,8 +50,8 @@ constexpr int kMostEffort = 64;
 
 struct Candidate {
   PlanSettings settings;
-  std::unique_ptr<StageMenu> menu;
-  Seconds bound;  // no plan with these settings is faster
+  std::unique_ptr<StageMenu> menu;  // none for plans of one stage
+  Seconds bound;                    // no plan with these settings is faster
   bool exact = false;
 };
 
@@ -77,6 +80,7 @@ class AutoSearch {
     list_candidates();
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
     search_best_first(1);
     const int most =
@@ -109,8 +113,10 @@ class AutoSearch {
         !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
     for (const PlanSettings& settings : space_.settings()) {
       if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
-      if (promising.empty() || std::ranges::binary_search(promising, settings.micro_batches))
-        candidates_.push_back({settings, nullptr, {}, false});
+      if (!promising.empty() && !std::ranges::binary_search(promising, settings.micro_batches))
+        continue;
+      const bool single = space_.max_stages(settings) == 1 && exact_schedule();
+      (single ? single_stages_ : candidates_).push_back({settings, nullptr, {}, false});
     }
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
@@ -124,14 +130,18 @@ class AutoSearch {
   // Runs `pass` on the candidates that may still hold something better, round by round.
   template <typename Pass>
   void sweep(double from, double to, const Pass& pass) {
-    const int count = static_cast<int>(candidates_.size());
+    sweep(candidates_, from, to, pass);
+  }
+  template <typename Pass>
+  void sweep(std::vector<Candidate>& candidates, double from, double to, const Pass& pass) {
+    const int count = static_cast<int>(candidates.size());
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
+        if (!candidates[i].exact && candidates[i].bound < wanted(found_)) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
-        if (!stop()) pass(candidates_[round[i]], results[i]);
+        if (!stop()) pass(candidates[round[i]], results[i]);
       });
       const Seconds before = found_.best();
       for (const Shortlist& result : results) found_.merge(result);
@@ -141,6 +151,17 @@ class AutoSearch {
       if (context_.on_progress)
         context_.on_progress(from + (to - from) * std::min(1.0, (first + kRound) / (count + 0.0)));
     }
+  }
+
+  // Settings that allow one stage only are searched to the end at once; for the best plan, or for
+  // all that are kept when there is nothing else to keep.
+  void sweep_single_stages() {
+    sweep(single_stages_, 0.1, 0.1, [this](Candidate& c, Shortlist& found) {
+      const Seconds limit = candidates_.empty() ? found.worst_kept() : wanted(found);
+      c.bound = single_stage_plans(space_, engine_, {c.settings, schedule_, limit}, found,
+                                   [this] { return stop(); });
+      c.exact = c.bound > Seconds(0);
+    });
   }
 
   // Bounds, then the search that they guide, with so many times the usual budgets.
@@ -195,6 +216,7 @@ class AutoSearch {
   Seconds lower_bound() const {
     Seconds bound = found_.best();
     for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
+    for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
     return bound;
   }
   bool good_enough() const { return lower_bound() >= (1 - kGoodEnough) * wanted(found_); }
@@ -281,6 +303,7 @@ class AutoSearch {
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;
   std::vector<Candidate> candidates_;
+  std::vector<Candidate> single_stages_;
   bool stopped_ = false;
 };
 

@@ -104,16 +104,8 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
     const int a = stage_of(tie.first);
     const int b = stage_of(tie.second);
     if (a == b) continue;
-    const DeviceId first = plan.stages[a].devices.front();
-    const DeviceId second = plan.stages[b].devices.front();
-    const int tensor = plan.stages[b].spans.back().tensor;
-    const std::vector<DeviceId> pair{first, second};
-    int neighbours = 0;  // devices of the stage that use the same network for the same purpose
-    for (const DeviceId id : plan.stages[a].devices)
-      neighbours += problem_.cluster.device(id).node == problem_.cluster.device(first).node;
-    const Group group = group_of(problem_.cluster, pair, neighbours);
-    const Seconds time =
-        all_reduce(group, Bytes(state_bytes(problem_.job).gradient * tie.parameters / tensor));
+    const Seconds time = tied_sync_time(problem_, tie, plan.stages[a].devices,
+                                        plan.stages[b].devices, plan.stages[b].spans.back().tensor);
     estimate.stages[a].tied_sync += time;
     estimate.stages[b].tied_sync += time;
     tied += time;

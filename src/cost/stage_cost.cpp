@@ -215,4 +215,14 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   return slowest + traits.send_wait;
 }
 
+Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
+                       std::span<const DeviceId> second, int tensor) {
+  const std::vector<DeviceId> pair{first.front(), second.front()};
+  const int node = problem.cluster.device(first.front()).node;
+  int neighbours = 0;  // devices of the stage that use the same network for the same purpose
+  for (const DeviceId id : first) neighbours += problem.cluster.device(id).node == node;
+  const Group group = group_of(problem.cluster, pair, neighbours);
+  return all_reduce(group, Bytes(state_bytes(problem.job).gradient * tie.parameters / tensor));
+}
+
 }  // namespace plait

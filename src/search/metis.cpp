@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "search/device_groups.h"
 #include "search/layer_balance.h"
@@ -71,8 +72,8 @@ class MetisSearch {
       tensor.push_back(degree);
     }
     if (search_.forget_many_frames() || cut_devices_ > kMostCutDevices) forget_cuts();
-    if (search_.has_cutoff() && is_hopeless(groups, tensor, settings)) return;
     for (int stage = 0; stage >= 0 && !search_.stopped();) {
+      if (search_.has_cutoff() && is_hopeless(groups, tensor, settings)) return;
       std::vector<double> room;  // what is free of the memory, or less for more replicas
       if (attempt(groups, tensor, settings, room)) return;
       stage = next_stage(groups, tensor, settings, room);
@@ -100,6 +101,8 @@ class MetisSearch {
   void forget_cuts() {
     cuts_.clear();
     paces_.clear();
+    sends_.clear();
+    tied_.clear();
     cut_devices_ = 0;
   }
 
@@ -136,17 +139,44 @@ class MetisSearch {
     return best;
   }
 
+  // Between neighbouring groups, the first of which begins at `from`.
+  Seconds send_floor(int from, int group, int next, const PlanSettings& settings) {
+    const auto [at, is_new] = sends_.try_emplace({settings.micro_batches, from, group, next});
+    const std::span<const DeviceId> order(order_);
+    if (is_new)
+      at->second = search_.send_floor(settings, order.subspan(from, group),
+                                      order.subspan(from + group, next));
+    return at->second;
+  }
+
+  // With the highest tensor degree that the last group can have.
+  Seconds tied_floor(const std::vector<int>& groups) {
+    const int last = groups.back();
+    const Pins& pins = context_.options.pins;
+    const int highest =
+        pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor);
+    const auto [at, is_new] = tied_.try_emplace({groups.front(), last});
+    const std::span<const DeviceId> order(order_);
+    if (is_new)
+      at->second = search_.tied_sync(order.first(groups.front()), order.last(last), highest);
+    return at->second;
+  }
+
   // Whether no plan on the way from these degrees is faster than the cutoff.
   bool is_hopeless(const std::vector<int>& groups, const std::vector<int>& tensor,
                    const PlanSettings& settings) {
     std::vector<const Pace*> stages;
+    PeerSearch::Between between;
     int from = 0;
     for (std::size_t s = 0; s < groups.size(); ++s) {
       stages.push_back(&best_pace(from, groups[s], tensor[s], settings));
       if (stages.back()->by_kind.empty()) return true;
       from += groups[s];
+      if (s + 1 < groups.size())
+        between.sends += send_floor(from - groups[s], groups[s], groups[s + 1], settings);
     }
-    return search_.is_hopeless(stages, settings.micro_batches);
+    if (groups.size() > 1) between.tied = tied_floor(groups);
+    return search_.is_hopeless(stages, between, settings.micro_batches);
   }
 
   // True when the layers as first balanced fit, so that no more tensor parallelism is called for.
@@ -231,7 +261,9 @@ class MetisSearch {
   using CutKey = std::array<int, 4>;  // micro-batches, where it begins, devices, tensor degree
   std::map<CutKey, Cut> cuts_;        // of the order
   std::map<CutKey, Pace> paces_;      // likewise, from the tensor degree on
-  std::size_t cut_devices_ = 0;       // in all of cuts_
+  std::map<CutKey, Seconds> sends_;   // from a group to the next: where it begins, both groups
+  std::map<std::pair<int, int>, Seconds> tied_;  // by devices of the first and the last group
+  std::size_t cut_devices_ = 0;                  // in all of cuts_
 };
 
 }  // namespace

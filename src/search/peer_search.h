@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -88,8 +89,21 @@ class PeerSearch {
   // Whether only plans that are faster than a cutoff are asked for.
   bool has_cutoff() const { return has_cutoff_; }
   const Pace& pace(const SpanFrame& frame);
+  // Least time of a hand-over between stages on these devices; their tensor groups must be tidy.
+  Seconds send_floor(const PlanSettings& settings, std::span<const DeviceId> from,
+                     std::span<const DeviceId> to) const;
+  // To sum the gradients of an embedding that is tied to the output layer, with these first and
+  // last stages.
+  Seconds tied_sync(std::span<const DeviceId> first, std::span<const DeviceId> last,
+                    int tensor) const;
+  // What a pipeline adds to its stages, at least.
+  struct Between {
+    Seconds sends;  // of the way from the first stage to the last
+    Seconds tied;   // after the pipeline
+  };
   // Whether no cut of the model over stages of these paces is faster than the cutoff.
-  bool is_hopeless(std::span<const Pace* const> stages, int micro_batches) const;
+  bool is_hopeless(std::span<const Pace* const> stages, const Between& between,
+                   int micro_batches) const;
   bool is_hopeless(const Layout& layout);
 
   // Forward and backward of one micro-batch.
@@ -116,6 +130,9 @@ class PeerSearch {
   bool has_tidy_tensor_groups(const Slot& slot) const;
   std::vector<int> key_of(const PlanSettings& settings, const Slot& slot) const;
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
+  // Only faster plans are of use.
+  Seconds cutoff() const { return std::min(context_.options.cutoff, found_.best()); }
+  double whole_units_floor(std::span<const Pace* const> stages) const;
   // Whether these cuts make a plan that is not faster than the cutoff.
   bool is_slow(const Layout& layout, const std::vector<int>& cuts) const;
 
@@ -137,6 +154,9 @@ class PeerSearch {
   std::unordered_map<const SpanFrame*, Pace> paces_;
   std::unordered_map<const SpanFrame*, std::vector<double>> times_;
   std::vector<int> units_of_kind_;
+  BytesPerSecond fastest_uplink_;
+  Seconds least_latency_;    // of an uplink
+  double least_output_ = 0;  // of a unit that another one follows
   bool has_cutoff_ = false;
   std::int64_t slow_ = 0;        // plans that were not worth a simulation
   std::size_t key_numbers_ = 0;  // in all keys of frames_

@@ -37,6 +37,8 @@ constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
+constexpr double kLittleBoundWork = 1e6;       // the same on up to ..
+constexpr int kFewDevices = 32;                // .. so many devices
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
@@ -285,7 +287,9 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found, int effort) {
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * kBoundWork));
+    const bool few = context_.problem.cluster.device_count() <= kFewDevices;
+    const double work = few ? kLittleBoundWork : kBoundWork;
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * work));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 
@@ -33,12 +32,39 @@ Seconds one_way(const Group& group, Bytes size) {
 
 }  // namespace
 
+std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId> devices) {
+  std::vector<NodeShare> shares;
+  bool ordered = true;
+  for (const DeviceId id : devices) {
+    const int node = cluster.device(id).node;
+    if (shares.empty() || shares.back().node != node) {
+      ordered = ordered && (shares.empty() || shares.back().node < node);
+      shares.push_back({node, 0});
+    }
+    ++shares.back().devices;
+  }
+  if (ordered) return shares;
+  std::ranges::sort(shares, {}, &NodeShare::node);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < shares.size(); ++i) {
+    if (shares[i].node == shares[last].node)
+      shares[last].devices += shares[i].devices;
+    else
+      shares[++last] = shares[i];
+  }
+  shares.resize(last + 1);
+  return shares;
+}
+
+int devices_on(const std::vector<NodeShare>& shares, int node) {
+  return std::ranges::lower_bound(shares, node, {}, &NodeShare::node)->devices;
+}
+
 Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double sharing) {
   PLAIT_CHECK(!members.empty());
   Group group;
   group.members = static_cast<int>(members.size());
-  std::map<int, int> per_node;
-  for (const DeviceId id : members) ++per_node[cluster.device(id).node];
+  const std::vector<NodeShare> per_node = by_node(cluster, members);
   group.nodes = static_cast<int>(per_node.size());
   bool first = true;
   for (const auto& [node, count] : per_node) {
@@ -51,7 +77,7 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
   for (auto it = per_node.begin(); group.nodes > 1 && it != per_node.end(); ++it) {
     // A ring visits the nodes in order; its last hop closes it.
     const auto next = std::next(it) == per_node.end() ? per_node.begin() : std::next(it);
-    const Link hop = link_between_nodes(cluster, it->first, next->first);
+    const Link hop = link_between_nodes(cluster, it->node, next->node);
     group.inter = first ? hop : slower(group.inter, hop);
     first = false;
   }

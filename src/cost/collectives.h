@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "base/units.h"
 #include "cluster/cluster.h"
@@ -18,6 +19,16 @@ struct Group {
   Link inter;        // slowest node's share of the network; unused when nodes == 1
   friend auto operator<=>(const Group&, const Group&) = default;
 };
+
+// How many of some devices a node has.
+struct NodeShare {
+  int node = 0;
+  int devices = 0;
+};
+// By node, ascending; nodes without any are left out.
+std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId> devices);
+// Of a node that has some.
+int devices_on(const std::vector<NodeShare>& shares, int node);
 
 // The group of `members` on `cluster`; `sharing` such groups use each node's network at once.
 Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double sharing = 1);

@@ -1,6 +1,7 @@
 #include "cost/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "base/error.h"
@@ -103,16 +104,8 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
     const int a = stage_of(tie.first);
     const int b = stage_of(tie.second);
     if (a == b) continue;
-    const DeviceId first = plan.stages[a].devices.front();
-    const DeviceId second = plan.stages[b].devices.front();
-    const int tensor = plan.stages[b].spans.back().tensor;
-    const std::vector<DeviceId> pair{first, second};
-    int neighbours = 0;  // devices of the stage that use the same network for the same purpose
-    for (const DeviceId id : plan.stages[a].devices)
-      neighbours += problem_.cluster.device(id).node == problem_.cluster.device(first).node;
-    const Group group = group_of(problem_.cluster, pair, neighbours);
-    const Seconds time =
-        all_reduce(group, Bytes(state_bytes(problem_.job).gradient * tie.parameters / tensor));
+    const Seconds time = tied_sync_time(problem_, tie, plan.stages[a].devices,
+                                        plan.stages[b].devices, plan.stages[b].spans.back().tensor);
     estimate.stages[a].tied_sync += time;
     estimate.stages[b].tied_sync += time;
     tied += time;
@@ -157,6 +150,23 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
   finish(plan, stage_end, estimate);
   if (trace != nullptr) *trace = std::move(made);
   return estimate;
+}
+
+Seconds CostEngine::floor_of(const Plan& plan) const {
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return table(shape);
+  };
+  Seconds busiest;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const StageResult stage = stage_cost(problem_, plan, s, tables);
+    if (stage.cost.spare() < Bytes(0)) return Seconds(HUGE_VAL);
+    Seconds busy;
+    for (std::size_t c = 0; c < stage.chunk_forward.size(); ++c)
+      busy += stage.chunk_forward[c] + stage.chunk_backward[c] + stage.chunk_weight_gradient[c];
+    busiest = std::max(busiest,
+                       plan.micro_batches * busy + stage.cost.gradient_sync + stage.cost.optimizer);
+  }
+  return busiest;
 }
 
 std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {

@@ -37,6 +37,10 @@ class CostEngine {
   // Event by event; `trace` receives the timeline when given.
   Estimate simulate(const Plan& plan, Trace* trace = nullptr) const;
 
+  // No simulation of the plan is shorter: what its busiest stage has to do. Infinite when the plan
+  // does not fit.
+  Seconds floor_of(const Plan& plan) const;
+
   // For every unit of the plan: measured, interpolated or analytic.
   std::vector<UnitSource> sources(const Plan& plan) const;
 

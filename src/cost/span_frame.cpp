@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -22,42 +20,47 @@ bool is_fsdp(Framework framework) {
 class GroupMaker {
  public:
   GroupMaker(const Cluster& cluster, std::span<const DeviceId> devices)
-      : cluster_(cluster), devices_(devices) {
-    for (const DeviceId id : devices) ++by_node_[cluster.device(id).node];
-  }
-
-  // What tells devices [begin, end) from as many others, as far as groups among them are concerned:
-  // their types, their nodes' links and zones, and which of them share a node.
-  std::vector<int> likeness(int begin, int end) {
-    std::vector<int> out;
+      : cluster_(cluster), devices_(devices), by_node_(by_node(cluster, devices)) {
+    traits_.reserve(devices.size());
     int before = -1;
-    for (int i = begin; i < end; ++i) {
-      const Device& device = cluster_.device(devices_[i]);
-      out.push_back(device.type);
-      out.push_back(device.node == before ? -1 : node_kind(device.node));
+    int kind = 0;
+    for (const DeviceId id : devices) {
+      const Device& device = cluster.device(id);
+      const bool same_node = device.node == before;
+      if (!same_node) kind = node_kind(device.node);
+      traits_.push_back({device.type, kind, same_node});
       before = device.node;
     }
-    return out;
+  }
+
+  // Whether groups among devices [a, a + count) are like those among [b, b + count): the same
+  // types, links and zones of nodes, and the same devices share a node.
+  bool alike(int a, int b, int count) const {
+    for (int i = 0; i < count; ++i) {
+      const Trait& x = traits_[a + i];
+      const Trait& y = traits_[b + i];
+      if (x.type != y.type || x.kind != y.kind) return false;
+      if (i > 0 && x.same_node != y.same_node) return false;
+    }
+    return true;
   }
 
   Group make(int first, int stride, int count) const {
     if (count == 1) return {};
     std::vector<DeviceId> ids;
-    std::map<int, int> members;
-    for (int i = 0; i < count; ++i) {
-      ids.push_back(devices_[first + i * stride]);
-      ++members[cluster_.device(ids.back()).node];
-    }
+    ids.reserve(count);
+    for (int i = 0; i < count; ++i) ids.push_back(devices_[first + i * stride]);
     double sharing = 1;
-    for (const auto& [node, own] : members)
-      sharing = std::max(sharing, static_cast<double>(by_node_.at(node)) / own);
+    for (const NodeShare& own : by_node(cluster_, ids))
+      sharing =
+          std::max(sharing, static_cast<double>(devices_on(by_node_, own.node)) / own.devices);
     return group_of(cluster_, ids, sharing);
   }
 
  private:
   int node_kind(int n) {
     const Node& node = cluster_.nodes[n];
-    const NodeKind kind{node.zone, by_node_.at(n), node.intra, node.uplink};
+    const NodeKind kind{node.zone, devices_on(by_node_, n), node.intra, node.uplink};
     const auto at = std::ranges::find(kinds_, kind);
     if (at != kinds_.end()) return static_cast<int>(at - kinds_.begin());
     kinds_.push_back(kind);
@@ -65,10 +68,25 @@ class GroupMaker {
   }
 
   using NodeKind = std::tuple<int, int, Link, Link>;  // zone, devices of the span, links
+  struct Trait {
+    int type = 0;
+    int kind = 0;            // of the node
+    bool same_node = false;  // as the device before
+  };
   const Cluster& cluster_;
   std::span<const DeviceId> devices_;
-  std::map<int, int> by_node_;
+  std::vector<NodeShare> by_node_;
   std::vector<NodeKind> kinds_;
+  std::vector<Trait> traits_;  // of devices_
+};
+
+// What a replica's groups are made of: devices [begin, begin + count), its own ones from `first`
+// on.
+struct ReplicaPlace {
+  int share = 0;
+  int begin = 0;
+  int count = 0;
+  int first = 0;
 };
 
 }  // namespace
@@ -108,16 +126,21 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   weights_are_cut_ = settings.zero == ZeroStage::parameters ||
                      (settings.zero == ZeroStage::gradients && is_fsdp(problem.job.framework));
   std::vector<ReplicaShape> shapes;
-  std::set<std::pair<int, std::vector<int>>> seen;  // samples and likeness of replicas
+  std::vector<ReplicaPlace> seen;  // one of those that are alike
   for (int d = 0; d < data; ++d) {
     const int first = d * tensor * settings.context;
     // Experts are spread over neighbouring data and context ranks of one tensor rank.
     const int block = d * settings.context / settings.expert * settings.expert;
     const int begin = std::min(first, block * tensor);
     const int end = std::max(first + tensor * settings.context, (block + settings.expert) * tensor);
-    std::vector<int> likeness = groups.likeness(begin, end);
-    likeness.push_back(first - begin);
-    if (!seen.emplace(shares.empty() ? 0 : shares[d], std::move(likeness)).second) continue;
+    const ReplicaPlace place{shares.empty() ? 0 : shares[d], begin, end - begin, first};
+    const bool is_known = std::ranges::any_of(seen, [&](const ReplicaPlace& other) {
+      return other.share == place.share && other.count == place.count &&
+             other.first - other.begin == first - begin &&
+             groups.alike(other.begin, begin, place.count);
+    });
+    if (is_known) continue;
+    seen.push_back(place);
     ReplicaShape shape;
     shape.device_type = cluster.device(devices[first]).type;
     shape.sharding = {.samples = shares.empty() ? even : shares[d],

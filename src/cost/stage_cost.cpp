@@ -1,7 +1,6 @@
 #include "cost/stage_cost.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "cost/framework.h"
@@ -108,6 +107,39 @@ void set_memory(const SpanFrame::Memory& memory, double live, double waiting, St
   cost.reserve = memory.reserve;
 }
 
+// What decides the time of a hand-over from one device to another, besides its size.
+struct Ends {
+  int type_a = -1;
+  int type_b = -1;
+  bool same_node = false;
+  int zone_a = 0;
+  int zone_b = 0;
+  int senders = 0;  // on the same node
+  int receivers = 0;
+  Link uplink_a;
+  Link uplink_b;
+  Link intra_a;
+  friend bool operator==(const Ends&, const Ends&) = default;
+};
+
+Ends ends_of(const Cluster& cluster, DeviceId a, DeviceId b, const std::vector<NodeShare>& senders,
+             const std::vector<NodeShare>& receivers) {
+  const Device& from = cluster.device(a);
+  const Device& to = cluster.device(b);
+  const Node& node_a = cluster.nodes[from.node];
+  const Node& node_b = cluster.nodes[to.node];
+  return {from.type,
+          to.type,
+          from.node == to.node,
+          node_a.zone,
+          node_b.zone,
+          devices_on(senders, from.node),
+          devices_on(receivers, to.node),
+          node_a.uplink,
+          node_b.uplink,
+          node_a.intra};
+}
+
 }  // namespace
 
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
@@ -186,25 +218,27 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
     return whole / (span.data * (cut ? span.tensor : 1.0));
   };
-  std::map<int, int> senders;
-  std::map<int, int> receivers;
-  for (const DeviceId id : from.devices) ++senders[cluster.device(id).node];
-  for (const DeviceId id : to.devices) ++receivers[cluster.device(id).node];
+  const std::vector<NodeShare> senders = by_node(cluster, from.devices);
+  const std::vector<NodeShare> receivers = by_node(cluster, to.devices);
   Seconds slowest;
+  Ends before;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
     const int d_from = static_cast<int>(static_cast<long>(r) * last.data / pairs);
     const int d_to = static_cast<int>(static_cast<long>(r) * first.data / pairs);
     const DeviceId a = from.devices[d_from * last.tensor * plan.context];
     const DeviceId b = to.devices[d_to * first.tensor * plan.context];
+    const Ends ends = ends_of(cluster, a, b, senders, receivers);
+    if (ends == before) continue;
+    before = ends;
     const Link link = link_between(cluster, a, b);
-    const bool same_node = cluster.device(a).node == cluster.device(b).node;
+    const bool same_node = ends.same_node;
     const Efficiency& reached_a = cluster.type_of(a).efficiency;
     const Efficiency& reached_b = cluster.type_of(b).efficiency;
     const double reached = same_node ? std::min(reached_a.intra, reached_b.intra)
                                      : std::min(reached_a.inter, reached_b.inter);
-    const double sharing_a = same_node ? 1 : senders.at(cluster.device(a).node);
-    const double sharing_b = same_node ? 1 : receivers.at(cluster.device(b).node);
+    const double sharing_a = same_node ? 1 : ends.senders;
+    const double sharing_b = same_node ? 1 : ends.receivers;
     const BytesPerSecond rate = link.bandwidth * reached;
     const Bytes sent = bytes_of(last, same_node) + mask;
     const Bytes received = bytes_of(first, same_node) + mask;
@@ -216,6 +250,16 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     slowest = std::max(slowest, links.send(same_node, most).value_or(link.latency + time));
   }
   return slowest + traits.send_wait;
+}
+
+Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
+                       std::span<const DeviceId> second, int tensor) {
+  const std::vector<DeviceId> pair{first.front(), second.front()};
+  const int node = problem.cluster.device(first.front()).node;
+  int neighbours = 0;  // devices of the stage that use the same network for the same purpose
+  for (const DeviceId id : first) neighbours += problem.cluster.device(id).node == node;
+  const Group group = group_of(problem.cluster, pair, neighbours);
+  return all_reduce(group, Bytes(state_bytes(problem.job).gradient * tie.parameters / tensor));
 }
 
 }  // namespace plait

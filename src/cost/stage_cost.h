@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cost/estimate.h"
@@ -25,5 +26,10 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
 // slowest of the device pairs, each node's network shared by the devices of the stage on it.
 Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
                        int unit);
+
+// To sum the gradients of tied parameters that are on two stages, `tensor` the degree of the
+// second.
+Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
+                       std::span<const DeviceId> second, int tensor);
 
 }  // namespace plait

@@ -9,38 +9,6 @@
 
 namespace plait {
 
-UnitCost& UnitCost::operator+=(const UnitCost& o) {
-  forward += o.forward;
-  backward += o.backward;
-  weight_gradient += o.weight_gradient;
-  recompute += o.recompute;
-  forward_comm += o.forward_comm;
-  backward_comm += o.backward_comm;
-  saved += o.saved;
-  parameters += o.parameters;
-  expert_parameters += o.expert_parameters;
-  held += o.held;
-  optimizer += o.optimizer;
-  optimizer_parameters += o.optimizer_parameters;
-  return *this;
-}
-
-UnitCost operator-(UnitCost a, const UnitCost& b) {
-  a.forward -= b.forward;
-  a.backward -= b.backward;
-  a.weight_gradient -= b.weight_gradient;
-  a.recompute -= b.recompute;
-  a.forward_comm -= b.forward_comm;
-  a.backward_comm -= b.backward_comm;
-  a.saved -= b.saved;
-  a.parameters -= b.parameters;
-  a.expert_parameters -= b.expert_parameters;
-  a.held -= b.held;
-  a.optimizer -= b.optimizer;
-  a.optimizer_parameters -= b.optimizer_parameters;
-  return a;
-}
-
 UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   const Model& model = problem.model;
   // A kind's input is the output of the unit before it; kinds that follow several others take the

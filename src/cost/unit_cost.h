@@ -36,6 +36,38 @@ struct UnitCost {
   Seconds total() const { return forward_total() + backward_total(); }
 };
 
+inline UnitCost& UnitCost::operator+=(const UnitCost& o) {
+  forward += o.forward;
+  backward += o.backward;
+  weight_gradient += o.weight_gradient;
+  recompute += o.recompute;
+  forward_comm += o.forward_comm;
+  backward_comm += o.backward_comm;
+  saved += o.saved;
+  parameters += o.parameters;
+  expert_parameters += o.expert_parameters;
+  held += o.held;
+  optimizer += o.optimizer;
+  optimizer_parameters += o.optimizer_parameters;
+  return *this;
+}
+
+inline UnitCost operator-(UnitCost a, const UnitCost& b) {
+  a.forward -= b.forward;
+  a.backward -= b.backward;
+  a.weight_gradient -= b.weight_gradient;
+  a.recompute -= b.recompute;
+  a.forward_comm -= b.forward_comm;
+  a.backward_comm -= b.backward_comm;
+  a.saved -= b.saved;
+  a.parameters -= b.parameters;
+  a.expert_parameters -= b.expert_parameters;
+  a.held -= b.held;
+  a.optimizer -= b.optimizer;
+  a.optimizer_parameters -= b.optimizer_parameters;
+  return a;
+}
+
 // What decides the cost of units on a replica, besides the problem itself.
 struct ReplicaShape {
   int device_type = 0;

@@ -116,6 +116,7 @@ SearchResult search_like_amp(const SearchContext& context) {
     if (!std::ranges::all_of(slots, [&](const Slot& s) { return search.allows(s, settings); }))
       continue;
     const Layout layout = search.layout(settings, std::move(slots));
+    if (search.is_hopeless(layout)) continue;
     const std::vector<int> cuts = cuts_for(search, layout);
     if (search.stopped()) break;
     // An even cut that does not fit tells how much is missing.

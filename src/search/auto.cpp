@@ -3,20 +3,25 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include "base/parallel.h"
+#include "cost/framework.h"
 #include "search/branch_and_bound.h"
 #include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
 #include "search/schedules.h"
 #include "search/shortlist.h"
+#include "search/single_stage.h"
 #include "search/space.h"
 #include "search/stage_menu.h"
 
 // plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. families: pools cut into equal stages, units balanced over them;
+//   2. families: pools cut into equal stages, units balanced over them; plans of one stage where
+//   the
+//      settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
 //   4. what the peers' planners find (on small clusters);
@@ -32,6 +37,8 @@ constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
+constexpr double kLittleBoundWork = 1e6;       // the same on up to ..
+constexpr int kFewDevices = 32;                // .. so many devices
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
@@ -45,10 +52,19 @@ constexpr int kMostEffort = 64;
 
 struct Candidate {
   PlanSettings settings;
-  std::unique_ptr<StageMenu> menu;
-  Seconds bound;  // no plan with these settings is faster
+  std::unique_ptr<StageMenu> menu;  // none for plans of one stage
+  Seconds bound;                    // no plan with these settings is faster
   bool exact = false;
 };
+
+// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
+// gathered is no more than a second pass of the gradients, and the step has less to update. Then
+// settings without ZeRO need no search of their own.
+bool gains_by_cut_optimizer(const Problem& problem) {
+  const StateBytes state = state_bytes(problem.job);
+  return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
+         !problem.job.adapters && problem.profile.collectives.empty();
+}
 
 class AutoSearch {
  public:
@@ -66,6 +82,7 @@ class AutoSearch {
     list_candidates();
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
     search_best_first(1);
     const int most =
@@ -76,6 +93,7 @@ class AutoSearch {
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    drop_idle_zero();
     if (!small) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
@@ -93,9 +111,15 @@ class AutoSearch {
 
   void list_candidates() {
     const std::vector<int>& promising = context_.options.promising_micro_batches;
-    for (const PlanSettings& settings : space_.settings())
-      if (promising.empty() || std::ranges::binary_search(promising, settings.micro_batches))
-        candidates_.push_back({settings, nullptr, {}, false});
+    const bool skips_whole_optimizer =
+        !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
+    for (const PlanSettings& settings : space_.settings()) {
+      if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
+      if (!promising.empty() && !std::ranges::binary_search(promising, settings.micro_batches))
+        continue;
+      const bool single = space_.max_stages(settings) == 1 && exact_schedule();
+      (single ? single_stages_ : candidates_).push_back({settings, nullptr, {}, false});
+    }
     parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
       Candidate& c = candidates_[i];
       c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);
@@ -108,14 +132,18 @@ class AutoSearch {
   // Runs `pass` on the candidates that may still hold something better, round by round.
   template <typename Pass>
   void sweep(double from, double to, const Pass& pass) {
-    const int count = static_cast<int>(candidates_.size());
+    sweep(candidates_, from, to, pass);
+  }
+  template <typename Pass>
+  void sweep(std::vector<Candidate>& candidates, double from, double to, const Pass& pass) {
+    const int count = static_cast<int>(candidates.size());
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
+        if (!candidates[i].exact && candidates[i].bound < wanted(found_)) round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
-        if (!stop()) pass(candidates_[round[i]], results[i]);
+        if (!stop()) pass(candidates[round[i]], results[i]);
       });
       const Seconds before = found_.best();
       for (const Shortlist& result : results) found_.merge(result);
@@ -127,11 +155,35 @@ class AutoSearch {
     }
   }
 
+  // Settings that allow one stage only are searched to the end at once; for the best plan, or for
+  // all that are kept when there is nothing else to keep.
+  void sweep_single_stages() {
+    sweep(single_stages_, 0.1, 0.1, [this](Candidate& c, Shortlist& found) {
+      const Seconds limit = candidates_.empty() ? found.worst_kept() : wanted(found);
+      c.bound = single_stage_plans(space_, engine_, {c.settings, schedule_, limit}, found,
+                                   [this] { return stop(); });
+      c.exact = c.bound > Seconds(0);
+    });
+  }
+
   // Bounds, then the search that they guide, with so many times the usual budgets.
   void search_best_first(int effort) {
     if (exact_schedule())
       sweep(0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found, effort); });
     sweep(0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, effort); });
+  }
+
+  // Plans that are as fast without ZeRO go without.
+  void drop_idle_zero() {
+    if (context_.options.pins.zero) return;
+    const std::vector<RankedPlan> best = found_.plans();
+    for (const RankedPlan& ranked : best) {
+      if (ranked.plan.zero != ZeroStage::optimizer) continue;
+      Plan plain = ranked.plan;
+      plain.zero = ZeroStage::off;
+      const Estimate cost = engine_.simulate(plain);
+      if (cost.fits && cost.step <= ranked.cost.step) found_.offer(plain);
+    }
   }
 
   // The best plans under the schedules that are not searched themselves, where memory allows.
@@ -156,7 +208,8 @@ class AutoSearch {
       for (const Schedule schedule : schedules) {
         pins.schedule = schedule;
         for (const Plan& plan : plans_for(ranked.plan, pins))
-          if (!stop()) found_.offer(plan);
+          if (!stop() && (found_.empty() || engine_.floor_of(plan) < found_.worst_kept()))
+            found_.offer(plan);
       }
     }
   }
@@ -165,6 +218,7 @@ class AutoSearch {
   Seconds lower_bound() const {
     Seconds bound = found_.best();
     for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
+    for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
     return bound;
   }
   bool good_enough() const { return lower_bound() >= (1 - kGoodEnough) * wanted(found_); }
@@ -186,6 +240,15 @@ class AutoSearch {
   void ask_peers() {
     SearchContext quiet{context_.problem, context_.options, context_.stop, {}, {}};
     quiet.options.max_evaluations = kPeerPlans;
+    quiet.options.cutoff = wanted(found_);
+    // On equal devices their plans are plans of the space, and its bounds hold for them.
+    if (space_.pools().size() == 1 && exact_schedule()) {
+      std::set<int> open;
+      for (const Candidate& c : candidates_)
+        if (c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
+      if (open.empty()) return;
+      quiet.options.promising_micro_batches.assign(open.begin(), open.end());
+    }
     for (const auto& search : {search_like_amp, search_like_fasop, search_like_metis}) {
       if (stop()) return;
       for (const RankedPlan& ranked : search(quiet).plans) found_.offer(ranked.plan);
@@ -224,7 +287,9 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found, int effort) {
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * kBoundWork));
+    const bool few = context_.problem.cluster.device_count() <= kFewDevices;
+    const double work = few ? kLittleBoundWork : kBoundWork;
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * work));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
@@ -242,6 +307,7 @@ class AutoSearch {
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;
   std::vector<Candidate> candidates_;
+  std::vector<Candidate> single_stages_;
   bool stopped_ = false;
 };
 

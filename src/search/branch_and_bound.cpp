@@ -40,12 +40,12 @@ class BranchAndBound {
       const StageOption& option = menu_.options()[o];
       for (std::size_t i = 0; i < option.takes.size(); ++i)
         used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
-      const SpanFrame& frame = menu_.frame(o, begin);
+      RunCosts& runs = menu_.runs(o, begin);
       const Seconds send = tail.stages > 0 ? menu_.hand_over(o, next, end) : Seconds(0);
       for (int from = end - 1; from >= 0 && complete_; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
-        const auto choice = menu_.choose(frame, units, tail.stages);
+        const auto choice = runs.choose(units, tail.stages);
         // More units need more memory, unless they spare a tied copy.
         if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
         if (!choice) break;

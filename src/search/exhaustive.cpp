@@ -50,9 +50,9 @@ class Enumeration {
     // Long before there is a whole plan there may be many stages that do not fit.
     if (++tried_ % 256 == 0) stopped_ |= asked_to_stop();
     if (stopped_) return;
-    const SpanFrame& frame = menu_.frame(o, begin);
+    const RunCosts& runs = menu_.runs(o, begin);
     for (const Recompute recompute : space_.recomputes()) {
-      if (!menu_.fits(frame, units, recompute, after)) continue;
+      if (!runs.fits(units, recompute, after)) continue;
       stages_.push_back({menu_.options()[o], begin, units, recompute});
       if (units.begin == 0)
         finish();

@@ -129,7 +129,7 @@ class Families {
       for (int s = 0; s < choice.stages; ++s) {
         if (!menu_.place(choice.option, used, begin)) return;
         used[p] = begin.front() + menu_.option_at(choice.option).takes.front().devices;
-        sequence_.push_back({choice.option, begin, &menu_.frame(choice.option, begin)});
+        sequence_.push_back({choice.option, begin, &menu_.runs(choice.option, begin)});
       }
     }
     if (sequence_.empty()) return;
@@ -157,7 +157,7 @@ class Families {
       const auto fits = [&](int from) -> std::optional<Tail> {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) return std::nullopt;
-        const auto choice = menu_.choose(*sequence_[s].frame, units, tail.stages);
+        const auto choice = sequence_[s].runs->choose(units, tail.stages);
         if (!choice) return std::nullopt;
         recompute_ = choice->recompute;
         Tail longer = tail;
@@ -186,7 +186,7 @@ class Families {
   struct Slot {
     int option;
     std::vector<int> begin;
-    const SpanFrame* frame;
+    RunCosts* runs;
   };
 
   const Space& space_;

@@ -86,6 +86,7 @@ void try_order(PeerSearch& search, const std::vector<DeviceId>& order,
     if (!std::ranges::all_of(slots, [&](const Slot& s) { return search.allows(s, settings); }))
       continue;
     const Layout layout = search.layout(settings, std::move(slots));
+    if (search.is_hopeless(layout)) continue;
     const std::vector<int> pinned = pinned_cuts(search.space().pins());
     search.offer(layout, pinned.empty() ? MinMax(search, layout).run() : pinned);
   }

@@ -91,7 +91,7 @@ class LabelSearch {
     std::vector<int> begin;
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
       if (!menu_.place(o, used(parent), begin)) continue;
-      const SpanFrame& frame = *menu_.first_frame(o);
+      RunCosts& runs = *menu_.first_runs(o);
       const Seconds send = after > 0 ? menu_.hand_over(o, arena_[parent].option, end) : Seconds(0);
       next_used_.assign(used(parent).begin(), used(parent).end());
       for (std::size_t i = 0; i < begin.size(); ++i) {
@@ -104,7 +104,7 @@ class LabelSearch {
         if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
           continue;
         ++evaluations_;
-        auto choice = menu_.choose(frame, units, after);
+        auto choice = runs.choose(units, after);
         if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
         if (!choice) break;  // more units need more memory, unless they spare a tied copy
         if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
@@ -117,7 +117,7 @@ class LabelSearch {
 
   // False when the stage is too slow already, so that no longer one needs to be looked at.
   bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
-           const StageMenu::Choice& choice, Seconds send) {
+           const RunCosts::Choice& choice, Seconds send) {
     Label label;
     label.tail = arena_[parent].tail;
     label.tail.prepend(choice, send, rhythm_);

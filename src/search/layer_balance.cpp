@@ -13,12 +13,14 @@ constexpr double kSame = 1e-9;
 class LayerBalance {
  public:
   LayerBalance(PeerSearch& search, const Layout& layout)
-      : search_(search), layout_(layout), stages_(layout.stages()), units_(search.units()) {
-    for (int u = 0; u <= units_; ++u)
-      done_.push_back(u == 0 ? 0 : search.time(*layout.frames[0], {0, u}).value);
+      : search_(search),
+        layout_(layout),
+        stages_(layout.stages()),
+        units_(search.units()),
+        done_(search.times(*layout.frames[0])) {
     double sum = 0;
     for (const SpanFrame* frame : layout.frames) {
-      shares_.push_back(1 / search.time(*frame, {0, units_}).value);
+      shares_.push_back(1 / search.times(*frame).back());
       sum += shares_.back();
     }
     for (double& share : shares_) share /= sum;
@@ -110,8 +112,8 @@ class LayerBalance {
   const Layout& layout_;
   const int stages_;
   const int units_;
-  std::vector<double> done_;    // [u]: work of units [0, u) on the first stage's devices
-  std::vector<double> shares_;  // of the work, by stage; they add up to 1
+  const std::vector<double>& done_;  // [u]: work of units [0, u) on the first stage's devices
+  std::vector<double> shares_;       // of the work, by stage; they add up to 1
   std::vector<int> cuts_;
 };
 

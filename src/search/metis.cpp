@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <span>
 
 #include "search/device_groups.h"
 #include "search/layer_balance.h"
@@ -14,6 +17,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostStages = 512;
+constexpr std::size_t kMostCutDevices = 1 << 22;
 
 class MetisSearch {
  public:
@@ -32,6 +36,7 @@ class MetisSearch {
     double done = 0;
     do {
       order_ = devices_of(cluster_, nodes_by_type(cluster_, types));
+      forget_cuts();
       try_sequence();
       search_.report_progress(++done / sequences);
     } while (!search_.stopped() && std::ranges::next_permutation(types).found);
@@ -48,8 +53,7 @@ class MetisSearch {
       if (!search_.allows_stages(stages)) continue;
       for_each_grouping(rules, stages, [&](const std::vector<int>& groups) {
         for (auto m = batches.rbegin(); m != batches.rend(); ++m) {
-          const auto& pin = context_.options.pins.micro_batches;
-          if (!pin || *pin == *m) walk(groups, search_.settings(*m));
+          if (search_.tries(*m)) walk(groups, search_.settings(*m));
           if (search_.stopped()) return false;
         }
         return true;
@@ -67,7 +71,9 @@ class MetisSearch {
       if (group % (degree * settings.context) != 0) return;
       tensor.push_back(degree);
     }
+    if (search_.forget_many_frames() || cut_devices_ > kMostCutDevices) forget_cuts();
     for (int stage = 0; stage >= 0 && !search_.stopped();) {
+      if (search_.has_cutoff() && is_hopeless(groups, tensor, settings)) return;
       std::vector<double> room;  // what is free of the memory, or less for more replicas
       if (attempt(groups, tensor, settings, room)) return;
       stage = next_stage(groups, tensor, settings, room);
@@ -86,29 +92,115 @@ class MetisSearch {
     return best;
   }
 
+  // A group of the order's devices, cut in one way.
+  struct Cut {
+    Slot slot;
+    const SpanFrame* frame = nullptr;  // none when the slot is not allowed
+  };
+
+  void forget_cuts() {
+    cuts_.clear();
+    paces_.clear();
+    sends_.clear();
+    tied_.clear();
+    cut_devices_ = 0;
+  }
+
+  const Cut& cut(int from, int group, int tensor, const PlanSettings& settings) {
+    const auto [at, is_new] = cuts_.try_emplace({settings.micro_batches, from, group, tensor});
+    Cut& cut = at->second;
+    if (!is_new) return cut;
+    const auto first = order_.begin() + static_cast<std::ptrdiff_t>(from);
+    cut.slot.devices.assign(first, first + group);
+    cut_devices_ += group;
+    cut.slot.tensor = tensor;
+    cut.slot.data = group / (tensor * settings.context);
+    divide_samples(cut.slot, settings);
+    if (is_small_enough(cut.slot, settings) && search_.allows(cut.slot, settings))
+      cut.frame = &search_.frame(settings, cut.slot);
+    return cut;
+  }
+
+  // The least of the paces that a group has on the way from this tensor degree to higher ones;
+  // without kinds when it has none.
+  const Pace& best_pace(int from, int group, int tensor, const PlanSettings& settings) {
+    const auto [at, is_new] = paces_.try_emplace({settings.micro_batches, from, group, tensor});
+    Pace& best = at->second;
+    for (int t = tensor; is_new && t <= group; t *= 2) {
+      if (const SpanFrame* frame = cut(from, group, t, settings).frame) {
+        const Pace& own = search_.pace(*frame);
+        if (best.by_kind.empty()) best = own;
+        for (std::size_t k = 0; k < own.by_kind.size(); ++k)
+          best.by_kind[k] = std::min(best.by_kind[k], own.by_kind[k]);
+        best.whole = std::min(best.whole, own.whole);
+      }
+      if (group / (t * settings.context) % 2 != 0 || 2 * t > context_.options.max_tensor) break;
+    }
+    return best;
+  }
+
+  // Between neighbouring groups, the first of which begins at `from`.
+  Seconds send_floor(int from, int group, int next, const PlanSettings& settings) {
+    const auto [at, is_new] = sends_.try_emplace({settings.micro_batches, from, group, next});
+    const std::span<const DeviceId> order(order_);
+    if (is_new)
+      at->second = search_.send_floor(settings, order.subspan(from, group),
+                                      order.subspan(from + group, next));
+    return at->second;
+  }
+
+  // With the highest tensor degree that the last group can have.
+  Seconds tied_floor(const std::vector<int>& groups) {
+    const int last = groups.back();
+    const Pins& pins = context_.options.pins;
+    const int highest =
+        pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor);
+    const auto [at, is_new] = tied_.try_emplace({groups.front(), last});
+    const std::span<const DeviceId> order(order_);
+    if (is_new)
+      at->second = search_.tied_sync(order.first(groups.front()), order.last(last), highest);
+    return at->second;
+  }
+
+  // Whether no plan on the way from these degrees is faster than the cutoff.
+  bool is_hopeless(const std::vector<int>& groups, const std::vector<int>& tensor,
+                   const PlanSettings& settings) {
+    std::vector<const Pace*> stages;
+    PeerSearch::Between between;
+    int from = 0;
+    for (std::size_t s = 0; s < groups.size(); ++s) {
+      stages.push_back(&best_pace(from, groups[s], tensor[s], settings));
+      if (stages.back()->by_kind.empty()) return true;
+      from += groups[s];
+      if (s + 1 < groups.size())
+        between.sends += send_floor(from - groups[s], groups[s], groups[s + 1], settings);
+    }
+    if (groups.size() > 1) between.tied = tied_floor(groups);
+    return search_.is_hopeless(stages, between, settings.micro_batches);
+  }
+
   // True when the layers as first balanced fit, so that no more tensor parallelism is called for.
   bool attempt(const std::vector<int>& groups, const std::vector<int>& tensor,
                const PlanSettings& settings, std::vector<double>& room) {
-    std::vector<Slot> slots;
+    Layout layout{settings, {}, {}};
+    std::vector<const Slot*> slots;
     bool valid = true;
-    std::size_t from = 0;
+    int from = 0;
     for (std::size_t s = 0; s < groups.size(); ++s) {
-      Slot slot;
-      slot.devices.assign(order_.begin() + static_cast<std::ptrdiff_t>(from),
-                          order_.begin() + static_cast<std::ptrdiff_t>(from) + groups[s]);
-      slot.tensor = tensor[s];
-      slot.data = groups[s] / (tensor[s] * settings.context);
-      room.push_back(1.0 / slot.data);
-      divide_samples(slot, settings);
-      valid = valid && is_small_enough(slot, settings) && search_.allows(slot, settings);
-      slots.push_back(std::move(slot));
+      const Cut& own = cut(from, groups[s], tensor[s], settings);
+      room.push_back(1.0 / own.slot.data);
+      valid = valid && own.frame != nullptr;
+      slots.push_back(&own.slot);
+      layout.frames.push_back(own.frame);
       from += groups[s];
     }
     if (!valid) return false;
-    const Layout layout = search_.layout(settings, std::move(slots));
     const Balance balance = balance_layers(search_, layout);
     for (std::size_t s = 0; s < room.size(); ++s) room[s] = 1 - balance.fill[s];
-    if (balance.fits() || search_.has_nothing()) search_.offer(layout, balance.cuts);
+    if (balance.fits() || search_.has_nothing()) {
+      for (const Slot* slot : slots) layout.slots.push_back(*slot);
+      search_.offer(layout, balance.cuts);
+    }
     return balance.fits() && balance.attempts == 1;
   }
 
@@ -166,6 +258,12 @@ class MetisSearch {
   const Cluster& cluster_;
   PeerSearch search_;
   std::vector<DeviceId> order_;
+  using CutKey = std::array<int, 4>;  // micro-batches, where it begins, devices, tensor degree
+  std::map<CutKey, Cut> cuts_;        // of the order
+  std::map<CutKey, Pace> paces_;      // likewise, from the tensor degree on
+  std::map<CutKey, Seconds> sends_;   // from a group to the next: where it begins, both groups
+  std::map<std::pair<int, int>, Seconds> tied_;  // by devices of the first and the last group
+  std::size_t cut_devices_ = 0;                  // in all of cuts_
 };
 
 }  // namespace

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/engine.h"
@@ -28,7 +32,13 @@ struct Layout {
   std::vector<Slot> slots;               // first stage first
   std::vector<const SpanFrame*> frames;  // of the slots; equal slots share one
 
-  int stages() const { return static_cast<int>(slots.size()); }
+  int stages() const { return static_cast<int>(frames.size()); }
+};
+
+// What a unit of each kind takes on a stage at least, forward and backward of one micro-batch.
+struct Pace {
+  std::vector<double> by_kind;
+  double whole = 0;  // all units
 };
 
 // Degrees that hold for all stages. tensor * data * pipeline * context devices are all there are.
@@ -59,6 +69,8 @@ class PeerSearch {
   PlanSettings settings(int micro_batches) const;
   // Whether plans of the space and the pins leave room for a pipeline of so many stages.
   bool allows_stages(int stages) const;
+  // Whether so many micro-batches are pinned and promising, as far as anything is.
+  bool tries(int micro_batches) const;
   // Ascending in tensor, data and micro-batches. `max_tensor` also bounds the tensor degree, which
   // divides the devices of every node.
   std::vector<Degrees> uniform_degrees(int max_tensor) const;
@@ -69,11 +81,37 @@ class PeerSearch {
   bool allows(const Slot& slot, const PlanSettings& settings) const;
   // Valid until the next call. Every slot must be allowed.
   Layout layout(const PlanSettings& settings, std::vector<Slot> slots);
-  // A frame of any devices, kept likewise until the next layout.
+  // A frame of any devices, kept until frames are forgotten.
   const SpanFrame& frame(const PlanSettings& settings, const Slot& slot);
+  // Forgets all frames, and says so, when they have become many.
+  bool forget_many_frames();
+
+  // Whether only plans that are faster than a cutoff are asked for.
+  bool has_cutoff() const { return has_cutoff_; }
+  const Pace& pace(const SpanFrame& frame);
+  // Least time of a hand-over between stages on these devices; their tensor groups must be tidy.
+  Seconds send_floor(const PlanSettings& settings, std::span<const DeviceId> from,
+                     std::span<const DeviceId> to) const;
+  // To sum the gradients of an embedding that is tied to the output layer, with these first and
+  // last stages.
+  Seconds tied_sync(std::span<const DeviceId> first, std::span<const DeviceId> last,
+                    int tensor) const;
+  // What a pipeline adds to its stages, at least.
+  struct Between {
+    Seconds sends;  // of the way from the first stage to the last
+    Seconds tied;   // after the pipeline
+  };
+  // Whether no cut of the model over stages of these paces is faster than the cutoff.
+  bool is_hopeless(std::span<const Pace* const> stages, const Between& between,
+                   int micro_batches) const;
+  bool is_hopeless(const Layout& layout);
 
   // Forward and backward of one micro-batch.
-  Seconds time(const SpanFrame& frame, const UnitRange& units) const;
+  Seconds time(const SpanFrame& frame, const UnitRange& units) const {
+    return frame.time(units, recompute_).total();
+  }
+  // [u]: of units [0, u).
+  const std::vector<double>& times(const SpanFrame& frame);
   // Peak memory of the fullest device over what it has to give: fits when at most 1.
   double fill(const Layout& layout, int stage, const UnitRange& units) const;
   // To hand a micro-batch from a stage to the next, before unit `unit`.
@@ -92,6 +130,11 @@ class PeerSearch {
   bool has_tidy_tensor_groups(const Slot& slot) const;
   std::vector<int> key_of(const PlanSettings& settings, const Slot& slot) const;
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
+  // Only faster plans are of use.
+  Seconds cutoff() const { return std::min(context_.options.cutoff, found_.best()); }
+  double whole_units_floor(std::span<const Pace* const> stages) const;
+  // Whether these cuts make a plan that is not faster than the cutoff.
+  bool is_slow(const Layout& layout, const std::vector<int>& cuts) const;
 
   const SearchContext& context_;
   Space space_;
@@ -108,6 +151,14 @@ class PeerSearch {
   };
   std::vector<Place> places_;  // by device
   std::map<std::vector<int>, std::unique_ptr<SpanFrame>> frames_;
+  std::unordered_map<const SpanFrame*, Pace> paces_;
+  std::unordered_map<const SpanFrame*, std::vector<double>> times_;
+  std::vector<int> units_of_kind_;
+  BytesPerSecond fastest_uplink_;
+  Seconds least_latency_;    // of an uplink
+  double least_output_ = 0;  // of a unit that another one follows
+  bool has_cutoff_ = false;
+  std::int64_t slow_ = 0;        // plans that were not worth a simulation
   std::size_t key_numbers_ = 0;  // in all keys of frames_
   bool stopped_ = false;
 };

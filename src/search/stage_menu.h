@@ -9,6 +9,7 @@
 #include "cost/span_frame.h"
 #include "search/bounds.h"
 #include "search/hand_over_floor.h"
+#include "search/run_costs.h"
 #include "search/space.h"
 #include "search/stage_costs.h"
 #include "search/tied_floor.h"
@@ -31,19 +32,11 @@ class StageMenu : public StageCosts {
   // has too few left. Devices that are skipped to align are lost.
   bool place(int o, std::span<const int> used, std::vector<int>& begin) const;
 
-  const SpanFrame& frame(int o, const std::vector<int>& begin);
-  // Of the option where its takes begin on nodes of their own, which no other place undercuts;
-  // nothing when a pool is too small.
-  const SpanFrame* first_frame(int o);
-
-  struct Choice : StageTime {
-    Recompute recompute = Recompute::none;
-  };
-  // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
-  // none fits.
-  std::optional<Choice> choose(const SpanFrame& frame, const UnitRange& units, int after) const;
-  Choice cost(const SpanFrame& frame, const UnitRange& units, Recompute recompute) const;
-  bool fits(const SpanFrame& frame, const UnitRange& units, Recompute recompute, int after) const;
+  // What runs of units cost on option o where its takes begin there.
+  RunCosts& runs(int o, const std::vector<int>& begin);
+  // The same where its takes begin on nodes of their own, which no other place undercuts; nothing
+  // when a pool is too small.
+  RunCosts* first_runs(int o);
 
   // Least time of the hand-over from one option to another before a unit.
   Seconds hand_over(int from, int to, int unit) const {
@@ -68,7 +61,6 @@ class StageMenu : public StageCosts {
   StageTime run_time(int o, const UnitRange& units, int after) override;
 
  private:
-  StageTime alone(const SpanFrame& on, const UnitRange& units) const;
   void drop_dominated_options();
 
   const Space& space_;
@@ -79,8 +71,8 @@ class StageMenu : public StageCosts {
   HandOverFloor sends_;
   std::vector<StageOption> options_;
   // By option, then by where in a node its takes begin.
-  std::vector<std::vector<std::unique_ptr<SpanFrame>>> frames_;
-  std::vector<std::optional<const SpanFrame*>> first_frames_;  // by option, on free pools
+  std::vector<std::vector<std::unique_ptr<RunCosts>>> runs_;
+  std::vector<std::optional<RunCosts*>> first_runs_;  // by option, on free pools
   std::unique_ptr<TiedFloor> tied_;
   std::vector<Seconds> tied_to_;  // by option of the last stage
   std::unique_ptr<Bounds> bounds_;

@@ -1,0 +1,91 @@
+#include "search/run_costs.h"
+
+#include <algorithm>
+
+#include "cost/schedule.h"
+
+namespace plait {
+
+RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
+    : space_(space), rhythm_(rhythm), frame_(std::move(frame)) {
+  const Problem& problem = space.problem();
+  most_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
+  const UnitRange whole{0, problem.model.unit_count()};
+  const Recompute recompute = space.recomputes().front();
+  for (int r = 1; r < frame_.replica_count(); ++r)
+    if (frame_.time_on(r, whole, recompute).total() >
+        frame_.time_on(slowest_, whole, recompute).total())
+      slowest_ = r;
+}
+
+RunCosts::Choice RunCosts::cost(const UnitRange& units, Recompute recompute) const {
+  const UnitCost time = frame_.time(units, recompute);
+  return {{time.forward_total(), time.backward_total(),
+           frame_.gradient_sync(units) + frame_.optimizer(units)},
+          recompute};
+}
+
+bool RunCosts::fits(const UnitRange& units, Recompute recompute, int after) const {
+  // Enough stages for the stage to be as far from the end as it is; the stages before it do not
+  // matter to the schedules that are searched.
+  const int live = chunks_in_flight(rhythm_.schedule, after + 1, 0, rhythm_.micro_batches, 1);
+  const int waiting = rhythm_.schedule == Schedule::gpipe ? live - 1 : 0;
+  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  for (int r = 0; r < frame_.replica_count(); ++r)
+    if (frame_.memory(r, units, recompute, tied).spare(live, waiting) < Bytes(0)) return false;
+  return true;
+}
+
+// More stages after it never leave a stage more memory.
+RunCosts::Entry RunCosts::entry_of(const UnitRange& units, Recompute recompute) const {
+  int most = most_stages_;  // that fit, among 0 .. most_stages_ - 1 after it
+  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  for (int r = 0; r < frame_.replica_count() && most > 0; ++r) {
+    const SpanFrame::Memory memory = frame_.memory(r, units, recompute, tied);
+    const auto overflows = [&](int stages) {
+      const int live = chunks_in_flight(rhythm_.schedule, stages, 0, rhythm_.micro_batches, 1);
+      const int waiting = rhythm_.schedule == Schedule::gpipe ? live - 1 : 0;
+      return memory.spare(live, waiting) < Bytes(0);
+    };
+    if (!overflows(most)) continue;
+    int good = 0;
+    while (most - good > 1) {
+      const int middle = (good + most) / 2;
+      (overflows(middle) ? most : good) = middle;
+    }
+    most = good;
+  }
+  if (most == 0) return {{}, {}, {}, -1};
+  const Choice time = cost(units, recompute);
+  return {time.forward, time.backward, time.finish, most - 1};
+}
+
+std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int after) {
+  const RunClasses& classes = space_.run_classes();
+  const std::vector<Recompute>& recomputes = space_.recomputes();
+  if (classes.empty()) {
+    for (const Recompute recompute : recomputes)
+      if (fits(units, recompute, after)) return cost(units, recompute);
+    return std::nullopt;
+  }
+  if (known_.empty()) known_.assign(classes.count() * recomputes.size(), -1);
+  const std::size_t at = classes.of(units) * recomputes.size();
+  for (std::size_t r = 0; r < recomputes.size(); ++r) {
+    if (known_[at + r] < 0) {
+      known_[at + r] = static_cast<int>(entries_.size());
+      entries_.push_back(entry_of(units, recomputes[r]));
+    }
+    const Entry& entry = entries_[known_[at + r]];
+    if (after <= entry.most_after)
+      return Choice{{entry.forward, entry.backward, entry.finish}, recomputes[r]};
+  }
+  return std::nullopt;
+}
+
+StageTime RunCosts::alone(const UnitRange& units) const {
+  const UnitCost time = frame_.time_on(slowest_, units, space_.recomputes().front());
+  return {time.forward_total(), time.backward_total(),
+          frame_.gradient_sync(units) + frame_.optimizer(units)};
+}
+
+}  // namespace plait

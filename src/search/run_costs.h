@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cost/span_frame.h"
+#include "search/space.h"
+#include "search/tail.h"
+
+namespace plait {
+
+// What runs of units cost on the devices of one frame. Worked out once for each class of runs
+// (run_classes.h), when first asked for; not thread-safe.
+class RunCosts {
+ public:
+  struct Choice : StageTime {
+    Recompute recompute = Recompute::none;
+  };
+
+  RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame);
+
+  const SpanFrame& frame() const { return frame_; }
+
+  // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
+  // none fits.
+  std::optional<Choice> choose(const UnitRange& units, int after);
+  Choice cost(const UnitRange& units, Recompute recompute) const;
+  bool fits(const UnitRange& units, Recompute recompute, int after) const;
+  // On the replica that is slowest over the whole model, with the least recompute: a sum over units
+  // that no run exceeds.
+  StageTime alone(const UnitRange& units) const;
+
+ private:
+  struct Entry {
+    Seconds forward;
+    Seconds backward;
+    Seconds finish;
+    int most_after = 0;  // stages that may follow, or -1
+  };
+  Entry entry_of(const UnitRange& units, Recompute recompute) const;
+
+  const Space& space_;
+  Rhythm rhythm_;
+  SpanFrame frame_;
+  int slowest_ = 0;         // replica over the whole model
+  int most_stages_ = 1;     // of a plan
+  std::vector<int> known_;  // [class * recomputes + r] = position in entries_, or -1
+  std::vector<Entry> entries_;
+};
+
+}  // namespace plait

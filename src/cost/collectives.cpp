@@ -57,6 +57,9 @@ std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId>
 }
 
 int devices_on(const std::vector<NodeShare>& shares, int node) {
+  // Stages mostly stand on nodes that follow each other.
+  const std::size_t near = node - shares.front().node;
+  if (near < shares.size() && shares[near].node == node) return shares[near].devices;
   return std::ranges::lower_bound(shares, node, {}, &NodeShare::node)->devices;
 }
 

@@ -47,6 +47,7 @@ constexpr int kRescheduled = 2;                // plans that are tried under oth
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets are multiplied by 4 until the gap is below this, or as the size of the cluster allows.
 constexpr double kGoodEnough = 0.01;
+constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kDevicesPerEffort = 32;
 constexpr int kMostEffort = 64;
 
@@ -87,9 +88,11 @@ class AutoSearch {
     search_best_first(1);
     const int most =
         std::min(kMostEffort, context_.problem.cluster.device_count() / kDevicesPerEffort);
-    for (int effort = 4; effort <= most && exact_schedule() && !good_enough() && !stop();
-         effort *= 4)
+    for (int effort = 4; effort <= most && exact_schedule() && !stop(); effort *= 4) {
+      const bool alike = space_.pools().size() == 1 && effort > 4;
+      if (is_within(alike ? kGoodEnoughAlike : kGoodEnough)) break;
       search_best_first(effort);
+    }
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
@@ -221,7 +224,7 @@ class AutoSearch {
     for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
     return bound;
   }
-  bool good_enough() const { return lower_bound() >= (1 - kGoodEnough) * wanted(found_); }
+  bool is_within(double gap) const { return lower_bound() >= (1 - gap) * wanted(found_); }
 
   // What a plan must beat.
   Seconds wanted(const Shortlist& found) const {

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cost/framework.h"
+#include "cost/stage_cost.h"
+#include "search/peer_search.h"
+#include "search/tail.h"
+
+// What PeerSearch leaves out when only plans faster than a cutoff are asked for.
+namespace plait {
+namespace {
+
+// Sums of the same times in another order may differ by so much.
+constexpr double kRounding = 1e-9;
+
+}  // namespace
+
+// On the replica that is slowest over the whole model, so that times add up.
+const Pace& PeerSearch::pace(const SpanFrame& frame) {
+  Pace& pace = paces_[&frame];
+  if (!pace.by_kind.empty()) return pace;
+  const auto on = [&](int r, const UnitRange& range) {
+    return frame.time_on(r, range, recompute_).total().value;
+  };
+  int slowest = 0;
+  for (int r = 1; r < frame.replica_count(); ++r)
+    if (on(r, {0, units()}) > on(slowest, {0, units()})) slowest = r;
+  pace.by_kind.assign(units_of_kind_.size(), 0);
+  const std::vector<int>& kind_of = space_.problem().model.units;
+  for (int u = 0; u < units(); ++u)
+    if (pace.by_kind[kind_of[u]] <= 0) pace.by_kind[kind_of[u]] = on(slowest, {u, u + 1});
+  pace.whole = on(slowest, {0, units()});
+  return pace;
+}
+
+// A node's devices send their part of the micro-batch over its network, one of them at least as
+// much as it has on average; the same holds for those that receive.
+Seconds PeerSearch::send_floor(const PlanSettings& settings, std::span<const DeviceId> from,
+                               std::span<const DeviceId> to) const {
+  const Problem& problem = space_.problem();
+  const std::vector<NodeShare> senders = by_node(problem.cluster, from);
+  const std::vector<NodeShare> receivers = by_node(problem.cluster, to);
+  const bool apart = std::ranges::none_of(senders, [&](const NodeShare& sender) {
+    return std::ranges::find(receivers, sender.node, &NodeShare::node) != receivers.end();
+  });
+  if (!apart || !problem.profile.collectives.empty() || !std::isfinite(least_output_)) return {};
+  const double samples = static_cast<double>(problem.job.global_batch) / settings.micro_batches;
+  const Bytes whole(activation_bytes(problem.job.precision) * least_output_ * samples /
+                    settings.context);
+  const double nodes = static_cast<double>(std::min(senders.size(), receivers.size()));
+  return least_latency_ + whole / nodes / fastest_uplink_;
+}
+
+Seconds PeerSearch::tied_sync(std::span<const DeviceId> first, std::span<const DeviceId> last,
+                              int tensor) const {
+  Seconds sum;
+  for (const Tie& tie : space_.problem().model.ties)
+    if (tie.first == 0 && tie.second == units() - 1)
+      sum += tied_sync_time(space_.problem(), tie, first, last, tensor);
+  return sum;
+}
+
+// The least time within which the stages can do all units of the most frequent kind, each a whole
+// number of them.
+double PeerSearch::whole_units_floor(std::span<const Pace* const> stages) const {
+  const auto most = std::ranges::max_element(units_of_kind_);
+  const std::size_t kind = most - units_of_kind_.begin();
+  double rate = 0;
+  for (const Pace* pace : stages) rate += 1 / pace->by_kind[kind];
+  double time = *most / rate;
+  while (true) {
+    int done = 0;
+    double next = HUGE_VAL;  // when one more unit is done
+    for (const Pace* pace : stages) {
+      const double each = pace->by_kind[kind];
+      const double units = std::floor(time / each * (1 + kRounding));
+      done += static_cast<int>(units);
+      next = std::min(next, (units + 1) * each);
+    }
+    if (done >= *most || !std::isfinite(next)) return time;
+    time = next;
+  }
+}
+
+// The slowest stage takes at least y = spend of the units / sum of the stages' worth, as in Bounds.
+// With k micro-batches in flight on it, x its time, L and R the round trips before and after it, a
+// step takes L + m x, and L + 2 R + (m - k + 1) x or, if k >= m, L + R + x + (m - 1) x / 2; the
+// mean of the first two is at least the round trip through all stages and (m - 1 - (k - 1) / 2) x.
+bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between& between,
+                             int micro_batches) const {
+  if (!has_cutoff_) return false;
+  double worth = 0;
+  for (const Pace* pace : stages) worth += 1 / pace->whole;
+  double spend = 0;
+  double way = 2 * between.sends.value;
+  for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
+    double least_spend = HUGE_VAL;
+    double least = HUGE_VAL;
+    for (const Pace* pace : stages) {
+      least_spend = std::min(least_spend, pace->by_kind[k] / pace->whole);
+      least = std::min(least, pace->by_kind[k]);
+    }
+    spend += units_of_kind_[k] * least_spend;
+    way += units_of_kind_[k] * least;
+  }
+  const double slowest = std::max(spend / worth, whole_units_floor(stages));
+  const double m = micro_batches;
+  const double most_in_flight = static_cast<double>(stages.size());
+  const double more = most_in_flight < m ? m - 1 - (most_in_flight - 1) / 2 : (m - 1) / 2;
+  const double filled = schedule_ == Schedule::gpipe ? 0 : way + more * slowest;
+  const Seconds least = Seconds(std::max(m * slowest, filled)) + between.tied;
+  return (1 - kRounding) * least >= cutoff();
+}
+
+bool PeerSearch::is_hopeless(const Layout& layout) {
+  if (!has_cutoff_) return false;
+  std::vector<const Pace*> stages;
+  for (const SpanFrame* frame : layout.frames) stages.push_back(&pace(*frame));
+  const std::vector<Slot>& slots = layout.slots;
+  Between between;
+  for (std::size_t s = 0; s + 1 < slots.size(); ++s)
+    between.sends += send_floor(layout.settings, slots[s].devices, slots[s + 1].devices);
+  if (slots.size() > 1)
+    between.tied = tied_sync(slots.front().devices, slots.back().devices, slots.back().tensor);
+  return is_hopeless(stages, between, layout.settings.micro_batches);
+}
+
+bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts) const {
+  if (!has_cutoff_) return false;
+  const Rhythm rhythm{schedule_, layout.settings.micro_batches};
+  for (const bool with_sends : {false, true}) {
+    Tail tail;
+    for (int s = layout.stages() - 1; s >= 0; --s) {
+      const UnitRange units{cuts[s], cuts[s + 1]};
+      const UnitCost time = layout.frames[s]->time(units, recompute_);
+      const StageTime stage{
+          time.forward_total(), time.backward_total(),
+          layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
+      const bool sends = with_sends && s + 1 < layout.stages();
+      tail.prepend(stage, sends ? send(layout, s, units.end) : Seconds(0), rhythm);
+    }
+    const Slot& last = layout.slots.back();
+    const Seconds tied = layout.stages() > 1
+                             ? tied_sync(layout.slots.front().devices, last.devices, last.tensor)
+                             : Seconds(0);
+    if ((1 - kRounding) * (tail.step() + tied) >= cutoff()) return true;
+  }
+  return false;
+}
+
+}  // namespace plait

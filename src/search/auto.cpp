@@ -38,16 +38,18 @@ constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it ca
 constexpr int kShortChain = 12;                // units
 constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
-// Budgets are multiplied by 4 until the gap is below this, or as the size of the cluster allows.
+// Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
+// size of the cluster allows: so many times the first budget, for all settings together.
 constexpr double kGoodEnough = 0.01;
-constexpr int kDevicesPerEffort = 32;
-constexpr int kMostEffort = 64;
+constexpr double kEffortPerDevice = 0.5;
+constexpr double kMostEffort = 384;
 
 struct Candidate {
   PlanSettings settings;
   std::unique_ptr<StageMenu> menu;
   Seconds bound;  // no plan with these settings is faster
   bool exact = false;
+  int effort = 1;
 };
 
 class AutoSearch {
@@ -67,12 +69,8 @@ class AutoSearch {
     const bool small = context_.problem.cluster.device_count() <= kExactDevices;
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
-    search_best_first(1);
-    const int most =
-        std::min(kMostEffort, context_.problem.cluster.device_count() / kDevicesPerEffort);
-    for (int effort = 4; effort <= most && exact_schedule() && !good_enough() && !stop();
-         effort *= 4)
-      search_best_first(effort);
+    search_best_first(Seconds(HUGE_VAL));
+    if (exact_schedule() && !small) close_gap();
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
@@ -105,14 +103,16 @@ class AutoSearch {
     std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
   }
 
-  // Runs `pass` on the candidates that may still hold something better, round by round.
+  // Runs `pass` on the candidates that may still hold something better, and whose bound is below
+  // `limit`, round by round.
   template <typename Pass>
-  void sweep(double from, double to, const Pass& pass) {
+  void sweep(double from, double to, const Pass& pass, Seconds limit = Seconds(HUGE_VAL)) {
     const int count = static_cast<int>(candidates_.size());
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates_[i].exact && candidates_[i].bound < wanted(found_)) round.push_back(i);
+        if (!candidates_[i].exact && candidates_[i].bound < std::min(limit, wanted(found_)))
+          round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates_[round[i]], results[i]);
@@ -127,11 +127,30 @@ class AutoSearch {
     }
   }
 
-  // Bounds, then the search that they guide, with so many times the usual budgets.
-  void search_best_first(int effort) {
+  // Bounds, then the search that they guide, with each candidate's budgets.
+  void search_best_first(Seconds limit) {
     if (exact_schedule())
-      sweep(0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found, effort); });
-    sweep(0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, effort); });
+      sweep(
+          0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
+    sweep(
+        0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, c.effort); },
+        limit);
+  }
+
+  // More of it for the candidates in the lower half of the gap, again and again.
+  void close_gap() {
+    double effort =
+        std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
+    while (!good_enough() && !stop()) {
+      const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
+      for (Candidate& c : candidates_) {
+        if (c.bound >= middle) continue;
+        c.effort *= 4;
+        effort -= c.effort;
+      }
+      if (effort < 0) break;
+      search_best_first(middle);
+    }
   }
 
   // The best plans under the schedules that are not searched themselves, where memory allows.
@@ -223,8 +242,9 @@ class AutoSearch {
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
-  void bound_pass(Candidate& c, Shortlist& found, int effort) {
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * kBoundWork));
+  void bound_pass(Candidate& c, Shortlist& found) {
+    c.bound = std::max(
+        c.bound, c.menu->tighten(wanted(found), c.effort * kBoundWork, [this] { return stop(); }));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {

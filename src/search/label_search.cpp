@@ -101,8 +101,7 @@ class LabelSearch {
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
-        if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
-          continue;
+        if (menu_.bounds().hopeless(arena_[parent].tail, from, next_used_, incumbent_)) continue;
         ++evaluations_;
         auto choice = menu_.choose(frame, units, after);
         if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;

@@ -9,6 +9,7 @@
 #include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
+#include "search/polish.h"
 #include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/space.h"
@@ -36,6 +37,7 @@ constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small cluster
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
+constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
 constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
@@ -43,6 +45,7 @@ constexpr double kMostTasks = 3'000;           // .. if stages times micro-batch
 constexpr double kGoodEnough = 0.01;
 constexpr double kEffortPerDevice = 0.5;
 constexpr double kMostEffort = 384;
+constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
 struct Candidate {
   PlanSettings settings;
@@ -74,6 +77,7 @@ class AutoSearch {
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (!small && exact_schedule()) polish_best();
     if (!small) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
@@ -141,7 +145,10 @@ class AutoSearch {
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
-    while (!good_enough() && !stop()) {
+    for (double before = HUGE_VAL; !good_enough() && !stop();) {
+      const double gap = 1 - lower_bound() / wanted(found_);
+      if (gap > kWorthwhile * before) break;
+      before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
       for (Candidate& c : candidates_) {
         if (c.bound >= middle) continue;
@@ -151,6 +158,14 @@ class AutoSearch {
       if (effort < 0) break;
       search_best_first(middle);
     }
+  }
+
+  void polish_best() {
+    if (found_.empty() || !context_.options.pins.stages.empty()) return;
+    const Plan best = found_.plans().front().plan;
+    const double tasks = 1.0 * best.stage_count() * best.micro_batches;
+    if (best.stage_count() > 1 && tasks <= kMostTasks)
+      polish(best, found_, kPolished, [this] { return stop(); });
   }
 
   // The best plans under the schedules that are not searched themselves, where memory allows.

@@ -278,6 +278,7 @@ void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, doubl
       if (open(*half)) cells.push_back(std::move(*half));
     }
   }
+  settled_ &= work_left_ > 0 && !stop_();
   std::ranges::move(cells, std::back_inserter(cells_));
 }
 
@@ -322,7 +323,8 @@ double Relaxation::lowest(Slowest slowest) const {
 
 Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, double work) {
   const double single = table_.single();
-  if (max_stages_ == 1 || table_.longest_run() == 0) return Seconds(std::min(incumbent_, single));
+  said_ = Seconds(std::min(incumbent_, single));
+  if (max_stages_ == 1 || table_.longest_run() == 0) return said_;
   work_left_ = work / 2;
   cut_cells(Slowest::by_time, worth, least.value);
   double value = lowest(Slowest::by_time);
@@ -334,7 +336,13 @@ Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, double
   std::vector<PricedCell> priced_cells;
   for (const Cell& cell : cells_) priced_cells.push_back(priced(cell));
   tails_ = TailBounds(space_, m_, Seconds(incumbent_), std::move(priced_cells));
-  return Seconds(std::min({incumbent_, single, value}));
+  said_ = Seconds(std::min({incumbent_, single, value}));
+  return said_;
+}
+
+std::optional<Seconds> Relaxation::settled(Seconds incumbent) const {
+  if (!settled_ || incumbent.value != incumbent_) return std::nullopt;
+  return said_;
 }
 
 }  // namespace plait

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,8 @@ class Relaxation {
   // No plan is faster than this, or than the incumbent. `worth`: of a device of each pool, to begin
   // with; `least`: of the slowest stage. Being stopped leaves it looser.
   Seconds tighten(std::span<const double> worth, Seconds least, double work);
+  // What tighten() said, if more work would not change it.
+  std::optional<Seconds> settled(Seconds incumbent) const;
   // The same for plans of which the last stages are known.
   const TailBounds& tails() const { return tails_; }
 
@@ -108,6 +111,8 @@ class Relaxation {
   std::array<std::vector<StepPath>, 3> paths_;  // by Fill
   std::vector<Cell> cells_;
   TailBounds tails_;
+  bool settled_ = true;  // work did not run out
+  Seconds said_;
   double work_left_ = 0;  // offers and runs that may still be looked at
   double work_each_ = 0;  // of one evaluation
 

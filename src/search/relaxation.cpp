@@ -7,8 +7,8 @@
 namespace plait {
 namespace {
 
-constexpr int kFirstSteps = 60;
-constexpr int kSteps = 12;      // uphill, when a cell has been cut
+constexpr int kFirstSteps = 120;
+constexpr int kSteps = 24;      // uphill, when a cell has been cut
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
 

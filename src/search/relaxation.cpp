@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kFirstSteps = 120;
 constexpr int kSteps = 24;      // uphill, when a cell has been cut
+constexpr double kLeastSteps = 20;
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
 
@@ -207,7 +208,9 @@ void Relaxation::improve(Cell& cell, int evaluations) {
   Hill hill;
   hill.stride = 0.05 * incumbent_;
   hill.enough = incumbent_;
-  hill.looks = stop_() ? 1 : evaluations;
+  // Two cells to begin with, two ways to be slowest: each of them gets some of the work.
+  const double affordable = std::max(kLeastSteps, work_left_ / work_each_);
+  hill.looks = stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
   hill.look = [&](const std::vector<double>& at, std::vector<double>& up) {
     set(cell, at);
     evaluate(cell);

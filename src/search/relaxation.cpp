@@ -8,7 +8,7 @@ namespace plait {
 namespace {
 
 constexpr int kFirstSteps = 120;
-constexpr int kSteps = 24;      // uphill, when a cell has been cut
+constexpr int kSteps = 24;  // uphill, when a cell has been cut
 constexpr double kLeastSteps = 20;
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
@@ -241,6 +241,8 @@ void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, doubl
   cell.low = std::min(m_ * least, incumbent_);
   cell.high = incumbent_;
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
+  const auto known = std::ranges::min_element(cells_, {}, &Cell::value);
+  if (known != cells_.end()) cell.price = known->price;
   std::vector<Cell> cells;
   const auto open = [&](const Cell& c) { return c.value < incumbent_; };
   const auto add = [&](Fill fill, int fewest, int most) {

@@ -82,7 +82,8 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
       std::uint64_t questions = random() % 30;
       const Seconds stopped = menu.tighten(best.cost.step * above, 1e6,
                                            [&] { return questions == 0 || --questions == 0; });
-      ASSERT_LE(stopped / best.cost.step, 1 + kTolerance) << "problem " << i;
+      ASSERT_LE(stopped / best.cost.step, 1 + kTolerance)
+          << "problem " << i << " " << describe(best.plan);
       const Seconds bound = menu.tighten(best.cost.step * above, 1e6);
       ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);

@@ -43,6 +43,7 @@ constexpr double kMostTasks = 3'000;           // .. if stages times micro-batch
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
 constexpr double kGoodEnough = 0.01;
+constexpr int kManyDevices = 128;  // at least
 constexpr double kEffortPerDevice = 0.5;
 constexpr double kMostEffort = 384;
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
@@ -73,7 +74,7 @@ class AutoSearch {
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
     search_best_first(Seconds(HUGE_VAL));
-    if (exact_schedule() && !small) close_gap();
+    if (exact_schedule() && context_.problem.cluster.device_count() >= kManyDevices) close_gap();
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });

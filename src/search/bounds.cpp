@@ -98,11 +98,11 @@ bool Bounds::hopeless(const Tail& tail, int left, std::span<const int> used, Sec
   return tail.length(std::max(least_latency_[left], at_will(pipeline_, left, used))) >= limit;
 }
 
-Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used) const {
+Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const {
   const Seconds open = std::max(least_latency_[left], at_will(pipeline_, left, used));
   const Seconds bound =
-      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used));
-  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, used)) : bound;
+      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used)) + tied;
+  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, used, tied)) : bound;
 }
 
 }  // namespace plait

@@ -34,8 +34,8 @@ class Bounds {
                   const std::function<bool()>& stop);
 
   // No step with these last stages and units [0, left) still open is shorter than this (or than the
-  // incumbent that the bounds were tightened for).
-  Seconds step(const Tail& tail, int left, std::span<const int> used) const;
+  // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
+  Seconds step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const;
   // Whether no step is below `limit` that has these last stages, in front of them a stage of which
   // nothing is known but that its devices are part of `used`, and then units [0, left).
   bool hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const;

@@ -134,7 +134,7 @@ class LabelSearch {
       return true;
     }
     label.bound =
-        menu_.bounds().step(label.tail, units.begin, next_used_) + menu_.tied_to(label.last);
+        menu_.bounds().step(label.tail, units.begin, next_used_, menu_.tied_to(label.last));
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);

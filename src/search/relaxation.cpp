@@ -8,7 +8,8 @@ namespace plait {
 namespace {
 
 constexpr int kFirstSteps = 120;
-constexpr int kSteps = 24;  // uphill, when a cell has been cut
+constexpr int kSteps = 24;          // uphill, when a cell has been cut
+constexpr double kRounding = 1e-9;  // of sums of the same times in another order
 constexpr double kLeastSteps = 20;
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
@@ -238,7 +239,7 @@ void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, doubl
   for (std::size_t p = 0; p < worth.size(); ++p) all += worth[p] * space_.pools()[p].size();
   Cell cell;
   cell.slowest = slowest;
-  cell.low = std::min(m_ * least, incumbent_);
+  cell.low = std::min((1 - kRounding) * m_ * least, incumbent_);
   cell.high = incumbent_;
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
   const auto known = std::ranges::min_element(cells_, {}, &Cell::value);

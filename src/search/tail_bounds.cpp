@@ -64,8 +64,8 @@ double TailBounds::cell_step(std::size_t c, const Tail& tail, int left, double e
 }
 
 double TailBounds::least(std::size_t from, std::size_t to, const Tail& tail, int left,
-                         std::span<const int> used) const {
-  double least = incumbent_;
+                         std::span<const int> used, double limit) const {
+  double least = limit;
   for (std::size_t c = from; c < to; ++c) {
     const double longest =
         cells_[c].by_step ? tail.least_longest_step.value : m_ * tail.least_longest.value;
@@ -76,10 +76,12 @@ double TailBounds::least(std::size_t from, std::size_t to, const Tail& tail, int
   return least;
 }
 
-Seconds TailBounds::step(const Tail& tail, int left, std::span<const int> used) const {
-  const double by_time = least(0, timed_, tail, left, used);
-  if (timed_ == cells_.size() || by_time >= incumbent_) return Seconds(by_time);
-  return Seconds(std::max(by_time, least(timed_, cells_.size(), tail, left, used)));
+Seconds TailBounds::step(const Tail& tail, int left, std::span<const int> used,
+                         Seconds tied) const {
+  const double limit = incumbent_ - tied.value;
+  const double by_time = least(0, timed_, tail, left, used, limit);
+  if (timed_ == cells_.size() || by_time >= limit) return Seconds(by_time) + tied;
+  return Seconds(std::max(by_time, least(timed_, cells_.size(), tail, left, used, limit))) + tied;
 }
 
 bool TailBounds::reaches(const Tail& tail, int left, std::span<const int> used,

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "plan/describe.h"
@@ -58,6 +59,13 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
     SearchContext context{problem, {.keep = 1}, {}, {}, {}};
     if (random() % 3 == 0) context.options.pins.schedule = Schedule::gpipe;
     if (random() % 3 != 0) context.options.pins.zero = ZeroStage::off;
+    // Plans without a pipeline are often best, and bounded by themselves; not so with these pins.
+    const int longest = std::min(problem.model.unit_count(), problem.cluster.device_count());
+    if (random() % 3 == 0 && longest > 1)
+      context.options.pins.pipeline = 2 + static_cast<int>(random() % (longest - 1));
+    const std::vector<int> micro_batches = divisors_of(problem.job.global_batch);
+    if (random() % 2 == 0)
+      context.options.pins.micro_batches = micro_batches[random() % micro_batches.size()];
     context.options.max_evaluations = 3000;
     const SearchResult truth = run_search(exhaustive, context);
     if (truth.cut_short || truth.plans.empty()) continue;
@@ -70,6 +78,12 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
       StageMenu menu(space, engine, settings, searched_schedule(context.options.pins));
       ASSERT_LE(menu.bounds().any_step() / best.cost.step, 1 + kTolerance) << "problem " << i;
       const double above = 1 + 0.05 * static_cast<double>(random() % 10);
+      // Being stopped at any moment leaves a bound that holds.
+      std::uint64_t questions = random() % 30;
+      const Seconds stopped = menu.tighten(best.cost.step * above, 1e6,
+                                           [&] { return questions == 0 || --questions == 0; });
+      ASSERT_LE(stopped / best.cost.step, 1 + kTolerance)
+          << "problem " << i << " " << describe(best.plan);
       const Seconds bound = menu.tighten(best.cost.step * above, 1e6);
       ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);

@@ -11,6 +11,7 @@
 #include "search/families.h"
 #include "search/label_search.h"
 #include "search/planners.h"
+#include "search/polish.h"
 #include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/single_stage.h"
@@ -43,19 +44,24 @@ constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small cluster
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
+constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
 constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
-// Budgets are multiplied by 4 until the gap is below this, or as the size of the cluster allows.
+// Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
+// size of the cluster allows: so many times the first budget, for all settings together.
 constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
-constexpr int kDevicesPerEffort = 32;
-constexpr int kMostEffort = 64;
+constexpr int kManyDevices = 128;          // at least
+constexpr double kEffortPerDevice = 0.5;
+constexpr double kMostEffort = 384;
+constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
 struct Candidate {
   PlanSettings settings;
   std::unique_ptr<StageMenu> menu;  // none for plans of one stage
   Seconds bound;                    // no plan with these settings is faster
   bool exact = false;
+  int effort = 1;
 };
 
 // Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
@@ -85,17 +91,12 @@ class AutoSearch {
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
-    search_best_first(1);
-    const int most =
-        std::min(kMostEffort, context_.problem.cluster.device_count() / kDevicesPerEffort);
-    for (int effort = 4; effort <= most && exact_schedule() && !stop(); effort *= 4) {
-      const bool alike = space_.pools().size() == 1 && effort > 4;
-      if (is_within(alike ? kGoodEnoughAlike : kGoodEnough)) break;
-      search_best_first(effort);
-    }
+    search_best_first(Seconds(HUGE_VAL));
+    if (exact_schedule() && context_.problem.cluster.device_count() >= kManyDevices) close_gap();
     if (small) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+    if (!small && exact_schedule()) polish_best();
     drop_idle_zero();
     if (!small) try_schedules();
     SearchResult result;
@@ -132,18 +133,21 @@ class AutoSearch {
     std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
   }
 
-  // Runs `pass` on the candidates that may still hold something better, round by round.
+  // Runs `pass` on the candidates that may still hold something better, and whose bound is below
+  // `limit`, round by round.
   template <typename Pass>
-  void sweep(double from, double to, const Pass& pass) {
-    sweep(candidates_, from, to, pass);
+  void sweep(double from, double to, const Pass& pass, Seconds limit = Seconds(HUGE_VAL)) {
+    sweep(candidates_, from, to, pass, limit);
   }
   template <typename Pass>
-  void sweep(std::vector<Candidate>& candidates, double from, double to, const Pass& pass) {
+  void sweep(std::vector<Candidate>& candidates, double from, double to, const Pass& pass,
+             Seconds limit = Seconds(HUGE_VAL)) {
     const int count = static_cast<int>(candidates.size());
     for (int first = 0; first < count; first += kRound) {
       std::vector<int> round;
       for (int i = first; i < std::min(count, first + kRound); ++i)
-        if (!candidates[i].exact && candidates[i].bound < wanted(found_)) round.push_back(i);
+        if (!candidates[i].exact && candidates[i].bound < std::min(limit, wanted(found_)))
+          round.push_back(i);
       std::vector<Shortlist> results(round.size(), found_without_counts());
       parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
         if (!stop()) pass(candidates[round[i]], results[i]);
@@ -169,11 +173,44 @@ class AutoSearch {
     });
   }
 
-  // Bounds, then the search that they guide, with so many times the usual budgets.
-  void search_best_first(int effort) {
+  // Bounds, then the search that they guide, with each candidate's budgets.
+  void search_best_first(Seconds limit) {
     if (exact_schedule())
-      sweep(0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found, effort); });
-    sweep(0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, effort); });
+      sweep(
+          0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
+    sweep(
+        0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, c.effort); },
+        limit);
+  }
+
+  // More of it for the candidates in the lower half of the gap, again and again.
+  void close_gap() {
+    double effort =
+        std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
+    const bool alike = space_.pools().size() == 1;
+    for (double before = HUGE_VAL; !stop();) {
+      const bool again = before < HUGE_VAL;
+      if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
+      const double gap = 1 - lower_bound() / wanted(found_);
+      if (gap > kWorthwhile * before) break;
+      before = gap;
+      const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
+      for (Candidate& c : candidates_) {
+        if (c.bound >= middle) continue;
+        c.effort *= 4;
+        effort -= c.effort;
+      }
+      if (effort < 0) break;
+      search_best_first(middle);
+    }
+  }
+
+  void polish_best() {
+    if (found_.empty() || !context_.options.pins.stages.empty()) return;
+    const Plan best = found_.plans().front().plan;
+    const double tasks = 1.0 * best.stage_count() * best.micro_batches;
+    if (best.stage_count() > 1 && tasks <= kMostTasks)
+      polish(best, found_, kPolished, [this] { return stop(); });
   }
 
   // Plans that are as fast without ZeRO go without.
@@ -289,10 +326,10 @@ class AutoSearch {
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
-  void bound_pass(Candidate& c, Shortlist& found, int effort) {
+  void bound_pass(Candidate& c, Shortlist& found) {
     const bool few = context_.problem.cluster.device_count() <= kFewDevices;
-    const double work = few ? kLittleBoundWork : kBoundWork;
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), effort * work));
+    const double work = c.effort * (few ? kLittleBoundWork : kBoundWork);
+    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {

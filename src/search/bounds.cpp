@@ -79,25 +79,30 @@ Seconds Bounds::any_step() const {
   return settings_.micro_batches * at_will(step_, units, nothing_used);
 }
 
-Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work) {
+Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+                        const std::function<bool()>& stop) {
   if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
-  relaxation_ =
-      std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent);
+  if (relaxation_)
+    if (const auto said = relaxation_->settled(incumbent)) return std::max(any_step(), *said);
+  auto relaxation =
+      std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent, stop);
+  if (!relaxation->usable()) return any_step();
+  relaxation_ = std::move(relaxation);
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const Seconds least = slowest_stage(space_.problem().model.unit_count(), nothing_used);
   return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));
 }
 
-Seconds Bounds::open_units(const Tail& tail, int left, std::span<const int> used) const {
-  if (relaxation_) return relaxation_->open_units(tail, left, used);
-  return tail.length(std::max(least_latency_[left], at_will(pipeline_, left, used)));
+bool Bounds::hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const {
+  if (relaxation_) return relaxation_->tails().reaches(tail, left, used, limit);
+  return tail.length(std::max(least_latency_[left], at_will(pipeline_, left, used))) >= limit;
 }
 
-Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used) const {
+Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const {
   const Seconds open = std::max(least_latency_[left], at_will(pipeline_, left, used));
   const Seconds bound =
-      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used));
-  return relaxation_ ? std::max(bound, relaxation_->step(tail, left, used)) : bound;
+      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used)) + tied;
+  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, used, tied)) : bound;
 }
 
 }  // namespace plait

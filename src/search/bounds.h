@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,15 +28,17 @@ class Bounds {
   // No step at all is shorter, under any schedule; cheap, and what settings are ranked by.
   Seconds any_step() const;
   // No step under the searched schedule is shorter than this or than the incumbent. Makes the
-  // bounds below tight, as far as `work` goes, for plans that are faster than the incumbent.
-  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, double work);
+  // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
+  // faster than the incumbent.
+  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+                  const std::function<bool()>& stop);
 
   // No step with these last stages and units [0, left) still open is shorter than this (or than the
-  // incumbent that the bounds were tightened for).
-  Seconds step(const Tail& tail, int left, std::span<const int> used) const;
-  // A part of that which does not need the stage between `tail` and the open units: what is open
-  // when that stage has taken its devices.
-  Seconds open_units(const Tail& tail, int left, std::span<const int> used) const;
+  // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
+  Seconds step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const;
+  // Whether no step is below `limit` that has these last stages, in front of them a stage of which
+  // nothing is known but that its devices are part of `used`, and then units [0, left).
+  bool hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const;
   // The slowest stage of any way to run units [0, left) on the devices that are free.
   Seconds slowest_stage(int left, std::span<const int> used) const {
     return at_will(pipeline_, left, used);

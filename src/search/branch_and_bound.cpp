@@ -74,7 +74,7 @@ class BranchAndBound {
       for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
       return;
     }
-    if (!hopeless(menu_.bounds().step(tail, left, used_) + menu_.tied_to(last_)))
+    if (!hopeless(menu_.bounds().step(tail, left, used_, menu_.tied_to(last_))))
       extend(left, tail, first);
   }
 

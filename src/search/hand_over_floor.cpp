@@ -56,20 +56,24 @@ HandOverFloor::Traffic HandOverFloor::traffic_of(const StageOption& option) cons
   return {always || cuts_sends_ ? cut : replica, always ? cut : replica};
 }
 
-Seconds HandOverFloor::of_take(const Take& take, const Traffic& traffic, Bytes bytes,
-                               const std::vector<int>& partners) const {
+Seconds HandOverFloor::of_take(const StageOption& option, const Take& take, Bytes bytes,
+                               const std::vector<int>& partners, int least_partner) const {
+  const Traffic traffic = traffic_of(option);
   const int per_node = space_.pools()[take.pool].per_node;
   const int n = take.devices;
-  const bool own_node = n >= 2 * per_node - 1;
+  const int step = std::min(option.tensor, per_node);
+  const bool own_node = n >= (step == per_node ? per_node : 2 * per_node - step);
   const int nodes = (n + per_node - 2) / per_node + 1;  // that n devices touch at most
-  const int sharing = own_node ? per_node : (n + nodes - 1) / nodes;
+  const int spread = own_node ? per_node : (n + nodes - 1) / nodes;
+  const int left_behind = own_node ? per_node : std::max(step, n - per_node + 1);
+  // A neighbour of several pools may take what is on the fullest node inside it.
+  const int away = partners.size() > 1 && n >= per_node ? std::min(spread, left_behind) : spread;
   Seconds least(HUGE_VAL);
   for (const int q : partners) {
     const Link& link = links_[take.pool][q];
-    const bool may_be_inside = q == take.pool && !own_node;
-    const double crossing = may_be_inside ? 1 : sharing;
-    least = std::min(least, link.latency + bytes * traffic.crossing * crossing / link.bandwidth);
-    if (!may_be_inside) continue;
+    const double sharing = q == take.pool ? left_behind : std::max(step, away);
+    least = std::min(least, link.latency + bytes * traffic.crossing * sharing / link.bandwidth);
+    if (q != take.pool || n + least_partner > per_node) continue;
     const Link& inside = inside_[take.pool];
     least = std::min(least, inside.latency + bytes * traffic.inside / inside.bandwidth);
   }
@@ -79,18 +83,17 @@ Seconds HandOverFloor::of_take(const Take& take, const Traffic& traffic, Bytes b
 Seconds HandOverFloor::between(const StageOption& from, const StageOption& to, int unit) const {
   if (!known_) return {};
   const Bytes bytes = bytes_at(unit);
-  const auto pools_of_takes = [](const StageOption& option) {
-    std::vector<int> pools;
-    for (const Take& take : option.takes) pools.push_back(take.pool);
-    return pools;
-  };
   Seconds slowest;
-  const std::vector<int> senders = pools_of_takes(from);
-  const std::vector<int> receivers = pools_of_takes(to);
-  for (const Take& take : from.takes)
-    slowest = std::max(slowest, of_take(take, traffic_of(from), bytes, receivers));
-  for (const Take& take : to.takes)
-    slowest = std::max(slowest, of_take(take, traffic_of(to), bytes, senders));
+  const auto add = [&](const StageOption& own, const StageOption& other) {
+    std::vector<int> partners;
+    for (const Take& take : other.takes) partners.push_back(take.pool);
+    const bool single = own.takes.size() == 1 && other.takes.size() == 1;
+    const int least_partner = single ? other.takes.front().devices : 1;
+    for (const Take& take : own.takes)
+      slowest = std::max(slowest, of_take(own, take, bytes, partners, least_partner));
+  };
+  add(from, to);
+  add(to, from);
   return slowest;
 }
 
@@ -98,7 +101,7 @@ Seconds HandOverFloor::beside(const StageOption& option) const {
   if (!known_ || !std::isfinite(least_bytes_.value)) return {};
   Seconds slowest;
   for (const Take& take : option.takes)
-    slowest = std::max(slowest, of_take(take, traffic_of(option), least_bytes_, all_pools_));
+    slowest = std::max(slowest, of_take(option, take, least_bytes_, all_pools_, 1));
   return slowest;
 }
 

@@ -9,11 +9,14 @@ namespace plait {
 // Lower bounds on the time to hand a micro-batch from one stage to the next (hand_over_time in
 // cost/stage_cost.h) that do not ask where in their pools the stages stand.
 //
-// A take of n devices of a pool with P on each node has a node to itself when n >= 2 P - 1, and
-// then P devices share that node's network; on pools that share no node everything crosses the
-// network. Only where two neighbours of one pool could stand on one node may the node's own link
-// do. No bound (zero) where pools share nodes, where sends were measured, where stages wait for
-// them and with context groups.
+// A take is a run of n devices of a pool with P on each node; it begins at a multiple of a, its
+// tensor degree or P if that is less, and a tensor group stands on one node or fills several. So it
+// has a node to itself when n >= P and a = P, or when n >= 2 P - a, and then P devices share that
+// node's network. Neighbours of one pool can be handed everything inside a node only if both find
+// room on one; else a group crosses, since every replica has a partner: one of a devices, or, of
+// n >= P, all that are not on the last node that the neighbour may use, n - P + 1 or more on one
+// node. On pools that share no node everything crosses the network. No bound (zero) where pools
+// share nodes, where sends were measured, where stages wait for them and with context groups.
 class HandOverFloor {
  public:
   HandOverFloor(const Space& space, const PlanSettings& settings);
@@ -30,9 +33,10 @@ class HandOverFloor {
   };
   Traffic traffic_of(const StageOption& option) const;
   Bytes bytes_at(int unit) const;
-  // Least time for the devices of one take, with partners in these pools.
-  Seconds of_take(const Take& take, const Traffic& traffic, Bytes bytes,
-                  const std::vector<int>& partners) const;
+  // Least time for the devices of one take of an option, with partners in these pools; of its own
+  // pool, `least_partner` devices or more.
+  Seconds of_take(const StageOption& option, const Take& take, Bytes bytes,
+                  const std::vector<int>& partners, int least_partner) const;
 
   const Space& space_;
   PlanSettings settings_;

@@ -101,8 +101,7 @@ class LabelSearch {
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
-        if (menu_.bounds().open_units(arena_[parent].tail, from, next_used_) >= incumbent_)
-          continue;
+        if (menu_.bounds().hopeless(arena_[parent].tail, from, next_used_, incumbent_)) continue;
         ++evaluations_;
         auto choice = runs.choose(units, after);
         if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
@@ -135,7 +134,7 @@ class LabelSearch {
       return true;
     }
     label.bound =
-        menu_.bounds().step(label.tail, units.begin, next_used_) + menu_.tied_to(label.last);
+        menu_.bounds().step(label.tail, units.begin, next_used_, menu_.tied_to(label.last));
     if (label.bound >= incumbent_) return true;
     // If the rest is like what is there: as slow a stage, as much time per unit.
     const double share = static_cast<double>(units_) / (units_ - units.begin);

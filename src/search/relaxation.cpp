@@ -1,290 +1,236 @@
 #include "search/relaxation.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "search/uphill.h"
 
 namespace plait {
 namespace {
 
-constexpr int kFirstSteps = 60;
-constexpr int kSteps = 12;      // uphill, when a cell has been cut
+constexpr int kFirstSteps = 120;
+constexpr int kSteps = 24;          // uphill, when a cell has been cut
+constexpr double kRounding = 1e-9;  // of sums of the same times in another order
+constexpr double kLeastSteps = 20;
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
 
 }  // namespace
 
 Relaxation::Relaxation(const Space& space, const PlanSettings& settings, Schedule schedule,
-                       StageCosts& costs, const HandOverFloor& sends, Seconds incumbent)
+                       StageCosts& costs, const HandOverFloor& sends, Seconds incumbent,
+                       std::function<bool()> stop)
     : space_(space),
       classes_(space.run_classes()),
       schedule_(schedule),
       m_(settings.micro_batches),
       units_(space.problem().model.unit_count()),
       max_stages_(space.max_stages(settings)),
-      incumbent_(incumbent.value) {
-  const std::size_t pools = space.pools().size();
-  devices_.assign(costs.option_count() * pools, 0);
-  for (int o = 0; o < costs.option_count(); ++o)
-    for (const Take& take : costs.option_at(o).takes)
-      devices_[o * pools + take.pool] += take.devices;
-  list_offers(costs, sends);
-  for (const Offers& offers : offers_) work_each_ += static_cast<double>(offers.entries.size());
-  work_each_ += static_cast<double>(units_) * longest_run_;
+      incumbent_(incumbent.value),
+      stop_(std::move(stop)),
+      table_(space, settings, costs, sends, incumbent, stop_) {
+  for (const Fill fill : {Fill::filled, Fill::filling, Fill::gpipe})
+    paths_[static_cast<int>(fill)] = step_paths(fill, m_, kPivotCount);
+  for (int i = 0; i < kChains; ++i) moves_.push_back({i, i});
+  for (int from = 0; from < kChains; ++from)
+    for (int to = from + 1; to < kChains; ++to) moves_.push_back({from, to});
+  work_each_ = 2.0 * static_cast<double>(table_.size()) + 1.0 * units_ * table_.longest_run();
 }
 
-void Relaxation::list_offers(StageCosts& costs, const HandOverFloor& sends) {
-  const int options = costs.option_count();
-  std::vector<double> send(options);
-  for (int o = 0; o < options; ++o) send[o] = sends.beside(costs.option_at(o)).value;
-  offers_.resize(classes_.count());
-  std::vector<char> alive(options, 1);  // not yet too slow, for runs that begin where they do
-  int begin = -1;
-  for (int c = 0; c < classes_.count(); ++c) {
-    const UnitRange& run = classes_.firsts()[c];
-    if (run.begin != begin) alive.assign(options, 1);
-    begin = run.begin;
-    Offers& offers = offers_[c];
-    offers.first = run.begin == 0;
-    offers.last = run.end == units_;
-    const bool whole = offers.first && offers.last;
-    if (max_stages_ == 1 && !whole) continue;
-    const double ends = (offers.first ? 0 : 1) + (offers.last ? 0 : 1);
-    for (int o = 0; o < options; ++o) {
-      if (alive[o] == 0) continue;
-      const StageTime time = costs.run_time(o, run, 0);
-      const double total = time.total().value;
-      const double tied = offers.last && !whole ? costs.tied_to(o).value : 0;
-      if (!(m_ * total + time.finish.value + tied < incumbent_)) {
-        alive[o] = 0;  // more units take longer, and more memory
-        continue;
-      }
-      if (whole)
-        single_ = std::min(single_, m_ * total + time.finish.value);
-      else
-        offers.entries.push_back(
-            {total, time.forward.value, time.finish.value, ends * send[o], tied, o});
-    }
-    if (whole || offers.entries.empty()) continue;
-    longest_run_ = std::max(longest_run_, run.size());
-    drop_dominated(offers.entries);
-  }
+Relaxation::Rates Relaxation::rates_of(const Part& part, const StageOffers& own,
+                                       const Cell& cell) const {
+  return {part.time,
+          part.forward,
+          part.longer,
+          part.finish + (own.first ? part.closing : 0),
+          (own.first ? 0 : part.in) + (own.last ? 0 : part.out),
+          part.each * cell.high / m_};
 }
 
-// Keeps those that are better than each of the others in something.
-void Relaxation::drop_dominated(std::vector<Entry>& entries) const {
-  const std::size_t pools = space_.pools().size();
-  std::ranges::stable_sort(entries, {}, &Entry::time);
-  std::vector<Entry> kept;
-  for (const Entry& entry : entries) {
-    const bool beaten = std::ranges::any_of(kept, [&](const Entry& other) {
-      if (other.finish > entry.finish || other.send > entry.send || other.forward > entry.forward ||
-          other.tied > entry.tied)
-        return false;
-      for (std::size_t p = 0; p < pools; ++p)
-        if (devices_[other.option * pools + p] > devices_[entry.option * pools + p]) return false;
-      return true;
-    });
-    if (!beaten) kept.push_back(entry);
-  }
-  entries = std::move(kept);
+Part Relaxation::part_of(const StepPath& path, const Move& move) const {
+  return path.pivot < move.from ? path.after : path.pivot < move.to ? path.at : path.before;
 }
 
-Relaxation::Weights Relaxation::weights_of(const Cell& cell, double m) {
-  const double longest = cell.high / m;  // most that the slowest stage takes for a micro-batch
-  switch (cell.path) {
-    case Path::filled:
-      return {2 * cell.share, cell.count - cell.share * longest, m, -(m - 2) * cell.count};
-    case Path::filling:
-      return {cell.share, -cell.count, (1 - cell.share) * m + cell.share * (m + 1) / 2,
-              (m - 1) * cell.count};
-    case Path::gpipe:
-      return {1 - cell.late, 0, m, 0};
-  }
-  return {};
+std::vector<Part> Relaxation::mean_parts(const Cell& cell) const {
+  std::vector<Part> parts(moves_.size());
+  double first = 1;
+  for (const double weight : cell.weights) first -= weight;
+  for (std::size_t i = 0; i < paths(cell).size(); ++i)
+    for (std::size_t move = 0; move < moves_.size(); ++move)
+      parts[move] += (i == 0 ? first : cell.weights[i - 1]) * part_of(paths(cell)[i], moves_[move]);
+  return parts;
 }
 
-void Relaxation::evaluate(Cell& cell, Slope* slope) {
-  work_left_ -= work_each_;
-  const std::size_t pools = space_.pools().size();
-  const Weights weights = weights_of(cell, m_);
-  const double late = cell.late;
+// The least cost of a stage of each class for each move.
+void Relaxation::price_moves(const Cell& cell) {
+  option_price_.assign(table_.option_count(), cell.count);
+  for (int o = 0; o < table_.option_count(); ++o)
+    for (std::size_t p = 0; p < cell.price.size(); ++p)
+      option_price_[o] += table_.devices(o, p) * cell.price[p];
   const double by_finish = cell.slowest == Slowest::by_step ? 1 : 0;
-  option_price_.assign(devices_.size() / pools, 0);
-  for (std::size_t i = 0; i < devices_.size(); ++i)
-    option_price_[i / pools] += devices_[i] * cell.price[i % pools];
-  before_.assign(offers_.size(), {});
-  slowest_.assign(offers_.size(), {});
-  after_.assign(offers_.size(), {});
-  for (std::size_t c = 0; c < offers_.size(); ++c) {
-    const Offers& offers = offers_[c];
-    // Of two hand-overs one is on the way to a stage, the other belongs to what comes after.
-    const double out = offers.last ? 0 : offers.first ? 1 : 0.5;
-    const double sends = (1 - out) * (1 - late / 2) + out * weights.time;
-    for (std::size_t i = 0; i < offers.entries.size(); ++i) {
-      const Entry& entry = offers.entries[i];
-      if (m_ * entry.time > cell.high) break;
-      const double takes = m_ * entry.time + by_finish * entry.finish;
+  std::array<double, kPivotCount> limits{};
+  for (int i = 0; i < kPivotCount; ++i) limits[i] = kPivots[i] * cell.low;
+  const std::vector<Part> parts = mean_parts(cell);
+  const std::size_t moves = moves_.size();
+  costs_.assign(table_.by_class().size() * moves, HUGE_VAL);
+  choices_.assign(costs_.size(), -1);
+  pivotal_.assign(table_.by_class().size(), 0);
+  std::vector<Rates> rates(moves);
+  for (std::size_t c = 0; c < table_.by_class().size(); ++c) {
+    const StageOffers& own = table_.by_class()[c];
+    for (std::size_t i = 0; i < moves; ++i) rates[i] = rates_of(parts[i], own, cell);
+    double* costs = &costs_[c * moves];
+    int* choices = &choices_[c * moves];
+    const int count = static_cast<int>(own.offers.size());
+    for (int i = 0; i < count && m_ * own.offers[i].time <= cell.high; ++i) {
+      const StageOffer& offer = own.offers[i];
+      const double takes = m_ * offer.time + by_finish * offer.finish;
       if (takes > cell.high) continue;
-      const int at = static_cast<int>(i);
-      const double fixed = option_price_[entry.option] + entry.tied;
-      const double finish = offers.first ? (1 - late) * entry.finish : 0;
-      const double before = (1 - late) * entry.time + late * entry.forward +
-                            (1 - late / 2) * entry.send + fixed + finish;
-      if (before < before_[c].cost) before_[c] = {before, at};
-      const double after = weights.time * (entry.time + entry.send) + weights.each + fixed;
-      if (after < after_[c].cost) after_[c] = {after, at};
-      if (takes < cell.low) continue;
-      const double slowest =
-          weights.slowest * entry.time + late * entry.finish + sends * entry.send + fixed + finish;
-      if (slowest < slowest_[c].cost) slowest_[c] = {slowest, at};
-    }
-  }
-  cell.before.assign(units_ + 1, HUGE_VAL);
-  cell.through.assign(units_ + 1, HUGE_VAL);
-  before_links_.assign(units_ + 1, {});
-  through_links_.assign(units_ + 1, {});
-  cell.before[0] = 0;
-  for (int end = 1; end <= units_; ++end) {
-    for (int begin = std::max(0, end - longest_run_); begin < end; ++begin) {
-      const int c = classes_.of({begin, end});
-      const double in_front = cell.before[begin] + before_[c].cost;
-      if (in_front < cell.before[end]) {
-        cell.before[end] = in_front;
-        before_links_[end] = {begin, 0};
-      }
-      const double here = cell.before[begin] + slowest_[c].cost;
-      const double passed = cell.through[begin] + after_[c].cost;
-      if (here < cell.through[end] || passed < cell.through[end]) {
-        cell.through[end] = std::min(here, passed);
-        through_links_[end] = {begin, here <= passed ? 1 : 2};
+      const double price = option_price_[offer.option] + offer.tied;
+      const auto consider = [&](std::size_t move) {
+        const double all = rates[move].cost(offer) + price;
+        if (all >= costs[move]) return;
+        costs[move] = all;
+        choices[move] = i;
+      };
+      consider(0);
+      for (int from = 1; from < kChains && takes < limits[from - 1]; ++from) consider(from);
+      if (takes < limits.back()) continue;
+      pivotal_[c] = 1;
+      for (std::size_t move = kChains; move < moves; ++move) {
+        const int from = moves_[move].from;
+        if ((from == 0 || takes < limits[from - 1]) && takes >= limits[from]) consider(move);
       }
     }
   }
-  cell.value = weights.fixed + cell.through[units_];
-  for (std::size_t p = 0; p < pools; ++p) cell.value -= cell.price[p] * space_.pools()[p].size();
-  if (slope != nullptr && std::isfinite(cell.value)) trace(cell, *slope);
 }
 
-void Relaxation::trace(const Cell& cell, Slope& slope) const {
-  const std::size_t pools = space_.pools().size();
-  slope.devices.assign(pools, 0);
-  for (std::size_t p = 0; p < pools; ++p) slope.devices[p] = -space_.pools()[p].size();
-  slope.share = slope.late = 0;
-  int after = 0;
-  bool passed = false;  // the slowest stage
-  for (int end = units_; end > 0;) {
-    const Link& link = passed ? before_links_[end] : through_links_[end];
+// The cheapest chains of stages.
+void Relaxation::chain(Cell& cell) {
+  cell.chains.assign((units_ + 1) * kChains, HUGE_VAL);
+  links_.assign((units_ + 1) * kChains, {});
+  cell.chains[0] = 0;
+  const int moves = static_cast<int>(moves_.size());
+  for (int end = 1; end <= units_; ++end) {
+    double* best = &cell.chains[end * kChains];
+    Link* link = &links_[end * kChains];
+    const auto extend = [&](int begin, int to, double sum, int move) {
+      if (sum >= best[to]) return;
+      best[to] = sum;
+      link[to] = {begin, move};
+    };
+    for (int begin = std::max(0, end - table_.longest_run()); begin < end; ++begin) {
+      const int c = classes_.of({begin, end});
+      const double* costs = &costs_[c * moves];
+      const double* so_far = &cell.chains[begin * kChains];
+      for (int i = 0; i < kChains; ++i) extend(begin, i, so_far[i] + costs[i], i);
+      if (pivotal_[c] == 0) continue;
+      for (int move = kChains; move < moves; ++move)
+        extend(begin, moves_[move].to, so_far[moves_[move].from] + costs[move], move);
+    }
+  }
+}
+
+double Relaxation::spent(const Cell& cell) const {
+  double sum = 0;
+  for (std::size_t p = 0; p < cell.price.size(); ++p)
+    sum += cell.price[p] * space_.pools()[p].size();
+  return sum;
+}
+
+double Relaxation::fixed(const Cell& cell) const {
+  return -cell.count * (cell.count > 0 ? cell.most : cell.fewest);
+}
+
+void Relaxation::evaluate(Cell& cell) {
+  work_left_ -= work_each_;
+  price_moves(cell);
+  chain(cell);
+  cell.value = fixed(cell) + cell.chains.back() - spent(cell);
+}
+
+// Of the value at the last evaluation, by variable; zero where the cell cannot move.
+std::vector<double> Relaxation::slope(const Cell& cell) const {
+  const std::size_t pools = cell.price.size();
+  std::vector<double> up(pools + cell.weights.size() + 1, 0);
+  for (std::size_t p = 0; p < pools; ++p) up[p] = -space_.pools()[p].size();
+  int stages = 0;
+  for (int end = units_, pivots = kPivotCount; end > 0;) {
+    const Link& link = links_[end * kChains + pivots];
+    const Move& move = moves_[link.move];
     const int c = classes_.of({link.from, end});
-    const Role& role = link.role == 0 ? before_[c] : link.role == 1 ? slowest_[c] : after_[c];
-    const Entry& entry = offers_[c].entries[role.entry];
-    for (std::size_t p = 0; p < pools; ++p) slope.devices[p] += devices_[entry.option * pools + p];
-    if (link.role == 0) slope.late += entry.forward - entry.time - entry.send / 2;
-    if (link.role == 1) {
-      slope.late += entry.finish;
-      if (cell.path == Path::filling) slope.share -= (m_ - 1) / 2 * entry.time;
-    }
-    if (link.role != 2 && offers_[c].first) slope.late -= entry.finish;
-    if (link.role == 2) {
-      ++after;
-      if (cell.path == Path::filled)
-        slope.share += 2 * (entry.time + entry.send) - cell.high / m_;
-      else if (cell.path == Path::filling)
-        slope.share += entry.time + entry.send;
-      else
-        slope.late -= entry.time + entry.send;
-    }
-    passed |= link.role == 1;
+    const StageOffers& own = table_.by_class()[c];
+    const StageOffer& offer = own.offers[choices_[c * moves_.size() + link.move]];
+    for (std::size_t p = 0; p < pools; ++p) up[p] += table_.devices(offer.option, p);
+    const auto cost = [&](const StepPath& path) {
+      return rates_of(part_of(path, move), own, cell).cost(offer);
+    };
+    const double first = cost(paths(cell)[0]);
+    for (std::size_t i = 0; i < cell.weights.size(); ++i)
+      up[pools + i] += cost(paths(cell)[i + 1]) - first;
+    ++stages;
+    pivots = move.from;
     end = link.from;
   }
-  slope.count = cell.path == Path::filled    ? after - (m_ - 2)
-                : cell.path == Path::filling ? (m_ - 1) - after
-                                             : 0;
-}
-
-// The slope in seconds: of what all devices of a pool cost, of a, of the price of a stage too many;
-// without directions in which the cell cannot move.
-std::vector<double> Relaxation::uphill(const Cell& cell, const Slope& slope) const {
-  std::vector<double> up;
-  for (std::size_t p = 0; p < cell.price.size(); ++p) {
-    up.push_back(slope.devices[p] / space_.pools()[p].size());
+  for (std::size_t p = 0; p < pools; ++p) {
+    up[p] /= space_.pools()[p].size();
     if (up[p] < 0 && cell.price[p] <= 0) up[p] = 0;
   }
-  const bool at_end = slope.share < 0 ? cell.share <= 0 : cell.share >= 1;
-  up.push_back(at_end ? 0 : slope.share / incumbent_);
-  const bool late_end = slope.late < 0 ? cell.late <= 0 : cell.late >= 1;
-  up.push_back(late_end ? 0 : slope.late / incumbent_);
-  up.push_back(slope.count < 0 && cell.count <= 0 ? 0 : slope.count / m_);
+  for (std::size_t i = 0; i < cell.weights.size(); ++i) {
+    double& own = up[pools + i];
+    own = (own < 0 ? cell.weights[i] <= 0 : cell.weights[i] >= 1) ? 0 : own / incumbent_;
+  }
+  const bool many = cell.count > 0 || (cell.count == 0 && stages > cell.most);
+  const bool few = cell.count < 0 || (cell.count == 0 && stages < cell.fewest);
+  up.back() = (many ? stages - cell.most : few ? stages - cell.fewest : 0) / m_;
   return up;
 }
 
-void Relaxation::move(Cell& cell, const std::vector<double>& by, double length) const {
-  const std::size_t pools = cell.price.size();
-  for (std::size_t p = 0; p < pools; ++p)
-    cell.price[p] = std::max(0.0, cell.price[p] + length * by[p] / space_.pools()[p].size());
-  cell.share = std::clamp(cell.share + length * by[pools] / incumbent_, 0.0, 1.0);
-  cell.late = std::clamp(cell.late + length * by[pools + 1] / incumbent_, 0.0, 1.0);
-  if (const double sum = cell.share + cell.late; sum > 1) {
-    cell.share /= sum;
-    cell.late /= sum;
-  }
-  cell.count = std::max(0.0, cell.count + length * by[pools + 2] / m_);
+// What a cell can be moved in, in seconds: the price of all devices of a pool, weights times the
+// incumbent, the price of m stages.
+std::vector<double> Relaxation::variables(const Cell& cell) const {
+  std::vector<double> at;
+  for (std::size_t p = 0; p < cell.price.size(); ++p)
+    at.push_back(cell.price[p] * space_.pools()[p].size());
+  for (const double weight : cell.weights) at.push_back(weight * incumbent_);
+  at.push_back(cell.count * m_);
+  return at;
 }
 
-// Shor's r-algorithm: steps along the slope in a space that is shrunk along the difference of two
-// slopes, so that ridges, where prices must rise together, are followed. Keeps the best place.
-void Relaxation::climb(Cell& cell, int evaluations) {
-  constexpr double kShrink = 0.5;
-  const std::size_t n = cell.price.size() + 3;
-  std::vector<double> space(n * n, 0);  // columns shrink
-  for (std::size_t i = 0; i < n; ++i) space[i * n + i] = 1;
-  const auto inwards = [&](const std::vector<double>& v) {
-    std::vector<double> out(n, 0);
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) out[j] += space[i * n + j] * v[i];
-    return out;
+void Relaxation::set(Cell& cell, const std::vector<double>& at) const {
+  const std::size_t pools = cell.price.size();
+  for (std::size_t p = 0; p < pools; ++p) cell.price[p] = at[p] / space_.pools()[p].size();
+  for (std::size_t i = 0; i < cell.weights.size(); ++i)
+    cell.weights[i] = at[pools + i] / incumbent_;
+  cell.count = at.back() / m_;
+}
+
+void Relaxation::improve(Cell& cell, int evaluations) {
+  const std::size_t pools = cell.price.size();
+  Hill hill;
+  hill.stride = 0.05 * incumbent_;
+  hill.enough = incumbent_;
+  // Two cells to begin with, two ways to be slowest: each of them gets some of the work.
+  const double affordable = std::max(kLeastSteps, work_left_ / work_each_);
+  hill.looks = stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
+  hill.look = [&](const std::vector<double>& at, std::vector<double>& up) {
+    set(cell, at);
+    evaluate(cell);
+    if (std::isfinite(cell.value)) up = slope(cell);
+    return cell.value;
   };
-  const auto norm = [](const std::vector<double>& v) {
-    return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+  hill.clamp = [&](std::vector<double>& at) {
+    double sum = 0;
+    for (std::size_t i = 0; i + 1 < at.size(); ++i) {
+      at[i] = std::max(0.0, at[i]);
+      if (i >= pools) sum += at[i];
+    }
+    for (std::size_t i = pools; i + 1 < at.size() && sum > incumbent_; ++i)
+      at[i] *= incumbent_ / sum;
   };
-  Slope slope;
-  evaluate(cell, &slope);
-  if (!std::isfinite(cell.value)) return;
-  Cell best = cell;
-  double stride = 0.05 * incumbent_;
-  std::vector<double> up = uphill(cell, slope);
-  for (int spent = 1; spent < evaluations && best.value < incumbent_;) {
-    const std::vector<double> inner = inwards(up);
-    const double length = norm(inner);
-    if (length <= 1e-9 || stride <= 1e-5 * incumbent_) break;
-    std::vector<double> direction(n, 0);
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < n; ++j) direction[i] += space[i * n + j] * inner[j] / length;
-    const std::vector<double> before = up;
-    int steps = 0;
-    for (double along = 1; along > 0 && spent < evaluations && best.value < incumbent_; ++spent) {
-      if (++steps % 3 == 0) stride *= 1.6;
-      move(cell, direction, stride);
-      evaluate(cell, &slope);
-      if (cell.value > best.value) best = cell;
-      if (!std::isfinite(cell.value)) break;
-      up = uphill(cell, slope);
-      along = std::inner_product(up.begin(), up.end(), direction.begin(), 0.0);
-    }
-    if (!std::isfinite(cell.value)) break;
-    if (steps == 1) stride *= 0.7;
-    std::vector<double> change(n);
-    for (std::size_t i = 0; i < n; ++i) change[i] = up[i] - before[i];
-    change = inwards(change);
-    const double size = norm(change);
-    if (size <= 1e-12) continue;
-    for (std::size_t i = 0; i < n; ++i) {
-      double along = 0;
-      for (std::size_t j = 0; j < n; ++j) along += space[i * n + j] * change[j] / size;
-      for (std::size_t j = 0; j < n; ++j)
-        space[i * n + j] += (kShrink - 1) * along * change[j] / size;
-    }
-  }
-  cell = std::move(best);
+  std::vector<double> at = variables(cell);
+  climb(hill, at);
+  set(cell, at);
+  evaluate(cell);
 }
 
 // Cells over the whole range, the lowest ones cut and climbed while there is work left.
@@ -293,29 +239,37 @@ void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, doubl
   for (std::size_t p = 0; p < worth.size(); ++p) all += worth[p] * space_.pools()[p].size();
   Cell cell;
   cell.slowest = slowest;
-  cell.low = std::min(m_ * least, incumbent_);
+  cell.low = std::min((1 - kRounding) * m_ * least, incumbent_);
   cell.high = incumbent_;
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
+  const auto known = std::ranges::min_element(cells_, {}, &Cell::value);
+  if (known != cells_.end()) cell.price = known->price;
   std::vector<Cell> cells;
   const auto open = [&](const Cell& c) { return c.value < incumbent_; };
-  const auto add = [&](Path path) {
-    cell.path = path;
+  const auto add = [&](Fill fill, int fewest, int most) {
+    cell.fill = fill;
+    cell.fewest = fewest;
+    cell.most = most;
+    cell.weights.assign(paths(cell).size() - 1, 0);
+    if (cell.weights.size() > 1) cell.weights[1] = 0.5;
     cells.push_back(cell);
-    climb(cells.back(), kFirstSteps);
+    improve(cells.back(), kFirstSteps);
     if (!open(cells.back())) cells.pop_back();
   };
+  const auto m = static_cast<int>(m_);
+  const int fewest = std::max(2, space_.min_stages());
   if (schedule_ == Schedule::gpipe) {
-    add(Path::gpipe);
+    add(Fill::gpipe, fewest, max_stages_);
   } else {
-    if (m_ > 1) add(Path::filled);
-    if (max_stages_ >= m_) add(Path::filling);
+    if (m > fewest) add(Fill::filled, fewest, std::min(m - 1, max_stages_));
+    if (max_stages_ >= m) add(Fill::filling, std::max(fewest, m), max_stages_);
   }
-  while (work_left_ > 0 && !cells.empty()) {
+  while (work_left_ > 0 && !cells.empty() && !stop_()) {
     const auto lowest = std::ranges::min_element(cells, {}, &Cell::value);
-    if (single_ < lowest->value) break;
+    if (table_.single() < lowest->value) break;
     if (lowest->high < kWide * lowest->low && !lowest->stuck) {
       const double before = lowest->value;
-      climb(*lowest, kFirstSteps);
+      improve(*lowest, kFirstSteps);
       lowest->stuck = lowest->value < 1.002 * before;
       if (!open(*lowest)) cells.erase(lowest);
       continue;
@@ -326,23 +280,44 @@ void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, doubl
     cells.erase(lowest);
     upper.low = lower.high = std::sqrt(upper.low * upper.high);
     for (Cell* half : {&lower, &upper}) {
-      climb(*half, kSteps);
+      improve(*half, kSteps);
       if (open(*half)) cells.push_back(std::move(*half));
     }
   }
-  std::ranges::sort(cells, {}, &Cell::low);
-  for (Cell& kept : cells) look_ahead(kept);
+  settled_ &= work_left_ > 0 && !stop_();
   std::ranges::move(cells, std::back_inserter(cells_));
 }
 
-// The first path alone, without a slowest stage.
-void Relaxation::look_ahead(Cell& cell) {
-  cell.ahead = cell.before;
-  if (cell.late <= 0) return;
+PricedCell Relaxation::priced(const Cell& cell) {
+  PricedCell out;
+  out.by_step = cell.slowest == Slowest::by_step;
+  out.low = cell.low;
+  out.high = cell.high;
+  out.fixed = fixed(cell);
+  out.price = cell.price;
+  out.chains = cell.chains;
+  double first = 1;
+  for (const double weight : cell.weights) first -= weight;
+  for (int pivots = 0; pivots < kChains; ++pivots) {
+    PricedCell::TailPart& part = out.tail[pivots];
+    part.each = cell.count;
+    for (std::size_t i = 0; i < paths(cell).size(); ++i) {
+      const StepPath& path = paths(cell)[i];
+      const double weight = i == 0 ? first : cell.weights[i - 1];
+      if (path.pivot < pivots) {
+        part.time += weight * path.after.time;
+        part.each += weight * path.after.each * cell.high / m_;
+      } else {
+        (path.before.forward > 0 ? part.ends : part.returns) += weight;
+      }
+    }
+  }
   Cell plain = cell;
-  plain.late = 0;
-  evaluate(plain, nullptr);
-  cell.ahead = std::move(plain.before);
+  plain.weights.assign(plain.weights.size(), 0);
+  plain.count = 0;
+  evaluate(plain);
+  for (int u = 0; u <= units_; ++u) out.ahead.push_back(plain.chains[u * kChains]);
+  return out;
 }
 
 double Relaxation::lowest(Slowest slowest) const {
@@ -353,53 +328,27 @@ double Relaxation::lowest(Slowest slowest) const {
 }
 
 Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, double work) {
-  if (max_stages_ == 1 || longest_run_ == 0) return Seconds(std::min(incumbent_, single_));
+  const double single = table_.single();
+  said_ = Seconds(std::min(incumbent_, single));
+  if (max_stages_ == 1 || table_.longest_run() == 0) return said_;
   work_left_ = work / 2;
   cut_cells(Slowest::by_time, worth, least.value);
-  if (lowest(Slowest::by_time) < std::min(incumbent_, single_)) {
+  double value = lowest(Slowest::by_time);
+  if (value < std::min(incumbent_, single)) {
     work_left_ = std::max(0.0, work_left_) + work / 2;
     cut_cells(Slowest::by_step, worth, least.value);
-    by_step_ = true;
+    value = std::max(value, lowest(Slowest::by_step));
   }
-  const double value = std::max(lowest(Slowest::by_time), by_step_ ? lowest(Slowest::by_step) : 0);
-  return Seconds(std::min({incumbent_, single_, value}));
+  std::vector<PricedCell> priced_cells;
+  for (const Cell& cell : cells_) priced_cells.push_back(priced(cell));
+  tails_ = TailBounds(space_, m_, Seconds(incumbent_), std::move(priced_cells));
+  said_ = Seconds(std::min({incumbent_, single, value}));
+  return said_;
 }
 
-double Relaxation::spent(const Cell& cell, std::span<const int> used) const {
-  double sum = 0;
-  for (std::size_t p = 0; p < used.size(); ++p)
-    sum += cell.price[p] * (space_.pools()[p].size() - used[p]);
-  return sum;
-}
-
-Seconds Relaxation::step(const Tail& tail, int left, std::span<const int> used) const {
-  double by_time = incumbent_;
-  double by_step = incumbent_;
-  for (const Cell& cell : cells_) {
-    const bool timed = cell.slowest == Slowest::by_time;
-    const double least = timed ? m_ * tail.least_longest.value : tail.least_longest_step.value;
-    if (cell.high < least) continue;  // the slowest stage is slower than that
-    const double known = timed ? m_ * tail.longest.value : tail.longest_step.value;
-    double value = tail.total.value + tail.slack.value + cell.ahead[left];
-    // Else the slowest stage may be one of those that are known.
-    if (known < cell.low) {
-      const Weights weights = weights_of(cell, m_);
-      value = std::max(value, weights.fixed + cell.through[left] + weights.time * tail.total.value +
-                                  weights.each * tail.stages);
-    }
-    double& bound = timed ? by_time : by_step;
-    bound = std::min(bound, value - spent(cell, used));
-  }
-  return Seconds(by_step_ ? std::max(by_time, by_step) : by_time);
-}
-
-Seconds Relaxation::open_units(const Tail& tail, int left, std::span<const int> used) const {
-  double bound = incumbent_;
-  for (const Cell& cell : cells_)
-    if (cell.slowest == Slowest::by_time && cell.high >= m_ * tail.least_longest.value)
-      bound = std::min(bound,
-                       tail.total.value + tail.slack.value + cell.ahead[left] - spent(cell, used));
-  return Seconds(bound);
+std::optional<Seconds> Relaxation::settled(Seconds incumbent) const {
+  if (!settled_ || incumbent.value != incumbent_) return std::nullopt;
+  return said_;
 }
 
 }  // namespace plait

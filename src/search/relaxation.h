@@ -1,104 +1,103 @@
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "search/hand_over_floor.h"
 #include "search/space.h"
 #include "search/stage_costs.h"
-#include "search/tail.h"
+#include "search/stage_offers.h"
+#include "search/step_paths.h"
+#include "search/tail_bounds.h"
 
 namespace plait {
 
 // A lower bound on steps, by pricing the devices instead of counting them; docs/planners.md#bounds
-// derives it. Let s be the slowest stage of a plan, of x seconds for a micro-batch, L and F the
-// round trip and the way forward through the stages before it and R the round trip through those
-// after it. The step takes at least as long as each of
-//   L + m x                 s has all micro-batches to do
-//   F + m x + finish        and then its gradients to sum
-//   L + 2 R + (m - k + 1) x if k < m,  L + R + (m + 1) x / 2 if k >= m (k counts from s to the end)
-// and as any mean of them, which is a sum over stages. If every device of pool p costs u_p, the
-// least sum over all ways to cut the units into stages that are not slower, less what all devices
-// cost, is a lower bound, whatever the prices are; a dynamic program over the units finds it. That
-// k < m or k >= m has a price, too. Prices and weights of the mean are moved uphill, and the range
-// of what the slowest stage may take is cut into cells until the lowest cell is high enough.
-// `Slowest` is by x, or by m x + finish; both give a bound.
+// derives it.
+//
+// A plan has pivots: the last stages that take at least 1, 0.9, .. times what the slowest stage
+// takes at least (kPivots). A step is at least as long as each path of step_paths() at each pivot,
+// whatever stage that is, and as any mean of these paths, which is a sum over stages: a stage
+// counts for what the paths say of stages before, at and after their pivots. If every device of
+// pool p costs u_p, the least sum over all ways to cut the units into stages, less what all devices
+// cost, is a lower bound, whatever the prices and the weights of the mean are; a dynamic program
+// over the units and the pivots passed finds it. Stages after a pivot take less than it must, so
+// that a plan cannot have its slow stages where the mean does not look. The number of stages is
+// priced as well: fewer than m, or not. Prices and weights are moved uphill, and the range of what
+// the slowest stage may take is cut into cells until the lowest cell is high enough.
+// `Slowest` is by m x, or by m x + finish; both give a bound.
+//
+// A stage is replaced by its offer, which takes no longer in any respect; so may be the pivots. All
+// paths shrink with their stages, so that the bound of the replaced plan holds for the plan.
 //
 // Only plans faster than `incumbent` count: stages that make the step longer are left out.
 class Relaxation {
  public:
   Relaxation(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs,
-             const HandOverFloor& sends, Seconds incumbent);
+             const HandOverFloor& sends, Seconds incumbent, std::function<bool()> stop);
 
+  // False when it was stopped before it could say anything.
+  bool usable() const { return table_.complete(); }
   // No plan is faster than this, or than the incumbent. `worth`: of a device of each pool, to begin
-  // with; `least`: of the slowest stage.
+  // with; `least`: of the slowest stage. Being stopped leaves it looser.
   Seconds tighten(std::span<const double> worth, Seconds least, double work);
-  // No plan with these last stages and units [0, left) still open is faster, likewise.
-  Seconds step(const Tail& tail, int left, std::span<const int> used) const;
-  // The same when one more stage, of which nothing is known but its devices, is part of `used`.
-  Seconds open_units(const Tail& tail, int left, std::span<const int> used) const;
+  // What tighten() said, if more work would not change it.
+  std::optional<Seconds> settled(Seconds incumbent) const;
+  // The same for plans of which the last stages are known.
+  const TailBounds& tails() const { return tails_; }
 
  private:
-  enum class Path { filled, filling, gpipe };  // k < m, k >= m
   enum class Slowest { by_time, by_step };
-  struct Entry {
-    double time = 0;
-    double forward = 0;
-    double finish = 0;
-    double send = 0;
-    double tied = 0;  // of the last stage
-    int option = 0;
-  };
-  // Stages of a class that may be of use, ascending in time.
-  struct Offers {
-    std::vector<Entry> entries;
-    bool first = false;  // begins the model
-    bool last = false;
-  };
   struct Cell {
-    Path path = Path::filled;
+    Fill fill = Fill::filled;
     Slowest slowest = Slowest::by_time;
     double low = 0;  // of what the slowest stage takes: m x, or m x + finish
     double high = 0;
+    int fewest = 0;  // stages
+    int most = 0;
     double value = -HUGE_VAL;
     bool stuck = false;           // the prices are as good as they get
-    double share = 0.5;           // weight of the third path
-    double late = 0;              // of the second
-    double count = 0;             // price of having k on the wrong side of m, per stage
     std::vector<double> price;    // by pool, of one device
-    std::vector<double> before;   // [u] = least cost of units [0, u) before the slowest stage
-    std::vector<double> through;  // the same with the slowest stage among them
-    std::vector<double> ahead;    // [u] = least round trip through units [0, u), devices included
+    std::vector<double> weights;  // of the paths but the first
+    double count = 0;             // price of a stage
+    std::vector<double> chains;   // PricedCell
   };
-  // Uphill direction of a cell's value.
-  struct Slope {
-    std::vector<double> devices;  // by pool: used beyond what there are
-    double share = 0;
-    double late = 0;
-    double count = 0;
+  // A Part, for the stages of one class.
+  struct Rates {
+    double time, forward, longer, finish, send, each;
+    double cost(const StageOffer& offer) const {
+      return time * offer.time + forward * offer.forward + longer * offer.longer +
+             finish * offer.finish + send * offer.send + each;
+    }
   };
-  // What a stage after the slowest one counts for its time and for being there, what the slowest
-  // one counts for its time, and what does not depend on any.
-  struct Weights {
-    double time = 0;
-    double each = 0;
-    double slowest = 0;
-    double fixed = 0;
+  // A stage takes a chain of stages with some pivots to one with more, or with as many.
+  struct Move {
+    int from = 0;
+    int to = 0;
   };
-  static Weights weights_of(const Cell& cell, double micro_batches);
 
-  void list_offers(StageCosts& costs, const HandOverFloor& sends);
-  void drop_dominated(std::vector<Entry>& entries) const;
-  void evaluate(Cell& cell, Slope* slope);
-  void trace(const Cell& cell, Slope& slope) const;
-  double spent(const Cell& cell, std::span<const int> used) const;
-  std::vector<double> uphill(const Cell& cell, const Slope& slope) const;
-  void move(Cell& cell, const std::vector<double>& by, double length) const;
-  void climb(Cell& cell, int evaluations);
+  const std::vector<StepPath>& paths(const Cell& cell) const {
+    return paths_[static_cast<int>(cell.fill)];
+  }
+  Rates rates_of(const Part& part, const StageOffers& own, const Cell& cell) const;
+  std::vector<Part> mean_parts(const Cell& cell) const;
+  Part part_of(const StepPath& path, const Move& move) const;
+  void price_moves(const Cell& cell);
+  void chain(Cell& cell);
+  void evaluate(Cell& cell);
+  std::vector<double> slope(const Cell& cell) const;
+  std::vector<double> variables(const Cell& cell) const;
+  void set(Cell& cell, const std::vector<double>& at) const;
+  void improve(Cell& cell, int evaluations);
+  double fixed(const Cell& cell) const;
+  double spent(const Cell& cell) const;
   void cut_cells(Slowest slowest, std::span<const double> worth, double least);
   double lowest(Slowest slowest) const;
-  void look_ahead(Cell& cell);
+  PricedCell priced(const Cell& cell);
 
   const Space& space_;
   const RunClasses& classes_;
@@ -107,27 +106,28 @@ class Relaxation {
   int units_;
   int max_stages_;
   double incumbent_;
-  double single_ = HUGE_VAL;  // least step of a plan of one stage
-  int longest_run_ = 0;
-  std::vector<int> devices_;  // [option * pools + pool]
-  std::vector<Offers> offers_;
+  std::function<bool()> stop_;
+  OfferTable table_;
+  std::array<std::vector<StepPath>, 3> paths_;  // by Fill
   std::vector<Cell> cells_;
-  bool by_step_ = false;  // there are cells by m x + finish
-  double work_left_ = 0;  // entries and runs that may still be looked at
+  TailBounds tails_;
+  bool settled_ = true;  // work did not run out
+  Seconds said_;
+  double work_left_ = 0;  // offers and runs that may still be looked at
   double work_each_ = 0;  // of one evaluation
 
-  // Of the evaluation under way: best entry of each class in each role, and the chain.
-  struct Role {
-    double cost = HUGE_VAL;
-    int entry = -1;
-  };
-  std::vector<double> option_price_;
-  std::vector<Role> before_, slowest_, after_;
+  // Of the evaluation under way: least cost of a stage of each class for each move, and which offer
+  // that is; the stage that ends the best chain to each unit, by pivots passed.
   struct Link {
     int from = 0;
-    int role = 0;  // 0 before, 1 slowest, 2 after
+    int move = 0;
   };
-  std::vector<Link> before_links_, through_links_;
+  std::vector<Move> moves_;  // those that pass no pivot first
+  std::vector<double> option_price_;
+  std::vector<double> costs_;  // [class * moves + move]
+  std::vector<int> choices_;
+  std::vector<char> pivotal_;  // by class: may have a pivot
+  std::vector<Link> links_;    // [u * kChains + i]
 };
 
 }  // namespace plait

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,8 +53,9 @@ class StageMenu : public StageCosts {
   bool ends_are_tied() const { return tied_->any(); }
 
   const Bounds& bounds() const { return *bounds_; }
-  Seconds tighten(Seconds incumbent, double work) {
-    return bounds_->tighten(sends_, incumbent, work);
+  Seconds tighten(
+      Seconds incumbent, double work, const std::function<bool()>& stop = [] { return false; }) {
+    return bounds_->tighten(sends_, incumbent, work, stop);
   }
 
   int option_count() const override { return static_cast<int>(options_.size()); }

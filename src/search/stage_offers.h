@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "search/hand_over_floor.h"
+#include "search/space.h"
+#include "search/stage_costs.h"
+
+namespace plait {
+
+// One way to run a run of units as a stage; seconds.
+struct StageOffer {
+  double time = 0;     // forward and backward of a micro-batch
+  double forward = 0;  // the forward pass alone
+  double longer = 0;   // the longer one of the two
+  double finish = 0;
+  double send = 0;  // of a hand-over to or from it, at least
+  double tied = 0;  // of the last stage
+  int option = 0;
+};
+
+// Stages of the runs of a class that may be of use, ascending in time.
+struct StageOffers {
+  std::vector<StageOffer> offers;
+  bool first = false;  // begins the model
+  bool last = false;
+};
+
+// What the stages of plans faster than the incumbent, of two stages or more, may be: for every
+// class of runs, the options that are better than each of the others in something.
+class OfferTable {
+ public:
+  OfferTable(const Space& space, const PlanSettings& settings, StageCosts& costs,
+             const HandOverFloor& sends, Seconds incumbent, const std::function<bool()>& stop);
+
+  bool complete() const { return complete_; }  // else it was stopped, and of no use
+  const std::vector<StageOffers>& by_class() const { return by_class_; }
+  int option_count() const { return static_cast<int>(devices_.size() / pools_); }
+  // Devices of a pool that an option takes.
+  int devices(int option, std::size_t pool) const { return devices_[option * pools_ + pool]; }
+  int longest_run() const { return longest_run_; }
+  double single() const { return single_; }  // least step of a plan of one stage
+  std::size_t size() const;
+
+ private:
+  void list(const Space& space, const PlanSettings& settings, StageCosts& costs,
+            const HandOverFloor& sends, double incumbent, const std::function<bool()>& stop);
+  void drop_dominated(std::vector<StageOffer>& offers) const;
+
+  std::size_t pools_;
+  std::vector<int> devices_;  // [option * pools + pool]
+  std::vector<StageOffers> by_class_;
+  int longest_run_ = 0;
+  double single_ = HUGE_VAL;
+  bool complete_ = true;
+};
+
+}  // namespace plait

@@ -22,8 +22,7 @@ std::string npy_bytes(const std::vector<Value>& values, const std::string& dtype
   bytes += header;
   const std::size_t at = bytes.size();
   bytes.resize(at + values.size() * sizeof(Value));
-  if (!values.empty())
-    std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(Value));
+  if (!values.empty()) std::memcpy(bytes.data() + at, values.data(), values.size() * sizeof(Value));
   return bytes;
 }
 

@@ -25,10 +25,10 @@ enum class AttentionKernel { flash, plain };
 // Whose execution is predicted; decides fused kernels, overlap, per-op overhead and what is kept in
 // memory (cost/framework).
 enum class Framework {
-  megatron,            // Megatron-Core, NeMo: fused kernels, communication overlapped
-  megatron_router,     // the same with attention and routers in CUDA graphs (GB200 and GB300 recipes)
-  megatron_graph,      // the same with CUDA graphs and fused token dispatch (2026)
-  megatron_lm,         // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
+  megatron,         // Megatron-Core, NeMo: fused kernels, communication overlapped
+  megatron_router,  // the same with attention and routers in CUDA graphs (GB200 and GB300 recipes)
+  megatron_graph,   // the same with CUDA graphs and fused token dispatch (2026)
+  megatron_lm,      // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
   megatron_deepspeed,  // Megatron's layers run by DeepSpeed's engine
   deepspeed,           // DeepSpeed ZeRO around a plain PyTorch model
   fsdp,                // PyTorch FSDP

@@ -7,8 +7,7 @@ namespace plait {
 namespace {
 
 double parameters(const std::string& example) {
-  return load_model(source_dir() + "/examples/models/" + example, std::nullopt)
-      .model.parameters();
+  return load_model(source_dir() + "/examples/models/" + example, std::nullopt).model.parameters();
 }
 
 TEST(ExampleModels, AreRead) {

@@ -205,7 +205,7 @@ Row fasop_row(const Problem& problem, const RankedPlan& ranked, int) {
     a100 += name == "p4d.24xlarge" ? 1 : 0;
     placement.push_back("'" + name + "'");
   }
-  const Row partition = fasop_partition(problem.model, plan);
+  Row partition = fasop_partition(problem.model, plan);
   if (!partition.fault.empty()) return partition;
   Seconds gradients;
   for (const StageCost& stage : ranked.cost.stages)

@@ -12,7 +12,7 @@ constexpr int kMaxSequence = 1 << 24;
 constexpr int kMostRanks = 256;
 
 Setter into_one_of(std::string& into, std::vector<std::string_view> names) {
-  return [&into, names](const std::string& flag, const std::string& text) {
+  return [&into, names = std::move(names)](const std::string& flag, const std::string& text) {
     if (std::ranges::find(names, text) == names.end()) refuse_choice(flag, text, names);
     into = text;
   };

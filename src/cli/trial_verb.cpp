@@ -190,7 +190,7 @@ int trial(TrialArguments arguments) {
     throw InputError("--train", "goes without --launch, which starts another program");
   check_output(arguments.output);
   check_output(arguments.table);
-  runtime::RunLog(arguments.trial.patterns, 1);
+  const runtime::RunLog checked(arguments.trial.patterns, 1);
   if (arguments.launch.empty()) launch_own(arguments);
   Interrupt interrupt;
   if (!arguments.trials && arguments.plans.empty()) arguments.trials = 5;

@@ -89,6 +89,7 @@ UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
 }
 
 Bytes UnitTable::most(const Levels& levels, const UnitRange& range) {
+  PLAIT_CHECK(range.size() > 0);
   const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
   return std::max(levels[level][range.begin], levels[level][range.end - (1 << level)]);
 }

@@ -20,7 +20,9 @@ std::string shown(double value) { return fmt::format("{}", value); }
 template <typename FromUnit>
 double preimage(double si, double guess, const FromUnit& from_unit) {
   if (from_unit(guess) == si) return guess;
-  for (double down = guess, up = guess, step = 0; step < 4; ++step) {
+  double down = guess;
+  double up = guess;
+  for (int step = 0; step < 4; ++step) {
     down = std::nextafter(down, 0.0);
     up = std::nextafter(up, HUGE_VAL);
     if (from_unit(down) == si) return down;

@@ -90,7 +90,7 @@ void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
     size = flags.size("vocab-size", 0);
     if (size == 0) {
       size = 50257;
-      reading.warnings.push_back("no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
+      reading.warnings.emplace_back("no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
     }
     const int multiple = flags.size("make-vocab-size-divisible-by", 128);
     const int padded = (size + multiple - 1) / multiple * multiple;
@@ -152,7 +152,7 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
                      : flags.size(flags.has("seq-length") ? "seq-length" : "encoder-seq-length", 1);
   } else {
     c.sequence = 2048;
-    reading.warnings.push_back("no --seq-length: 2048 is assumed");
+    reading.warnings.emplace_back("no --seq-length: 2048 is assumed");
   }
   const bool biases = !flags.has("disable-bias-linear");
   c.qkv_bias = biases || flags.has("add-qkv-bias");

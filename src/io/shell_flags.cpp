@@ -95,14 +95,14 @@ bool ShellFlags::above_zero(const std::string& flag, double fallback) const {
   return value > 0;
 }
 
-std::string ShellFlags::text(const std::string& flag, std::string fallback) const {
+std::string ShellFlags::text(const std::string& flag, const std::string& fallback) const {
   const auto it = values_.find(flag);
-  return it == values_.end() ? std::move(fallback) : it->second;
+  return it == values_.end() ? fallback : it->second;
 }
 
 std::string ShellFlags::choice(const std::string& flag,
                                const std::vector<std::string_view>& names) const {
-  const std::string word = text(flag, std::string(names[0]));
+  std::string word = text(flag, std::string(names[0]));
   if (std::ranges::find(names, word) == names.end())
     fail(flag, fmt::format("unknown value '{}', must be one of {}", word.substr(0, 40),
                            fmt::join(names, ", ")));
@@ -177,7 +177,7 @@ std::string ShellFlags::filled_in(std::string word) const {
 }
 
 // Of "$NAME" or "${NAME:-default}"; the same text when it is not set.
-std::string ShellFlags::value_of(std::string reference) const {
+std::string ShellFlags::value_of(const std::string& reference) const {
   std::string fallback = reference;
   std::string name = reference.substr(1);
   if (name.starts_with('{')) name = name.substr(1, name.size() - 2);

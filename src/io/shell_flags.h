@@ -24,7 +24,7 @@ class ShellFlags {
   int required(const std::string& flag, const std::string& instead = "") const;
   double number(const std::string& flag, double fallback) const;    // at least 0
   bool above_zero(const std::string& flag, double fallback) const;  // whether a probability is
-  std::string text(const std::string& flag, std::string fallback) const;
+  std::string text(const std::string& flag, const std::string& fallback) const;
   std::string choice(const std::string& flag, const std::vector<std::string_view>& names) const;
 
   // What the text sets a shell variable to; nothing where it does not.
@@ -38,7 +38,7 @@ class ShellFlags {
   void take(const std::string& word, std::string& flag);
   void take_all(const std::string& list, std::string& flag);
   std::string filled_in(std::string word) const;
-  std::string value_of(std::string reference) const;
+  std::string value_of(const std::string& reference) const;
 
   std::string name_;
   std::map<std::string, std::string> values_;

@@ -36,7 +36,7 @@ class MinMax {
       const auto slowest = static_cast<int>(std::ranges::max_element(times_) - times_.begin());
       const auto fastest = static_cast<int>(std::ranges::min_element(times_) - times_.begin());
       if (slowest == fastest || cuts_[slowest + 1] - cuts_[slowest] == 1) break;
-      const std::vector<int> before = cuts_;
+      std::vector<int> before = cuts_;
       for (int s = slowest + 1; s <= fastest; ++s) --cuts_[s];
       for (int s = fastest + 1; s <= slowest; ++s) ++cuts_[s];
       const Peak next = measure();

@@ -54,7 +54,7 @@ void uniform_plans(benchmark::State& state) {
   const CostEngine engine(problem);
   UniformCost uniform(engine);
   const std::vector<UniformPlan> plans = all_plans(problem);
-  for (auto _ : state)
+  while (state.KeepRunning())
     for (const UniformPlan& plan : plans) benchmark::DoNotOptimize(uniform.evaluate(plan));
   state.SetItemsProcessed(state.iterations() * static_cast<long>(plans.size()));
   state.counters["distinct plans"] = static_cast<double>(plans.size());
@@ -66,7 +66,7 @@ void engine_plans(benchmark::State& state) {
   const CostEngine engine(problem);
   std::vector<Plan> plans;
   for (const UniformPlan& plan : all_plans(problem)) plans.push_back(plan_of(problem, plan));
-  for (auto _ : state)
+  while (state.KeepRunning())
     for (const Plan& plan : plans) benchmark::DoNotOptimize(engine.estimate(plan));
   state.SetItemsProcessed(state.iterations() * static_cast<long>(plans.size()));
 }
@@ -83,7 +83,7 @@ void simulation(benchmark::State& state) {
     pipeline.time.push_back({Seconds(10e-3 + 1e-5 * (s % 7)), Seconds(split ? 10e-3 : 20e-3),
                              Seconds(split ? 10e-3 : 0)});
   pipeline.send.assign(pipeline.time.size() - 1, Seconds(1e-4));
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(pipeline));
+  while (state.KeepRunning()) benchmark::DoNotOptimize(simulate(pipeline));
 }
 BENCHMARK(simulation)
     ->Arg(static_cast<int>(Schedule::gpipe))

@@ -16,6 +16,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 
 MODEL = {"model_type": "gpt2", "n_layer": 12, "n_embd": 256, "n_head": 4, "vocab_size": 4096, "n_positions": 128}
 
@@ -30,37 +31,66 @@ def run(*words, check=True, **environment):
 
 def profile_ranks(o):
     """One profile with both kinds of rank, each measured while all the others measure too, on the cores that it
-    will train on: ranks share caches, memory and, as hardware threads, cores."""
-    ranks, first = [], 0
-    for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
+    will train on: ranks share caches, memory and, as hardware threads, cores. A rank that is done measures again,
+    for nothing, until all are done."""
+    def start(number, first, threads, name):
+        kind = "fast" if number < o.fast else "slow"
         words = ["taskset", "-c", f"{first}-{first + threads - 1}", o.plait, "profile", "--model", o.model, "--device",
-                 "cpu", "--device-type", "fast" if number < o.fast else "slow", "--precision", "fp32", "--framework", "plait", "--tp", "1",
+                 "cpu", "--device-type", kind, "--precision", "fp32", "--framework", "plait", "--tp", "1",
                  "--micro-batch", "1,2,4,8,16", "--what", "units", "--per-point", "400ms", "--fresh", "--cache",
-                 o.out / f"points{number}.jsonl", "-o", o.out / f"rank{number}.json"]
-        ranks.append(subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL,
-                                      stdout=subprocess.DEVNULL,
-                                      env={**os.environ, "OMP_NUM_THREADS": str(threads)}))
+                 o.out / f"{name}.jsonl", "-o", o.out / f"{name}.json"]
+        return subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+
+    places, first = [], 0
+    for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
+        places.append((number, first, threads))
         first += threads
-    if any(rank.wait() != 0 for rank in ranks):
+    ranks = [start(*place, f"rank{place[0]}") for place in places]
+    load = {}
+    while any(rank.poll() is None for rank in ranks):
+        for place in places:
+            done = load.get(place[0], ranks[place[0]])
+            if done.poll() is not None:
+                load[place[0]] = start(*place, f"load{place[0]}")
+        time.sleep(0.05)
+    for process in load.values():
+        process.kill()
+    if any(rank.returncode != 0 for rank in ranks):
         sys.exit("a profile failed")
-    run(o.plait, "profile", "merge", o.out / "rank0.json", o.out / f"rank{o.fast}.json", "-o", o.out / "profile.json")
+    fast, slow = o.out / "fast.json", o.out / "slow.json"
+    fast.write_text(json.dumps(mean_of([o.out / f"rank{n}.json" for n in range(o.fast)])))
+    slow.write_text(json.dumps(mean_of([o.out / f"rank{n}.json" for n in range(o.fast, len(ranks))])))
+    run(o.plait, "profile", "merge", fast, slow, "-o", o.out / "profile.json")
     return o.out / "profile.json"
 
 
+def mean_of(paths):
+    """The profile of several ranks of one kind."""
+    files = [json.loads(path.read_text()) for path in paths]
+    for points in zip(*(file["compute"] for file in files)):
+        for key in ("forward_s", "backward_s", "optimizer_s", "spread"):
+            points[0][key] = statistics.mean(point[key] for point in points)
+    return files[0]
+
+
 def link_between_ranks(o):
-    """Adds the curves of every group of ranks to the profile; bandwidth and latency of a message between two.
-    The cluster has a node for each rank, so a group of n ranks is one of n nodes."""
-    path = o.out / "links.json"
-    run(o.plait, "profile", "--comm", "--local", o.fast + o.slow, "--device", "cpu", "--device-type", "fast",
-        "--sizes", "1024,65536,1048576,16777216,67108864", "-o", path)
-    file = json.loads(path.read_text())
-    between = [{**curve, "nodes": curve["nodes"] * curve["devices_per_node"], "devices_per_node": 1}
-               for curve in file["collectives"] if curve["collective"] != "send"]
+    """Adds the curves of groups of ranks to the profile; bandwidth and latency of a message between two fast ones.
+    Ranks have the cores that they train with: a rank of one core sends, receives and adds on it. A group begins
+    with ranks of the kind whose curve it is. The cluster has a node for each rank, so a group of n ranks is one of n nodes."""
+    for kind in ("slow", "fast"):
+        path = o.out / f"links_{kind}.json"
+        fast, slow = [str(o.threads)] * o.fast, ["1"] * o.slow
+        run(o.plait, "profile", "--comm", "--local", o.fast + o.slow, "--threads-per-rank",
+            ",".join(fast + slow if kind == "fast" else slow + fast), "--device", "cpu", "--device-type", kind,
+            "--sizes", "1024,65536,1048576,16777216,67108864", "-o", path)
+        file = json.loads(path.read_text())
+        for curve in file["collectives"]:
+            curve["nodes"] = 2 if curve["collective"] == "send" else curve["nodes"] * curve["devices_per_node"]
+            curve["devices_per_node"] = 1
+        path.write_text(json.dumps(file))
+        run(o.plait, "profile", "merge", o.out / "profile.json", path, "-o", o.out / "profile.json")
     send = next(curve for curve in file["collectives"] if curve["collective"] == "send")
-    between.append({**send, "nodes": 2, "devices_per_node": 1})
-    file["collectives"] = [{**curve, "device_type": kind} for kind in ("fast", "slow") for curve in between]
-    path.write_text(json.dumps(file))
-    run(o.plait, "profile", "merge", o.out / "profile.json", path, "-o", o.out / "profile.json")
     points = [(point["size_B"], point["time_s"]) for point in send["points"]]
     (small, latency), (large, time) = points[0], points[-1]
     return (large - small) / (time - latency), latency
@@ -110,20 +140,36 @@ def uniform_plans(o, template, units):
             yield path
 
 
-def measure(o, path):
-    """(predicted, measured) step in seconds; None where it cannot be run."""
+def train(o, path):
+    """Seconds of the steps after the first; none where the plan cannot be run."""
     threads = ",".join([str(o.threads)] * o.fast + ["1"] * o.slow)
-    estimate = run(o.plait, "estimate", path, "--json", check=False)
-    used = sum(len(s["devices"]) for s in json.loads(path.read_text())["plan"]["stages"])
-    if used != o.fast + o.slow or estimate.returncode != 0:
-        return None
-    done = run(o.plait, "train", path, "--local", used, "--threads-per-rank", threads, "--device", "cpu", "--steps",
-               o.steps, "--json", check=False)
+    done = run(o.plait, "train", path, "--local", o.fast + o.slow, "--threads-per-rank", threads, "--device", "cpu",
+               "--steps", o.steps, "--json", check=False)
     if done.returncode != 0:
         print(path.name, done.stderr[-300:], file=sys.stderr)
-        return None
     steps = [row["step_s"] for row in map(json.loads, done.stdout.splitlines()) if "step_s" in row]
-    return json.loads(estimate.stdout)["step_s"], statistics.median(steps[1:])
+    return steps[1:]
+
+
+def measure(o, paths):
+    """(name, predicted, measured, plan in words) of each plan that uses all ranks. All are run, then all again: a
+    machine that is slow for a while is slow for all of them."""
+    plans = {}
+    for path in paths:
+        estimate = run(o.plait, "estimate", path, "--json", check=False)
+        used = sum(len(s["devices"]) for s in json.loads(path.read_text())["plan"]["stages"])
+        words = run(o.plait, "check", path).stdout.splitlines()[-1]
+        if used == o.fast + o.slow and estimate.returncode == 0 and words not in plans and len(plans) < o.most:
+            plans[words] = (path, json.loads(estimate.stdout)["step_s"], [])
+    for _ in range(o.passes):
+        for path, _, steps in plans.values():
+            steps += train(o, path)
+    rows = [(path.stem, predicted, statistics.median(steps), words)
+            for words, (path, predicted, steps) in plans.items() if steps]
+    for name, predicted, measured, words in rows:
+        print(f"{name:24} predicted {predicted:7.3f} s  measured {measured:7.3f} s  "
+              f"{100 * (predicted / measured - 1):+6.1f} %  {words}", flush=True)
+    return rows
 
 
 def ranks_of(values):
@@ -140,6 +186,7 @@ def main():
     parser.add_argument("--threads", type=int, default=4, help="of a fast rank")
     parser.add_argument("--global-batch", type=int, default=48)
     parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--passes", type=int, default=2, help="through all plans, of so many steps each")
     parser.add_argument("--most", type=int, default=13, help="plans to run")
     parser.add_argument("--model")
     o = parser.parse_args()
@@ -162,16 +209,11 @@ def main():
         if plan(o, cluster, profile, path, "--top", "1", *pins):
             paths.append(path)
     paths += uniform_plans(o, template, units)
-    rows = []
-    for path in paths[:o.most]:
-        result = measure(o, path)
-        if result:
-            rows.append((path.stem, *result, run(o.plait, "check", path).stdout.splitlines()[-1]))
-            name, predicted, measured, text = rows[-1]
-            print(f"{name:24} predicted {predicted:7.3f} s  measured {measured:7.3f} s  "
-                  f"{100 * (predicted / measured - 1):+6.1f} %  {text}", flush=True)
+    rows = measure(o, paths)
+    if not rows or rows[0][0] != "auto":
+        sys.exit("auto leaves a rank idle, so its plan is not comparable: take a larger model or batch")
     uniform = min((r[2] for r in rows if r[0].startswith("uniform")), default=float("nan"))
-    own = next(r for r in rows if r[0] == "auto")
+    own = rows[0]
     a, b = ranks_of([r[1] for r in rows]), ranks_of([r[2] for r in rows])
     n = len(rows)
     spearman = 1 - 6 * sum((x - y) ** 2 for x, y in zip(a, b)) / (n * (n * n - 1))

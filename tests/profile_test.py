@@ -92,7 +92,7 @@ def test_lists_of_ops_are_measured():
 
 
 def test_collectives_between_local_ranks_are_curves():
-    plait("profile", "--comm", "--local", 2, "--sizes", "1024,65536", "--per-point", "10ms",
+    plait("profile", "--comm", "--local", 2, "--threads-per-rank", "1,1", "--sizes", "1024,65536", "--per-point", "10ms",
           "-o", "links.json")
     profile = json.loads((Here.folder / "links.json").read_text())
     assert {c["collective"] for c in profile["collectives"]} == {

@@ -26,6 +26,7 @@ struct ProfileArguments {
   double budget = 0;
   bool comm = false;
   std::optional<int> local;
+  std::vector<int> threads;
   std::vector<int> sizes;
   std::string format = "native";
   std::string output;

@@ -135,6 +135,7 @@ int measure_links(const ProfileArguments& arguments) {
     options.command = runtime::command_line();
     options.command[0] = runtime::program_file();
     options.ranks = *arguments.local;
+    options.threads = arguments.threads;
     options.stop = interrupt.token();
     const runtime::LaunchOutcome outcome = runtime::launch(options);
     if (outcome.failure) throw InputError("--comm", in_words(*outcome.failure));

@@ -204,7 +204,8 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
                             .kind = kind,
                             .sharding = shape.sharding,
                             .split = shape.split,
-                            .state_bytes = state.weight + state.gradient + state.optimizer};
+                            .state_bytes = state.weight + state.gradient + state.optimizer,
+                            .devices = problem.cluster.device_count()};
   const AnalyticSides sides = [&](const LayerKind& of, const Sharding& sharding) {
     const LayerSums sums =
         sums_of(problem, resharded(problem, shape, sharding), traits_of(problem.job), points, of);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
+#include "base/error.h"
 #include "cost/series.h"
 #include "model/fingerprint.h"
 
@@ -67,6 +69,18 @@ class Reader {
       if (const auto value = of(sample))
         points.push_back({.x = static_cast<double>(micro_batch), .value = *value});
     return Series(std::move(points));
+  }
+
+  // Of the measured times, weighted with them; 0 where none is known.
+  double spread() const {
+    double sum = 0;
+    double weights = 0;
+    for (const auto& [micro_batch, sample] : samples_) {
+      const double time = sample.forward.value_or(sample.both.value_or(Seconds(0))).value;
+      sum += sample.spread.value_or(0) * time;
+      weights += time;
+    }
+    return weights > 0 ? sum / weights : 0;
   }
 
   // The degrees other than the micro-batch are those of a measurement.
@@ -188,7 +202,8 @@ Source source_of(const Reader& reader, const Series& series, double b) {
   return reader.same_degrees() && series.has(b) ? Source::measured : Source::interpolated;
 }
 
-void take_times(const Reader& reader, double b, MeasuredCost& out) {
+// `late`: how much longer it takes than measured.
+void take_times(const Reader& reader, double b, double late, MeasuredCost& out) {
   const Parts parts{reader.inside()};
   const UnitCost plain = out.costs[kNone];
   const auto forward_of = [&](const UnitCosts& c) { return parts.forward(c[kNone]); };
@@ -217,7 +232,7 @@ void take_times(const Reader& reader, double b, MeasuredCost& out) {
     else
       back = analytic_forward > 0 ? f * analytic_backward / analytic_forward : 2 * f;
   }
-  set_times(out.costs, f, back, parts);
+  set_times(out.costs, late * f, late * back, parts);
   const auto [low, high] = main.around(b);
   out.origin.time = source_of(reader, main, b);
   if (!forward.empty() && backward.empty()) out.origin.time = Source::interpolated;
@@ -273,6 +288,18 @@ std::string in_words(const Origin& origin) {
   return text;
 }
 
+double slowest_of(int devices) {
+  PLAIT_CHECK(devices >= 1);
+  const double share = (devices - 0.375) / (devices + 0.25);
+  double low = 0;
+  double high = 8;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < share ? low : high) = middle;
+  }
+  return low;
+}
+
 LayerKind at_sequence_ratio(LayerKind kind, double ratio) {
   for (Op& op : kind.ops) {
     const bool attention = op.kind == OpKind::attention;
@@ -294,14 +321,15 @@ std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
   if (reader.empty()) return std::nullopt;
   MeasuredCost out{.costs = analytic(place.kind, place.sharding), .origin = {}};
   const double b = place.sharding.samples;
-  take_times(reader, b, out);
+  const double late = 1 + reader.spread() * slowest_of(place.devices);
+  take_times(reader, b, late, out);
   take_memory(reader, b, place.state_bytes, out);
   const auto optimizer_of = [](const UnitCosts& c) {
     return c[kNone].parameters + c[kNone].expert_parameters;
   };
   if (const Series optimizer = reader.series(field<&ComputeSample::optimizer>); !optimizer.empty())
     for (UnitCost& cost : out.costs) {
-      cost.optimizer = Seconds(reader.value(optimizer, optimizer_of));
+      cost.optimizer = Seconds(late * reader.value(optimizer, optimizer_of));
       cost.optimizer_parameters = cost.parameters + cost.expert_parameters;
     }
   return out;

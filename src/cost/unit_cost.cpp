@@ -90,8 +90,9 @@ UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
 
 Bytes UnitTable::most(const Levels& levels, const UnitRange& range) {
   PLAIT_CHECK(range.size() > 0);
-  const int level = std::bit_width(static_cast<unsigned>(range.size())) - 1;
-  return std::max(levels[level][range.begin], levels[level][range.end - (1 << level)]);
+  const auto size = static_cast<unsigned>(range.size());
+  const std::vector<Bytes>& level = levels[std::bit_width(size) - 1];
+  return std::max(level[range.begin], level[range.end - static_cast<int>(std::bit_floor(size))]);
 }
 
 Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {

@@ -60,7 +60,7 @@ GradientSums::~GradientSums() = default;
 void GradientSums::make_buckets(std::size_t group, std::int64_t most) {
   const std::vector<Part>& parts = groups_[group].parts;
   const std::int64_t values =
-      std::min(most, std::max(kLeastValues, groups_[group].size / kBuckets));
+      early_ ? std::min(most, std::max(kLeastValues, groups_[group].size / kBuckets)) : most;
   std::vector<Bucket>& buckets = states_[group].buckets;
   for (std::size_t p = parts.size(); p-- > 0;) {
     if (buckets.empty() || buckets.back().range.size() >= values)
@@ -200,6 +200,10 @@ const at::Tensor& GradientSums::of_group(std::size_t group) {
   for (const auto& sum : state.pending) sum->wait();
   state.pending.clear();
   return state.gradient;
+}
+
+void GradientSums::wait() {
+  for (std::size_t g = 0; g < groups_.size(); ++g) of_group(g);
 }
 
 void GradientSums::release(std::size_t group) { states_[group].gradient.reset(); }

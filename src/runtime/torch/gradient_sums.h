@@ -40,7 +40,7 @@ class GradientSums {
 
   // Tensor t's gradient is summed at flat_of[t] of a piece of memory of `size` values. A bucket is
   // full with a sixteenth of its group or `bucket` values, whichever is less. Not `early`: sums
-  // over ranks begin when they are asked for.
+  // over ranks begin when they are asked for, in full buckets.
   GradientSums(std::vector<at::Tensor> tensors, const std::vector<std::int64_t>& flat_of,
                std::int64_t size, std::vector<Group> groups, std::int64_t bucket, bool early);
   ~GradientSums();
@@ -53,7 +53,9 @@ class GradientSums {
   void add_all();
   // A pass over the last micro-batch is done in which these tensors took part.
   void finish(const std::vector<int>& tensors);
-  // Waits for the sum over ranks. Valid until release().
+  // Waits for the sums over ranks.
+  void wait();
+  // The sum over ranks. Valid until release().
   const at::Tensor& of_group(std::size_t group);
   void release(std::size_t group);
 

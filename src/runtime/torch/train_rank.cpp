@@ -30,27 +30,30 @@ class TraceWriter {
         std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 
-  void add(std::int64_t step, const std::vector<Trainer::TaskTime>& times) {
-    for (const Trainer::TaskTime& time : times) {
+  void add(std::int64_t step, const Trainer& trainer) {
+    for (const Trainer::TaskTime& time : trainer.task_times()) {
       const bool forward = time.task.kind == TaskKind::forward;
       const double start = time.begin + time.waited;
-      if (time.waited > 1e-6) event("wait", "idle", time.begin, start, step, time.task);
+      const std::string of = fmt::format(R"(, "chunk": {}, "micro_batch": {})", time.task.chunk,
+                                         time.task.micro_batch);
+      if (time.waited > 1e-6) event("wait", "idle", time.begin, start, step, of);
       event(fmt::format("{}{}", forward ? "F" : "B", time.task.micro_batch),
-            forward ? "forward" : "backward", start, time.end, step, time.task);
+            forward ? "forward" : "backward", start, time.end, step, of);
     }
+    for (const Trainer::EndTime& time : trainer.end_times())
+      event(time.what, "end of step", time.begin, time.end, step, "");
   }
 
   const std::string& text() const { return text_; }
 
  private:
   void event(const std::string& name, const char* category, double begin, double end,
-             std::int64_t step, const Task& task) {
+             std::int64_t step, const std::string& of) {
     text_ += fmt::format(
         "{}{{\"name\": \"{}\", \"cat\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, "
-        "\"pid\": {}, \"tid\": {}, \"args\": {{\"step\": {}, \"chunk\": {}, \"micro_batch\": "
-        "{}}}}}",
+        "\"pid\": {}, \"tid\": {}, \"args\": {{\"step\": {}{}}}}}",
         text_.empty() ? "" : ",\n", name, category, (begin - begin_) * 1e6, (end - begin) * 1e6,
-        stage_ + 1, rank_, step, task.chunk, task.micro_batch);
+        stage_ + 1, rank_, step, of);
   }
 
   int stage_;
@@ -82,8 +85,7 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
   for (std::int64_t step = first; step < options.steps; ++step) {
     const StepReport report = trainer.step(step);
     if (ranks.rank() == 0 && request.on_step) request.on_step(report);
-    if (!options.trace.empty() && step + kTracedSteps >= options.steps)
-      trace.add(step, trainer.task_times());
+    if (!options.trace.empty() && step + kTracedSteps >= options.steps) trace.add(step, trainer);
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
     if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
       save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),

@@ -114,7 +114,11 @@ StepReport Trainer::step(std::int64_t number) {
     task_times_.push_back(time);
   }
   ranks_.finish_sends();
+  const double all_done = now();
+  parameters_->gradients().wait();
+  const double summed = now();
   const at::Tensor norm = parameters_->update(number);
+  end_times_ = {{"gradients", all_done, summed}, {"update", summed, now()}};
   if (ranks_.device().is_cuda()) runner_->prepare(number + 1, micro_batches_);
   report(out, norm, begin, waited);
   return out;

@@ -31,6 +31,13 @@ class Trainer {
     double waited = 0;
   };
   const std::vector<TaskTime>& task_times() const { return task_times_; }
+  // The same of what follows the tasks: "gradients" are summed over ranks, "update" of parameters.
+  struct EndTime {
+    const char* what = "";
+    double begin = 0;
+    double end = 0;
+  };
+  const std::vector<EndTime>& end_times() const { return end_times_; }
   int stage() const { return layout_.stage_of[ranks_.rank()]; }
 
  private:
@@ -48,6 +55,7 @@ class Trainer {
   std::unique_ptr<ParameterStore> parameters_;
   std::unique_ptr<StageRunner> runner_;
   std::vector<TaskTime> task_times_;
+  std::vector<EndTime> end_times_;
 };
 
 }  // namespace plait::runtime

@@ -90,6 +90,8 @@ void refuse_contradictions(const Pins& pins, int global_batch) {
 void check_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code fault;
+  if (path == "-")
+    throw InputError(path, "stdout is for what is printed; name a file, or /dev/stdout");
   if (fs::is_directory(path, fault)) throw InputError(path, "is a directory, a file is needed");
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, fault))

@@ -52,8 +52,8 @@ int list_models(const ListArguments& arguments) {
   Table table({{"model", Align::left},
                {"parameters"},
                {"layers"},
-               {"tokens"},
-               {"also called", Align::left}});
+               {"tokens", Align::right, 1},
+               {"also called", Align::left, 2}});
   std::vector<std::string> items;
   for (const ZooEntry& entry : zoo_entries()) {
     const Model model = zoo_model(entry.name, std::nullopt)->model;
@@ -98,12 +98,12 @@ std::string device_item(const DeviceEntry& entry) {
 int list_devices(const ListArguments& arguments) {
   Table table({{"device", Align::left},
                {"GiB"},
-               {"GB/s"},
+               {"GB/s", Align::right, 1},
                {"bf16 TFLOP/s"},
                {"fp16"},
-               {"fp8"},
-               {"link GB/s"},
-               {"per node"},
+               {"fp8", Align::right, 4},
+               {"link GB/s", Align::right, 2},
+               {"per node", Align::right, 5},
                {"$/h each"}});
   std::vector<std::string> items;
   for (const DeviceEntry& entry : load_catalogue(arguments.catalogue).devices) {
@@ -126,12 +126,12 @@ int list_devices(const ListArguments& arguments) {
 
 int list_instances(const ListArguments& arguments) {
   Table table({{"instance", Align::left},
-               {"provider", Align::left},
+               {"provider", Align::left, 4},
                {"devices", Align::left},
-               {"network Gbit/s"},
+               {"network Gbit/s", Align::right, 1},
                {"$/h"},
-               {"spot $/h"},
-               {"as of", Align::left}});
+               {"spot $/h", Align::right, 2},
+               {"as of", Align::left, 3}});
   std::vector<std::string> items;
   for (const Instance& instance : load_catalogue(arguments.catalogue).instances) {
     const double gbps = instance.network.bandwidth.value * 8e-9;

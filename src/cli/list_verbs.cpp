@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "cli/terminal.h"
@@ -44,8 +45,11 @@ std::string dollars_an_hour(UsdPerSecond price) {
 }
 
 JsonObject& price_member(JsonObject& object, std::string_view key, UsdPerSecond price) {
-  return price > UsdPerSecond(0) ? object.number(key, in_usd_per_hour(price))
-                                 : object.json(key, "null");
+  // Lists have at most four decimals; an hour is 3600 seconds only to the last bit.
+  constexpr double kDecimals = 1e6;
+  return price > UsdPerSecond(0)
+             ? object.number(key, std::round(in_usd_per_hour(price) * kDecimals) / kDecimals)
+             : object.json(key, "null");
 }
 
 int list_models(const ListArguments& arguments) {

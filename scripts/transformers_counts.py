@@ -18,6 +18,10 @@ MOE = dict(SMALL, intermediate_size=96, moe_intermediate_size=40)
 DEEPSEEK = dict(MOE, n_routed_experts=6, num_experts_per_tok=2, kv_lora_rank=24, q_lora_rank=32,
                 qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=20, n_group=2, topk_group=1)
 
+BART = dict(d_model=64, encoder_layers=3, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=8, encoder_ffn_dim=90, decoder_ffn_dim=70, vocab_size=211,
+            max_position_embeddings=50)
+
 CASES = [
     # model_type, class, keys
     ("gpt2", "GPT2LMHeadModel", [
@@ -125,6 +129,28 @@ CASES = [
         dict(d_model=48, num_layers=2, num_heads=4, d_kv=12, d_ff=90, feed_forward_proj="gated-gelu"),
         dict(d_model=48, num_layers=2, num_heads=4, d_kv=12, d_ff=90, tie_word_embeddings=False),
     ]),
+    ("umt5", "UMT5ForConditionalGeneration", [{}, dict(d_model=48, num_layers=2, num_heads=4, d_kv=12,
+                                                       d_ff=90, num_decoder_layers=3)]),
+    ("bart", "BartForConditionalGeneration", [{}, BART]),
+    ("bart", "BartModel", [BART]),
+    ("mbart", "MBartForConditionalGeneration", [{}, BART]),
+    ("mvp", "MvpForConditionalGeneration", [{}]),
+    ("plbart", "PLBartForConditionalGeneration", [{}, BART]),
+    ("pegasus", "PegasusForConditionalGeneration", [{}, BART]),
+    ("marian", "MarianMTModel", [{}, dict(BART, pad_token_id=0)]),
+    ("m2m_100", "M2M100ForConditionalGeneration", [{}, BART]),
+    ("blenderbot", "BlenderbotForConditionalGeneration", [{}, BART]),
+    ("blenderbot-small", "BlenderbotSmallForConditionalGeneration", [{}, BART]),
+    ("electra", "ElectraForMaskedLM", [{}, dict(SMALL, embedding_size=24, intermediate_size=90),
+                                       dict(SMALL, embedding_size=64)]),
+    ("electra", "ElectraForPreTraining", [{}]),
+    ("electra", "ElectraModel", [dict(SMALL, embedding_size=24)]),
+    ("albert", "AlbertForMaskedLM", [
+        {}, dict(SMALL, embedding_size=24, intermediate_size=90, type_vocab_size=3),
+        dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072),
+    ]),
+    ("albert", "AlbertModel", [dict(SMALL, embedding_size=24, intermediate_size=90)]),
+    ("albert", "AlbertForPreTraining", [dict(SMALL, embedding_size=24, intermediate_size=90)]),
     ("mt5", "MT5ForConditionalGeneration", [{}, dict(d_model=48, num_layers=2, num_heads=4, d_kv=12,
                                                      d_ff=90)]),
     ("vit", "ViTForImageClassification", [

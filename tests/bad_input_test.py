@@ -40,6 +40,8 @@ def make_special_files(folder):
     (folder / "deep_object.json").write_text('{"a":' * 200_000)
     (folder / "deep_closed.json").write_text("[" * 1_000_000 + "]" * 1_000_000)
     (folder / "long_line.txt").write_text("x" * 1_000_000 + " slots=8\n")
+    os.mkfifo(folder / "pipe")
+    (folder / "round").symlink_to("round")
     (folder / "nul.txt").write_bytes(b"worker-1\0 slots=8\n")
 
 

@@ -50,6 +50,28 @@ def test_a_full_disk_is_an_error():
     assert done.stderr == "plait: stdout: cannot be written: No space left on device\n"
 
 
+def test_tables_fit_the_terminal_and_say_what_they_left_out():
+    mixed = ["--model", "gpt2-xl", "--cluster", "1xA100-40GB:8+2xT4:4", "--global-batch", "96",
+             "--precision", "fp16"]
+    plait("plan", *mixed, "-o", "wide.json")
+    for words in (["plan", *mixed, "--tokens", "1T"], ["estimate", "wide.json"], ["explain", "wide.json"],
+                  ["models"], ["devices"], ["instances"], ["validate"]):
+        status, output = on_terminal(*words, columns=80)
+        lines = [re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", line).split("\r")[-1]
+                 for line in output.replace("\r\n", "\n").split("\n")]
+        assert status == 0 and max(map(len, lines)) <= 80, (words, max(lines, key=len))
+    assert "Left out for want of room: as of" not in output
+    assert "Left out for want of room: bubble, $/step" in on_terminal("plan", *mixed, columns=80)[1]
+    piped = plait("plan", *mixed)[0]
+    assert "Left out" not in piped and "bubble" in piped and "$/step" in piped
+
+
+def test_a_model_may_come_from_stdin():
+    done = subprocess.run([Here.program, "model", "-", "--json"], input='{"model_type": "gpt2"}', text=True,
+                          capture_output=True, timeout=SECONDS, check=True)
+    assert json.loads(done.stdout)["parameters"] == 124439808
+
+
 def test_colour_is_for_terminals_only():
     status, output = on_terminal("models")
     assert status == 0 and "\x1b[1m" in output

@@ -80,6 +80,7 @@ def test_megatron_spellings_are_understood():
 
 def test_stages_may_count_layers_or_units():
     layers = answer(*SMALL, "--stages", "5,7")
+    assert answer(*SMALL, "--stages", " 5, 7")["plans"] == layers["plans"]
     units = answer(*SMALL, "--stages", "6,8")
     assert layers["plans"] == units["plans"]
     assert "6, 8 units" in layers["warnings"][0]

@@ -41,12 +41,12 @@ def answer(*words, **options):
     return json.loads(plait(*words, "--json", **options)[0])
 
 
-def on_terminal(*words, interrupt_after=None):
-    """(exit status, all output) with stdout and stderr on a terminal of 100 columns."""
+def on_terminal(*words, interrupt_after=None, columns=100):
+    """(exit status, all output) with stdout and stderr on a terminal of so many columns."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(Here.folder)
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
         environment.pop("NO_COLOR", None)
         os.execve(Here.program, [Here.program, *words], environment)
     output, begin = b"", time.monotonic()

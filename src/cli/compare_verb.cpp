@@ -80,9 +80,9 @@ std::string as_text(const Problem& problem, const std::vector<Entry>& entries) {
   const Style style = style_of(stdout);
   Table table({{"planner", Align::left},
                {"step"},
-               {"to auto"},
-               {"plans costed"},
-               {"search"},
+               {"to auto", Align::right, 1},
+               {"plans costed", Align::right, 3},
+               {"search", Align::right, 2},
                {"", Align::left},
                {"best plan", Align::left}});
   for (const Entry& entry : entries) {

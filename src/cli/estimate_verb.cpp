@@ -67,7 +67,7 @@ std::string rates(const Evaluated& e) {
     out += fmt::format(", {} a step, {} for a million tokens, {} an hour", in_words(price),
                        in_words(price * (1e6 / (tokens_per_second(e.problem, step) * step.value))),
                        in_words(price * (kSecondsPerHour / step.value)));
-  return out + "\n";
+  return out;
 }
 
 std::string times(const Evaluated& e, const Style& style) {
@@ -75,13 +75,13 @@ std::string times(const Evaluated& e, const Style& style) {
                {"forward"},
                {"+ comm"},
                {"backward"},
-               {"recompute"},
+               {"recompute", Align::right, 3},
                {"+ comm"},
-               {"send"},
-               {"grad sync"},
-               {"tied sync"},
-               {"optimizer"},
-               {"source", Align::left}});
+               {"send", Align::right, 4},
+               {"grad sync", Align::right, 1},
+               {"tied sync", Align::right, 5},
+               {"optimizer", Align::right, 2},
+               {"source", Align::left, 6}});
   int number = 0;
   for (const StageCost& stage : e.simulated.stages)
     table.row({std::to_string(++number), in_words(stage.forward), in_words(stage.forward_comm),
@@ -96,12 +96,12 @@ std::string memory(const Evaluated& e, const Style& style) {
                {"weights"},
                {"gradients"},
                {"optimizer"},
-               {"activations"},
-               {"workspace"},
+               {"activations", Align::right, 1},
+               {"workspace", Align::right, 5},
                {"peak"},
-               {"reserve"},
-               {"capacity"},
-               {"spare"}});
+               {"reserve", Align::right, 4},
+               {"capacity", Align::right, 3},
+               {"spare", Align::right, 2}});
   int number = 0;
   for (const StageCost& stage : e.simulated.stages)
     table.row({std::to_string(++number), in_gibibytes(stage.weights), in_gibibytes(stage.gradients),
@@ -137,7 +137,7 @@ std::string sources(const Evaluated& e, const Style& style) {
   }
   Table table({{"stages"},
                {"unit", Align::left},
-               {"device", Align::left},
+               {"device", Align::left, 1},
                {"time", Align::left},
                {"activations", Align::left}});
   for (const Line& line : lines)
@@ -149,8 +149,8 @@ std::string sources(const Evaluated& e, const Style& style) {
 std::string devices(const Evaluated& e, const Style& style) {
   Table table({{"stage"},
                {"node", Align::left},
-               {"devices", Align::left},
-               {"ids", Align::left},
+               {"devices", Align::left, 1},
+               {"ids", Align::left, 2},
                {"what", Align::left}});
   for (int s = 0; s < e.plan.stage_count(); ++s) {
     const Stage& stage = e.plan.stages[s];
@@ -171,9 +171,10 @@ std::string devices(const Evaluated& e, const Style& style) {
 std::string as_text(const Evaluated& e) {
   const Style style = style_of(stdout);
   std::string out = problem_heading(e.problem, style) + "\n";
-  out += paragraph(describe(e.plan), style, 2) + "\n" + totals(e, style) + "\n" + rates(e) + "\n";
+  out += paragraph(describe(e.plan), style, 2) + "\n" + totals(e, style) + "\n" +
+         paragraph(rates(e), style) + "\n";
   out += style.bold("Time") + " of one micro-batch, of " + std::to_string(e.plan.micro_batches) +
-         " in a step; the last three once a step\n";
+         " in a step; syncs and optimizer once a step\n";
   out += times(e, style) + "\n";
   out += style.bold("Memory") + " of the device that has least to spare, GiB\n";
   out += memory(e, style) + "\n" + style.bold("Sources") + "\n";

@@ -138,7 +138,8 @@ std::string memory_sentence(const Explanation& e) {
 }
 
 std::string alternatives_table(const Explanation& e, const Style& style) {
-  Table table({{"step"}, {"against this"}, {"GiB used"}, {"one change", Align::left}});
+  Table table(
+      {{"step"}, {"against this"}, {"GiB used", Align::right, 1}, {"one change", Align::left}});
   for (const auto& [words, plan] : e.alternatives) {
     const StageCost& tightest = plan.cost.stages[tightest_stage(plan.cost)];
     table.row({in_words(plan.cost.step),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "cli/terminal.h"
@@ -44,16 +45,19 @@ std::string dollars_an_hour(UsdPerSecond price) {
 }
 
 JsonObject& price_member(JsonObject& object, std::string_view key, UsdPerSecond price) {
-  return price > UsdPerSecond(0) ? object.number(key, in_usd_per_hour(price))
-                                 : object.json(key, "null");
+  // Lists have at most four decimals; an hour is 3600 seconds only to the last bit.
+  constexpr double kDecimals = 1e6;
+  return price > UsdPerSecond(0)
+             ? object.number(key, std::round(in_usd_per_hour(price) * kDecimals) / kDecimals)
+             : object.json(key, "null");
 }
 
 int list_models(const ListArguments& arguments) {
   Table table({{"model", Align::left},
                {"parameters"},
                {"layers"},
-               {"tokens"},
-               {"also called", Align::left}});
+               {"tokens", Align::right, 1},
+               {"also called", Align::left, 2}});
   std::vector<std::string> items;
   for (const ZooEntry& entry : zoo_entries()) {
     const Model model = zoo_model(entry.name, std::nullopt)->model;
@@ -98,12 +102,12 @@ std::string device_item(const DeviceEntry& entry) {
 int list_devices(const ListArguments& arguments) {
   Table table({{"device", Align::left},
                {"GiB"},
-               {"GB/s"},
+               {"GB/s", Align::right, 1},
                {"bf16 TFLOP/s"},
                {"fp16"},
-               {"fp8"},
-               {"link GB/s"},
-               {"per node"},
+               {"fp8", Align::right, 4},
+               {"link GB/s", Align::right, 2},
+               {"per node", Align::right, 5},
                {"$/h each"}});
   std::vector<std::string> items;
   for (const DeviceEntry& entry : load_catalogue(arguments.catalogue).devices) {
@@ -126,12 +130,12 @@ int list_devices(const ListArguments& arguments) {
 
 int list_instances(const ListArguments& arguments) {
   Table table({{"instance", Align::left},
-               {"provider", Align::left},
+               {"provider", Align::left, 4},
                {"devices", Align::left},
-               {"network Gbit/s"},
+               {"network Gbit/s", Align::right, 1},
                {"$/h"},
-               {"spot $/h"},
-               {"as of", Align::left}});
+               {"spot $/h", Align::right, 2},
+               {"as of", Align::left, 3}});
   std::vector<std::string> items;
   for (const Instance& instance : load_catalogue(arguments.catalogue).instances) {
     const double gbps = instance.network.bandwidth.value * 8e-9;

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "cli/terminal.h"
@@ -56,6 +58,34 @@ std::string as_json(const LoadedModel& loaded) {
                           .str());
 }
 
+// Units that have parameters in common: two, or a chain of units that are tied one to the next.
+struct Shared {
+  int first = 0;
+  int last = 0;
+  int units = 2;
+  double parameters = 0;
+};
+
+std::vector<Shared> shared_parameters(const Model& model) {
+  std::map<std::pair<int, int>, double> by_pair;
+  for (const Tie& tie : model.ties) by_pair[{tie.first, tie.second}] += tie.parameters;
+  std::vector<Shared> out;
+  for (const auto& tied : by_pair) {
+    const int first = tied.first.first;
+    const int last = tied.first.second;
+    const auto before = std::ranges::find_if(out, [&](const Shared& shared) {
+      return shared.last == first && shared.parameters == tied.second;
+    });
+    if (before == out.end()) {
+      out.push_back({first, last, 2, tied.second});
+    } else {
+      before->last = last;
+      ++before->units;
+    }
+  }
+  return out;
+}
+
 std::string as_table(const Model& model) {
   const Style style = style_of(stdout);
   const std::vector<int> count = units_by_kind(model);
@@ -65,7 +95,7 @@ std::string as_table(const Model& model) {
                {"share"},
                {"forward GFLOP each"},
                {"share"},
-               {"ops"}});
+               {"ops", Align::right, 3}});
   for (std::size_t k = 0; k < model.kinds.size(); ++k) {
     const LayerKind& kind = model.kinds[k];
     table.row({std::to_string(count[k]), kind.name, grouped(kind.parameters()),
@@ -76,9 +106,9 @@ std::string as_table(const Model& model) {
   }
   std::string out = style.bold(summary_of(model)) + "\n\n" + table.str(style) + "\n";
   out += fmt::format("parameters          {}\n", grouped(model.parameters()));
-  for (const Tie& tie : model.ties)
-    out += fmt::format("tied                units {} and {} share {} of them\n", tie.first,
-                       tie.second, grouped(tie.parameters));
+  for (const Shared& shared : shared_parameters(model))
+    out += fmt::format("tied                units {} {} {} share {} of them\n", shared.first,
+                       shared.units == 2 ? "and" : "to", shared.last, grouped(shared.parameters));
   out += fmt::format("flops per sample    {:.4g} forward, {:.4g} forward and backward\n",
                      model.forward().value, kPasses * model.forward().value);
   return out;

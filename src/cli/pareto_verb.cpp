@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -47,6 +48,12 @@ struct ParetoArguments : PlanArguments {
   std::string svg;
 };
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
 // "p4d.24xlarge:0-8", "g5.24xlarge@east:4", "p4d.24xlarge:2-4:spot"
 Offer read_offer(const std::string& flag, std::string_view text) {
   const auto fault = [&] {
@@ -57,15 +64,15 @@ Offer read_offer(const std::string& flag, std::string_view text) {
                           text.substr(0, 60)));
   };
   Offer offer;
-  std::string_view rest = text;
+  std::string_view rest = without_blanks(text);
   if (rest.ends_with(":spot")) {
     offer.spot = true;
     rest.remove_suffix(5);
   }
   const std::size_t colon = rest.rfind(':');
   if (colon == rest.npos || colon == 0) throw fault();
-  offer.name = rest.substr(0, colon);
-  const std::string_view range = rest.substr(colon + 1);
+  offer.name = without_blanks(rest.substr(0, colon));
+  const std::string_view range = without_blanks(rest.substr(colon + 1));
   const std::size_t dash = range.find('-');
   const auto number = [&](std::string_view digits) {
     int value = -1;
@@ -94,14 +101,37 @@ Setter into_offers(std::vector<Offer>& into) {
   };
 }
 
+// Every entry must be a kind of node, and another one than those before it.
+void check_offers(const std::vector<Offer>& offers, const Catalogue& catalogue) {
+  std::vector<std::string_view> known = device_names(catalogue);
+  for (const std::string_view name : instance_names(catalogue)) known.push_back(name);
+  std::set<std::string> labels;
+  for (const Offer& offer : offers) {
+    const std::string kind = offer.name.substr(0, offer.name.find_first_of("@/:"));
+    const bool instance = lookup_instance(catalogue, kind) != nullptr;
+    if (!instance && lookup_device(catalogue, kind) == nullptr)
+      throw InputError("--instances",
+                       fmt::format("'{}' is no instance or device type{}; `plait instances` lists "
+                                   "the names",
+                                   kind.substr(0, 60), suggestion(kind, known)));
+    if (!instance && offer.name.find(':') == offer.name.npos)
+      throw InputError("--instances", fmt::format("'{0}' is a device type: say how many of them a "
+                                                  "node has, {0}:8:{1}-{2} for nodes of 8",
+                                                  kind, offer.least, offer.most));
+    if (!labels.insert(offer.label).second)
+      throw InputError("--instances", fmt::format("'{}' appears twice", offer.label.substr(0, 60)));
+  }
+}
+
 // The largest cluster, and its nodes by entry; prices are those of spot instances where asked for.
 LoadedProblem load_offers(ParetoArguments& a, std::vector<MixKind>& kinds) {
+  const Catalogue catalogue =
+      a.catalogue.empty() ? builtin_catalogue() : load_catalogue(a.catalogue);
+  check_offers(a.offers, catalogue);
   a.cluster.clear();
   for (const Offer& offer : a.offers)
     a.cluster += fmt::format("{}{}x{}", a.cluster.empty() ? "" : "+", offer.most, offer.name);
   LoadedProblem loaded = load_problem(a);
-  const Catalogue catalogue =
-      a.catalogue.empty() ? builtin_catalogue() : load_catalogue(a.catalogue);
   Cluster& cluster = loaded.problem.cluster;
   int next = 0;
   for (const Offer& offer : a.offers) {
@@ -121,6 +151,7 @@ LoadedProblem load_offers(ParetoArguments& a, std::vector<MixKind>& kinds) {
     for (int n = offer.least; n <= offer.most; ++n) kind.counts.push_back(n);
     kinds.push_back(std::move(kind));
   }
+  PLAIT_CHECK(next == static_cast<int>(cluster.nodes.size()));
   for (std::size_t k = 0; k < kinds.size(); ++k)
     if (!(cluster.nodes[kinds[k].nodes.front()].price > UsdPerSecond(0)))
       throw InputError("--instances", fmt::format("no price of '{}' is known; give one in a "
@@ -184,13 +215,14 @@ struct Front {
 
 std::string as_text(const Front& front) {
   const Style style = style_of(stdout);
-  Table table({{front.steps ? "price" : "$/step"},
-               {front.steps ? "time" : "step"},
-               {front.steps ? "step" : ""},
-               {"$/hour"},
-               {front.problem.model.sequence_length > 1 ? "tokens/s" : "samples/s"},
-               {"instances", Align::left},
-               {"plan", Align::left}});
+  Table table(
+      {{front.steps ? "price" : "$/step"},
+       {front.steps ? "time" : "step"},
+       {front.steps ? "step" : "", Align::right, 2},
+       {"$/hour", Align::right, 1},
+       {front.problem.model.sequence_length > 1 ? "tokens/s" : "samples/s", Align::right, 3},
+       {"instances", Align::left},
+       {"plan", Align::left}});
   for (const MixPoint& p : front.result.front) {
     const Training all = front.training(p);
     table.row({in_words(all.price), front.steps ? long_time(all.time) : in_words(all.time),
@@ -200,8 +232,8 @@ std::string as_text(const Front& front) {
                short_description(p.best.plan)});
   }
   const ParetoResult& r = front.result;
-  std::string out = style.bold(summary_of(front.problem.model)) + "\n" + summary_of(front.problem) +
-                    "\n\n" + table.str(style) + "\n";
+  std::string out = style.bold(summary_of(front.problem.model)) + "\n" +
+                    paragraph(summary_of(front.problem), style) + "\n" + table.str(style) + "\n";
   std::string note = fmt::format(
       "Mixes of instances: {}. No other is both as cheap and as fast; {} could be, and were "
       "planned, "

@@ -25,6 +25,14 @@ std::vector<std::string> planner_names() {
   return names;
 }
 
+// Words that a cluster can be made of.
+std::vector<std::string> node_names() {
+  std::vector<std::string> names;
+  for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
+  for (const Instance& instance : builtin_catalogue().instances) names.push_back(instance.name);
+  return names;
+}
+
 std::vector<std::string> catalogue_names() {
   std::vector<std::string> names;
   for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
@@ -87,6 +95,7 @@ FlagGroup problem_flags(PlanArguments& a) {
                 "file, or a hostfile",
         .set = into_text(a.cluster),
         .hidden = {"--hostfile-path"},
+        .choices = node_names(),
         .required = true,
         .unless = "--metis-args"},
        {.name = "--global-batch",

@@ -49,8 +49,10 @@ std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, con
 }  // namespace
 
 std::string problem_heading(const Problem& problem, const Style& style) {
-  return style.bold(summary_of(problem.model)) + "\n" +
-         paragraph("on " + summary_of(problem.cluster), style) + summary_of(problem) + "\n";
+  std::string model = paragraph(summary_of(problem.model), style);
+  model.pop_back();
+  return style.bold(model) + "\n" + paragraph("on " + summary_of(problem.cluster), style) +
+         paragraph(summary_of(problem), style);
 }
 
 std::string short_description(const Plan& plan) {
@@ -79,11 +81,11 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
                        const Style& style, const std::optional<double>& steps) {
   Table table({{"#"},
                {"step"},
-               {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s"},
-               {"MFU"},
-               {"bubble"},
-               {"GiB used"},
-               {"$/step"},
+               {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s", Align::right, 2},
+               {"MFU", Align::right, 3},
+               {"bubble", Align::right, 5},
+               {"GiB used", Align::right, 1},
+               {"$/step", Align::right, 4},
                {"training"},
                {"price"},
                {"plan", Align::left}});
@@ -122,13 +124,13 @@ std::string stage_table(const Problem& problem, const Plan& plan, const Estimate
                         const Style& style) {
   Table table({{"stage"},
                {"devices", Align::left},
-               {"ids", Align::left},
+               {"ids", Align::left, 5},
                {"tp"},
                {"dp"},
-               {"shares"},
-               {"recompute", Align::left},
-               {"forward"},
-               {"backward"},
+               {"shares", Align::right, 1},
+               {"recompute", Align::left, 4},
+               {"forward", Align::right, 2},
+               {"backward", Align::right, 3},
                {"GiB used"},
                {"what", Align::left}});
   const int stages = plan.stage_count();

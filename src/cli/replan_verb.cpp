@@ -111,7 +111,7 @@ ClusterChange read_change(const ReplanArguments& a, const Cluster& cluster) {
   const Catalogue catalogue =
       a.catalogue.empty() ? builtin_catalogue() : load_catalogue(a.catalogue);
   for (const std::string& text : a.add) {
-    Cluster added = read_cluster_shorthand(text, catalogue).cluster;
+    Cluster added = read_cluster_shorthand(text, catalogue, "--add").cluster;
     for (const std::string& zone : added.zones)
       if (cluster.zones.size() > 1 && zone != "default" &&
           std::ranges::find(cluster.zones, zone) == cluster.zones.end())

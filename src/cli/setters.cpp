@@ -68,7 +68,10 @@ Setter into_list(std::vector<int>& into, int least, int most) {
     into.clear();
     for (std::size_t begin = 0; begin <= text.size();) {
       const std::size_t comma = std::min(text.find(',', begin), text.size());
-      into.push_back(parse_integer(flag, text.substr(begin, comma - begin), least, most));
+      std::string number = text.substr(begin, comma - begin);
+      number.erase(0, number.find_first_not_of(' '));
+      number.erase(number.find_last_not_of(' ') + 1);
+      into.push_back(parse_integer(flag, number, least, most));
       begin = comma + 1;
     }
   };

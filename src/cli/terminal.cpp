@@ -14,7 +14,7 @@ namespace plait {
 namespace {
 
 int columns_of(std::FILE* stream) {
-  constexpr int kLeast = 80;
+  constexpr int kLeast = 40;
   constexpr int kMost = 160;
   constexpr int kElsewhere = 100;
   int columns = 0;
@@ -65,7 +65,8 @@ std::string printable(std::string_view text) {
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
 
 Style style_of(std::FILE* stream) {
-  return {.columns = columns_of(stream), .colour = wants_colour(stream)};
+  return {
+      .columns = columns_of(stream), .colour = wants_colour(stream), .narrow = is_terminal(stream)};
 }
 
 void print(std::string_view text) {

@@ -9,7 +9,8 @@
 namespace plait {
 
 // How to lay out what goes to stdout or stderr: coloured on a terminal unless NO_COLOR is set or
-// TERM is "dumb", and as wide as COLUMNS or the terminal says (80 to 160; 100 elsewhere).
+// TERM is "dumb", and as wide as COLUMNS or the terminal says (40 to 160; 100 elsewhere). Only on a
+// terminal are columns of tables left out to fit; files and pipes get them all.
 Style style_of(std::FILE* stream);
 bool is_terminal(std::FILE* stream);
 

@@ -57,9 +57,9 @@ std::string trials_as_text(const std::vector<TrialRow>& rows, const Style& style
                {"predicted"},
                {"measured"},
                {"error"},
-               {"GiB predicted"},
-               {"GiB measured"},
-               {"outcome", Align::left},
+               {"GiB predicted", Align::right, 3},
+               {"GiB measured", Align::right, 2},
+               {"outcome", Align::left, 1},
                {"plan", Align::left}});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const TrialRow& row = rows[i];

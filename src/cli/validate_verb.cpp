@@ -46,20 +46,20 @@ std::string as_text(const std::vector<Accuracy>& all, const ValidateArguments& a
   const bool by_source = arguments.by == RunGrouping::source;
   Table table({{by_source ? "source" : "device", Align::left},
                {"rows"},
-               {"predicted"},
+               {"predicted", Align::right, 8},
                {"MAPE %"},
-               {"others' %"},
-               {"median %"},
-               {"bias %"},
-               {"worst %"},
-               {"row"},
-               {"Spearman"},
-               {"jobs"},
-               {"top-1"},
-               {"top-5"},
-               {"memory %"},
-               {"OOM seen"},
-               {"false OOM"}});
+               {"others' %", Align::right, 4},
+               {"median %", Align::right, 6},
+               {"bias %", Align::right, 1},
+               {"worst %", Align::right, 4},
+               {"row", Align::right, 9},
+               {"Spearman", Align::right, 3},
+               {"jobs", Align::right, 5},
+               {"top-1", Align::right, 2},
+               {"top-5", Align::right, 5},
+               {"memory %", Align::right, 1},
+               {"OOM seen", Align::right, 7},
+               {"false OOM", Align::right, 7}});
   for (const Accuracy& a : all) {
     const int failed = a.failed_fitting + a.failed_not_fitting;
     table.row({a.name, std::to_string(a.rows), std::to_string(a.predicted),

@@ -62,9 +62,9 @@ std::optional<std::string_view> take_off(std::string_view& rest, char mark) {
   return value;
 }
 
-Part cut(std::string_view text) {
+Part cut(std::string_view text, const std::string& flag) {
   Part part;
-  part.where = fmt::format("--cluster '{}'", text.substr(0, 80));
+  part.where = fmt::format("{} '{}'", flag, text.substr(0, 80));
   std::string_view rest = text;
   if (const auto zone = take_off(rest, '@')) {
     if (zone->empty()) throw InputError(part.where, "a zone name is missing after '@'");
@@ -75,10 +75,14 @@ Part cut(std::string_view text) {
     part.per_node = read_count(*count, "the number of devices per node", part.where);
   // A leading number followed by 'x' counts nodes; "-1x" is caught here too.
   const std::size_t digits = rest.find_first_not_of("-.0123456789");
-  if (digits != rest.npos && digits > 0 && (rest[digits] == 'x' || rest[digits] == 'X')) {
-    part.times = read_count(rest.substr(0, digits), "the number before 'x'", part.where);
-    rest = trimmed(rest.substr(digits + 1));
-  }
+  const std::string_view number = rest.substr(0, std::min(digits, rest.size()));
+  const std::string_view after = trimmed(rest.substr(number.size()));
+  for (const std::string_view times : {"x", "X", "*", "\u00d7"})
+    if (!number.empty() && after.starts_with(times)) {
+      part.times = read_count(number, "the number before 'x'", part.where);
+      rest = trimmed(after.substr(times.size()));
+      break;
+    }
   if (rest.empty()) throw InputError(part.where, "a device type or instance name is missing");
   part.name = rest;
   return part;
@@ -124,6 +128,8 @@ void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) 
     return add_instances(builder, part, *instance, catalogue);
   std::vector<std::string_view> known = device_names(catalogue);
   for (const std::string_view name : instance_names(catalogue)) known.push_back(name);
+  if (part.name.find_first_of(",;") != part.name.npos)
+    throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
   throw InputError(part.where,
                    fmt::format("'{}' is no file, device type or instance{}; `plait devices` and "
                                "`plait instances` list the names, and '4xA100-80GB:8' is 4 nodes "
@@ -133,8 +139,9 @@ void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) 
 
 }  // namespace
 
-LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue) {
-  if (text.size() > 10'000) throw InputError("--cluster", "is longer than 10,000 characters");
+LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
+                                     const std::string& flag) {
+  if (text.size() > 10'000) throw InputError(flag, "is longer than 10,000 characters");
   std::vector<Part> parts;
   bool zoned = false;
   std::string_view rest = text;
@@ -143,9 +150,9 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
     more = plus != rest.npos;
     const std::string_view word = trimmed(rest.substr(0, plus));
     if (word.empty())
-      throw InputError(fmt::format("--cluster '{}'", text.substr(0, 80)),
+      throw InputError(fmt::format("{} '{}'", flag, text.substr(0, 80)),
                        "a part between '+' is empty");
-    parts.push_back(cut(word));
+    parts.push_back(cut(word, flag));
     zoned = zoned || !parts.back().zone.empty();
     if (more) rest = rest.substr(plus + 1);
   }
@@ -159,7 +166,7 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
   LoadedCluster out;
   for (const auto& [a, b] : builder.join_zones(kUsualZoneLink))
     out.warnings.push_back(assumed_zone_link(a, b));
-  out.cluster = std::move(builder).finish("--cluster");
+  out.cluster = std::move(builder).finish(flag);
   return out;
 }
 

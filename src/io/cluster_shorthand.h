@@ -14,7 +14,9 @@ namespace plait {
 //   4xp4d.24xlarge                   4 cloud instances, with their price and network
 //   2xA100-80GB:8/400Gbps            400 Gbit/s out of each node (also 50GBps)
 //   2xH100:8@east+2xH100:8@west      two zones, joined by kUsualZoneLink
-// InputError names the part that is wrong.
-LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue);
+// Blanks may stand around every sign; '*' is as good as 'x'. InputError names the part that is
+// wrong and the flag that it came with.
+LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
+                                     const std::string& flag = "--cluster");
 
 }  // namespace plait

@@ -44,6 +44,21 @@ TEST(ClusterShorthand, CountsNodesAndDevices) {
   EXPECT_EQ(cluster.nodes[0].intra.bandwidth, 300_GBps);
 }
 
+TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
+  const Cluster cluster = read("4xA100-80GB:8+2xT4:4");
+  for (const char* text : {" 4 x A100-80GB : 8 + 2 X T4 :4 ", "4*A100-80GB:8+2*T4:4",
+                           "4\u00d7A100-80GB:8 + 2 \u00d7 T4:4"}) {
+    Cluster other = read(text);
+    other.name = cluster.name;
+    EXPECT_EQ(other, cluster) << text;
+  }
+}
+
+TEST(ClusterShorthand, PartsJoinedByCommasAreToldWhatJoinsThem) {
+  EXPECT_EQ(complaint("4xA100-80GB:8,2xT4:4"),
+            "--cluster '4xA100-80GB:8,2xT4:4': kinds of node are joined by '+', not by ',' or ';'");
+}
+
 TEST(ClusterShorthand, MixesTypesInOrder) {
   const Cluster cluster = read(" 2xA100-80GB:8 + 4xV100-16GB:4 ");
   EXPECT_EQ(devices_per_node(cluster), (std::vector<int>{8, 8, 4, 4, 4, 4}));

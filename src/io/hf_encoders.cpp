@@ -51,47 +51,30 @@ void read_distilbert(const HfFields& fields, TransformerConfig& c) {
   if (!c.tied) c.unused_parameters = 0;  // one bias, of the last matrix
 }
 
-struct T5Defaults {
-  int vocabulary;
-  int ffn;
-  int layers;
-  int heads;
-  const char* activation;
-};
-
-// `transformers` 5 ties T5's head whatever the config says; a file that an earlier version saved
-// means what it says (T5 v1.1 and Flan-T5 have heads of their own).
-bool t5_is_tied(const HfFields& fields) {
-  const std::string version = fields.text({"transformers_version"}, "5");
-  const bool earlier = version.size() > 1 && version[1] == '.' && version[0] < '5';
-  return !earlier || fields.flag({"tie_word_embeddings"}, true);
+// Words, positions and segments are narrower than the blocks.
+void read_electra(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 30522, c);
+  c.hidden = fields.size({"hidden_size"}, 256);
+  c.heads = fields.size({"num_attention_heads"}, 4);
+  c.ffn = fields.size({"intermediate_size"}, 1024);
+  c.embedding_width = fields.size({"embedding_size"}, 128);
+  c.narrow_embedding = true;
+  c.unused_parameters = 0;
 }
 
-void read_t5_like(const HfFields& fields, const T5Defaults& defaults, TransformerConfig& c) {
-  c.vocabulary = fields.size({"vocab_size"}, defaults.vocabulary);
-  c.hidden = fields.size({"d_model", "hidden_size"}, 512);
-  c.layers = fields.size({"num_layers", "num_hidden_layers"}, defaults.layers);
-  c.decoder_layers = fields.size({"num_decoder_layers"}, c.layers);
-  c.heads = fields.size({"num_heads", "num_attention_heads"}, defaults.heads);
-  c.head_dim = fields.size({"d_kv", "head_dim"}, 64);
-  c.ffn = fields.size({"d_ff"}, defaults.ffn);
-  c.gated = fields.text({"feed_forward_proj"}, defaults.activation).starts_with("gated-");
-  c.relative_buckets = fields.size({"relative_attention_num_buckets"}, 32);
-  c.sequence = fields.size({"n_positions"}, 512);
-  c.tied = t5_is_tied(fields);
-  c.dropout = fields.dropout({"dropout_rate"}, 0.1);
-  c.norm = NormKind::rms;
-  c.positions = Positions::relative;
-  c.qkv_bias = c.projection_bias = c.mlp_bias = false;
-  c.causal = false;
-}
-
-void read_t5(const HfFields& fields, TransformerConfig& c) {
-  read_t5_like(fields, {32128, 2048, 6, 8, "relu"}, c);
-}
-
-void read_mt5(const HfFields& fields, TransformerConfig& c) {
-  read_t5_like(fields, {250112, 1024, 8, 6, "gated-gelu"}, c);
+// Blocks that share their weights, too. Several groups of blocks are not known of any model.
+void read_albert(const HfFields& fields, TransformerConfig& c) {
+  read_electra(fields, c);
+  if (!fields.find({"vocab_size"})) c.vocabulary = 30000;
+  c.hidden = fields.size({"hidden_size"}, 4096);
+  c.heads = fields.size({"num_attention_heads"}, 64);
+  c.ffn = fields.size({"intermediate_size"}, 16384);
+  c.dropout = fields.dropout({"hidden_dropout_prob"}, 0);
+  c.shared_layers = true;
+  for (const std::string_view key : {"num_hidden_groups", "inner_group_num"})
+    if (fields.size({key}, 1) != 1)
+      throw InputError(fields.where() + "/" + std::string(key),
+                       "more than one set of shared weights is not supported");
 }
 
 int side(const HfFields& fields, std::string_view key, int fallback) {
@@ -129,12 +112,17 @@ void read_deit(const HfFields& fields, TransformerConfig& c) {
 
 std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c) {
   for (const std::string_view key : {"vocab_size", "hidden_size", "num_hidden_layers"})
-    fields.required({key});
+    needed(fields, {key});
   read_bert_sizes(fields, 30522, c);
   c.type_vocabulary = fields.count({"type_vocab_size"}, 0);
-  const bool shares = fields.find({"num_hidden_groups"}).has_value();
-  return fmt::format("an encoder like BERT{}",
-                     shares ? ", every layer with weights of its own" : "");
+  return "an encoder like BERT";
+}
+
+std::string read_unknown_image_model(const HfFields& fields, TransformerConfig& c) {
+  for (const std::string_view key : {"hidden_size", "num_hidden_layers", "num_attention_heads"})
+    needed(fields, {key});
+  read_vit(fields, c);
+  return "an image model like ViT";
 }
 
 std::vector<HfFamily> hf_encoders() {
@@ -142,8 +130,8 @@ std::vector<HfFamily> hf_encoders() {
           {"roberta", read_roberta},
           {"xlm-roberta", read_roberta},
           {"distilbert", read_distilbert},
-          {"t5", read_t5},
-          {"mt5", read_mt5},
+          {"electra", read_electra},
+          {"albert", read_albert},
           {"vit", read_vit},
           {"deit", read_deit}};
 }

@@ -48,11 +48,12 @@ struct HfFamily {
 };
 
 // The families, by file: decoders of one kind of block; decoders that differ from Llama's in the
-// place of norms and biases; mixtures of experts; encoders, encoder-decoders and vision.
+// place of norms and biases; mixtures of experts; encoders and vision; encoder-decoders.
 std::vector<HfFamily> hf_decoders();
 std::vector<HfFamily> hf_llama_variants();
 std::vector<HfFamily> hf_mixtures();
 std::vector<HfFamily> hf_encoders();
+std::vector<HfFamily> hf_encoder_decoders();
 
 // What `transformers` has for the fields that nearly all decoders share; 0 = derived.
 struct HfDefaults {
@@ -73,8 +74,13 @@ void read_llama_block(const HfFields& fields, const HfDefaults& defaults, Transf
 // Latent attention by DeepSeek's keys; the ranks default to V2's and V3's common ones.
 void read_latent_attention(const HfFields& fields, TransformerConfig& c);
 
-// A model_type that is not in any table; both return what was assumed.
+// A field without which nothing can be assumed of an unknown model_type; the message names both.
+int needed(const HfFields& fields, HfFields::Keys keys);
+
+// A model_type that is not in any table; all return what was assumed.
 std::string read_unknown(const HfFields& fields, TransformerConfig& c);
 std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c);
+std::string read_unknown_image_model(const HfFields& fields, TransformerConfig& c);
+std::string read_unknown_encoder_decoder(const HfFields& fields, TransformerConfig& c);
 
 }  // namespace plait

@@ -66,6 +66,13 @@ Host read_host(const std::vector<std::string_view>& words, const std::string& wh
                                           word.substr(0, 40)));
     }
   }
+  // MPICH's "host:8"; an address of six has more colons.
+  if (const std::size_t colon = host.name.rfind(':');
+      host.slots == 0 && colon != host.name.npos && colon == host.name.find(':')) {
+    host.slots = read_slots(std::string_view(host.name).substr(colon + 1), where);
+    host.name.resize(colon);
+    if (host.name.empty()) throw InputError(where, "the host name is missing before ':'");
+  }
   if (host.slots == 0)
     throw InputError(where, fmt::format("host '{}' has no number of devices; write '{} slots=8'",
                                         host.name.substr(0, 80), host.name.substr(0, 80)));

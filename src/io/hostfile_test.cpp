@@ -66,6 +66,13 @@ TEST(Hostfile, ReadsTwoColumns) {
   EXPECT_EQ(names(read("10.0.0.1 8\n10.0.0.2 4")), "10.0.0.1:8 10.0.0.2:4 ");
 }
 
+TEST(Hostfile, ReadsMpichsForm) {
+  EXPECT_EQ(names(read("a:8\nb:4 # the other\n")), "a:8 b:4 ");
+  EXPECT_NE(complaint([] { read("a:many\n"); }).find("whole number"), std::string::npos);
+  EXPECT_NE(complaint([] { read("fe80::1\n"); }).find("has no number of devices"),
+            std::string::npos);
+}
+
 TEST(Hostfile, SkipsCommentsBlankLinesAndAnyBlanks) {
   EXPECT_EQ(
       names(read("# hosts\n\n  a\t \tslots=2   # the first\r\n\t\nb slots=3 max_slots=4\n\n")),

@@ -16,7 +16,8 @@ constexpr int kLongestDefaultSequence = 4096;
 const std::vector<HfFamily>& families() {
   static const std::vector<HfFamily> all = [] {
     std::vector<HfFamily> out = hf_decoders();
-    for (const auto& more : {hf_llama_variants(), hf_mixtures(), hf_encoders()})
+    for (const auto& more :
+         {hf_llama_variants(), hf_mixtures(), hf_encoders(), hf_encoder_decoders()})
       out.insert(out.end(), more.begin(), more.end());
     return out;
   }();
@@ -46,6 +47,8 @@ constexpr Task kTasks[] = {{"ForSequenceClassification", true, 0},
 // Adapts the head to a class of `transformers` by how its name ends; false when that is not known.
 bool apply_architecture(const std::string& name, const HfFields& fields, TransformerConfig& c) {
   const bool encoder = c.head == Head::masked;
+  if (c.decoder_layers > 0 && name.ends_with("ForCausalLM")) return false;
+  if (c.decoder_layers > 0 && name.ends_with("MTModel")) return true;
   for (const std::string_view usual :
        {"LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration"})
     if (name.ends_with(usual)) return c.patches.patch == 0;
@@ -57,6 +60,12 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
   if (name.ends_with("EncoderModel") && c.decoder_layers > 0) {
     c.decoder_layers = 0;
     c.head = Head::none;
+    return true;
+  }
+  if (name == "ElectraForPreTraining") {  // was each token replaced?
+    c.head = Head::classifier;
+    c.classes = 1;
+    c.pooler = c.hidden;
     return true;
   }
   if (name.ends_with("ForPreTraining") && encoder) {
@@ -74,7 +83,7 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
   }
   if (name.ends_with("Model")) {
     c.head = Head::none;
-    const bool pooled = encoder && !name.starts_with("DistilBert");
+    const bool pooled = encoder && !name.starts_with("DistilBert") && !name.starts_with("Electra");
     if (pooled || c.patches.patch > 0) c.pooler = fields.size({"pooler_output_size"}, c.hidden);
     return true;
   }

@@ -127,7 +127,8 @@ TEST(HuggingFace, BadValuesNameTheirPlace) {
   EXPECT_EQ(complaint(R"({"model_type": "llama", "tie_word_embeddings": 1})"),
             "config.json#/tie_word_embeddings: must be true or false, is 1");
   EXPECT_EQ(complaint(R"({"model_type": 7})"), "config.json#/model_type: must be a text, is 7");
-  EXPECT_EQ(complaint(R"({"model_type": "novel"})"), "config.json#: 'vocab_size' is missing");
+  EXPECT_EQ(complaint(R"({"model_type": "novel"})"),
+            "config.json#: model_type 'novel' is not known, and 'vocab_size' is missing");
   EXPECT_EQ(complaint(R"({"model_type": "gpt2", "add_cross_attention": true})"),
             "config.json#/add_cross_attention: cross attention to another model is not supported");
   EXPECT_EQ(complaint(R"({"model_type": "vit", "image_size": [224, 112]})"),
@@ -153,13 +154,46 @@ TEST(HuggingFace, UnknownEncoderIsReadAsBert) {
   EXPECT_EQ(reading.warnings[0], "model_type 'novel' is not known: assumed an encoder like BERT");
 }
 
-TEST(HuggingFace, LayersThatShareWeightsAreSaidToHaveTheirOwn) {
+TEST(HuggingFace, UnknownEncoderDecoderIsReadAsBartOrT5) {
+  const TransformerReading bart =
+      read(R"({"model_type": "novel", "vocab_size": 50265, "d_model": 1024, "encoder_layers": 12,
+               "decoder_layers": 12})");
+  // BART-large.
+  EXPECT_EQ(build_transformer(bart.config).parameters(), 406'291'456);
+  EXPECT_EQ(bart.warnings[0],
+            "model_type 'novel' is not known: assumed an encoder and a decoder like BART");
+  const TransformerReading t5 =
+      read(R"({"model_type": "novel", "is_encoder_decoder": true, "vocab_size": 32128,
+               "d_model": 512, "d_kv": 64, "num_layers": 6, "num_heads": 8, "d_ff": 2048})");
+  // T5-small.
+  EXPECT_EQ(build_transformer(t5.config).parameters(), 60'506'624);
+}
+
+TEST(HuggingFace, UnknownImageModelIsReadAsViT) {
   const TransformerReading reading =
-      read(R"({"model_type": "albert", "vocab_size": 30000, "hidden_size": 768,
-               "num_hidden_layers": 12, "num_hidden_groups": 1, "type_vocab_size": 2})");
+      read(R"({"model_type": "novel", "hidden_size": 768, "num_hidden_layers": 12,
+               "num_attention_heads": 12, "image_size": 224, "patch_size": 16})");
+  // ViT-base with two labels.
+  EXPECT_EQ(build_transformer(reading.config).parameters(), 85'800'194);
   EXPECT_EQ(reading.warnings[0],
-            "model_type 'albert' is not known: assumed an encoder like BERT, every layer with "
-            "weights of its own");
+            "model_type 'novel' is not known: assumed an image model like ViT");
+}
+
+TEST(HuggingFace, WhatIsNoKnownKindOfModelIsRefused) {
+  EXPECT_EQ(complaint(R"({"model_type": "whisper", "num_mel_bins": 80, "vocab_size": 51865})"),
+            "config.json#: model_type 'whisper' is not known, and it reads sound, not text or "
+            "images");
+  EXPECT_EQ(complaint(R"({"model_type": "swin", "image_size": 224, "depths": [2, 2, 6, 2]})"),
+            "config.json#: model_type 'swin' is not known, and an image model is a ViT with one "
+            "hidden_size, num_hidden_layers and patch_size");
+  EXPECT_EQ(complaint(R"({"model_type": "mamba", "vocab_size": 50280, "hidden_size": 768,
+                          "num_hidden_layers": 32})"),
+            "config.json#: model_type 'mamba' is not known, and 'num_attention_heads' or 'n_head' "
+            "or 'n_heads' or 'num_heads' or 'attention_heads' is missing");
+  EXPECT_EQ(complaint(R"({"model_type": "switch", "is_encoder_decoder": true, "num_experts": 8})"),
+            "config.json#: an encoder-decoder with experts is not supported");
+  EXPECT_EQ(complaint(R"({"model_type": "albert", "num_hidden_groups": 3})"),
+            "config.json#/num_hidden_groups: more than one set of shared weights is not supported");
 }
 
 }  // namespace

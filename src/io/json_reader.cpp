@@ -1,15 +1,9 @@
 #include "io/json_reader.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -22,7 +16,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaxDepth = 200;
 constexpr std::size_t kMaxKeys = 20'000;  // of one object, which the library searches one by one
 constexpr double kLargest = 1e30;         // of quantities: no product of some of them overflows
@@ -62,13 +55,6 @@ std::string position(std::string_view text, std::size_t byte) {
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = newline == before.npos ? before.size() : before.size() - newline - 1;
   return fmt::format("line {}, column {}", line, std::max<std::size_t>(column, 1));
-}
-
-// The file that a link leads to, so that writing keeps the link; other paths as they are.
-std::string file_behind(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path file = std::filesystem::canonical(path, error);
-  return error ? path : file.string();
 }
 
 // A first pass over the text that sees what the parsed document no longer shows: keys that appear
@@ -261,45 +247,6 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
 }
 
 JsonValue read_json_file(const std::string& path) { return parse_json(path, read_text_file(path)); }
-
-std::string read_text_file(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) throw InputError(path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw InputError(path, "is a directory, a file is needed");
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) throw InputError(path, std::strerror(errno));
-  std::string text;
-  char block[1 << 16];
-  std::size_t got = 0;
-  while (text.size() <= kMaxFileBytes && (got = std::fread(block, 1, sizeof block, file)) > 0)
-    text.append(block, got);
-  const bool failed = std::ferror(file) != 0;
-  std::fclose(file);
-  if (failed) throw InputError(path, "cannot be read");
-  if (text.size() > kMaxFileBytes) throw InputError(path, "is larger than 64 MiB");
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-  return text;
-}
-
-void write_text_file(const std::string& path, std::string_view text) {
-  struct stat status {};
-  const bool exists = stat(path.c_str(), &status) == 0;
-  // Renaming onto a device or a pipe would replace it by a file.
-  const bool in_place = exists && (!S_ISREG(status.st_mode) || path.starts_with("/dev/"));
-  const std::string target = in_place ? path : file_behind(path);
-  const std::string temporary = in_place ? path : fmt::format("{}.tmp.{}", target, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr)
-    throw InputError(path, fmt::format("cannot be written: {}", std::strerror(errno)));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  const bool done = written && closed;
-  if (done && (in_place || std::rename(temporary.c_str(), target.c_str()) == 0)) return;
-  const std::string why = std::strerror(errno);
-  if (!in_place) std::remove(temporary.c_str());
-  throw InputError(path, "cannot be written: " + why);
-}
 
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
   const auto lower = [](char c) {

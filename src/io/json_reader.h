@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/text_file.h"
+
 namespace plait {
 
 // A value inside a JSON document that remembers where it stands, so that every complaint names the
@@ -63,14 +65,6 @@ class JsonValue {
 // Parses a whole document; `name` stands for the file in messages. Duplicate keys are errors.
 JsonValue parse_json(const std::string& name, std::string_view text);
 JsonValue read_json_file(const std::string& path);
-
-// The whole text of a file, without a byte order mark; InputError when it is missing, unreadable, a
-// directory or over 64 MiB.
-std::string read_text_file(const std::string& path);
-
-// Writes to a temporary name beside `path` and renames, so that a reader never sees half a file. A
-// link is kept and its file replaced; what is no file (/dev/stdout, a pipe) is written as it is.
-void write_text_file(const std::string& path, std::string_view text);
 
 // The known word that is nearest to `word`, or "" when none is near enough to suggest.
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "base/error.h"
 
@@ -115,6 +117,31 @@ TEST_F(TextFile, IsNotMadeOfWhatIsNoFile) {
   EXPECT_EQ(read(reader, text, sizeof text), 4);
   close(reader);
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+}
+
+TEST_F(TextFile, OfAPipeThatNobodyWritesToIsEmpty) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_text_file(path("pipe")), "");
+}
+
+TEST_F(TextFile, OfAPipeComesAsItsWriterSendsIt) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const int pipe = open(path("pipe").c_str(), O_WRONLY);
+    ASSERT_EQ(write(pipe, "one ", 4), 4);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_EQ(write(pipe, "two", 3), 3);
+    close(pipe);
+  });
+  EXPECT_EQ(read_text_file(path("pipe")), "one two");
+  writer.join();
+}
+
+TEST_F(TextFile, IsNotWrittenToAPipeThatNobodyReads) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(complaint([&] { write_text_file(path("pipe"), "plan"); }),
+            path("pipe") + ": cannot be written: nobody reads from this pipe");
 }
 
 }  // namespace

@@ -33,7 +33,11 @@ LoadedCluster from_file(const std::string& path, const ClusterOptions& options) 
   const std::string text = read_text_file(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) throw InputError(path, "is empty");
-  if (text[first] != '{') return read_hostfile(path, text, options);
+  const bool json = text[first] == '{' || text[first] == '[' || path.ends_with(".json");
+  // "[2001:db8::1] slots=8" is a host, too.
+  const bool address = text[first] == '[' && text.find(']', first) < text.find(',', first) &&
+                       text.find(':', first) < text.find(']', first) && !path.ends_with(".json");
+  if (!json || address) return read_hostfile(path, text, options);
   if (!options.clusterfile.empty())
     throw InputError(path, "is JSON; --clusterfile goes with a hostfile only");
   if (!options.device.empty())
@@ -54,7 +58,7 @@ std::string assumed_zone_link(const std::string& a, const std::string& b) {
 
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options) {
   if (text_or_path.empty()) throw InputError("--cluster", fmt::format("is empty; {}", kThreeForms));
-  if (exists(text_or_path)) return from_file(text_or_path, options);
+  if (text_or_path == "-" || exists(text_or_path)) return from_file(text_or_path, options);
   if (looks_like_path(text_or_path))
     throw InputError(text_or_path, fmt::format("no such file; {}", kThreeForms));
   if (!options.clusterfile.empty())

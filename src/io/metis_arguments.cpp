@@ -53,7 +53,7 @@ std::string path_of(const ShellFlags& flags, const std::string& flag, const char
   std::string said = flags.text(flag, "");
   const std::string home = flags.text("home-dir", "");
   if (said.empty() && !home.empty()) said = (fs::path(home) / in_home).string();
-  if (said.empty()) throw InputError(file, fmt::format("--{} is missing", flag));
+  if (said.empty()) throw InputError(file, flags.spelled(flag) + " is missing");
   std::string path = found(said, file);
   std::error_code fault;
   if (!fs::exists(path, fault))
@@ -70,7 +70,7 @@ int at_most(const ShellFlags& flags, const std::string& flag, int value, int mos
 }  // namespace
 
 MetisArguments read_metis_arguments(const std::string& path) {
-  ShellFlags flags(path, read_text_file(path));
+  ShellFlags flags(path, read_text_file(path), '_');
   for (const auto& [flag, variable] : kVariables) flags.fill(flag, variable);
   MetisArguments a;
   a.where = path;

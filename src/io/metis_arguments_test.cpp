@@ -115,7 +115,11 @@ TEST(MetisArguments, SayWhatIsMissingOrWrong) {
     return MetisRun(command).complaint();
   };
   EXPECT_NE(complaint("--gbs=128", "").find("--gbs is missing"), std::string::npos);
-  EXPECT_NE(complaint("--hidden_size=1024", "").find("--hidden-size is missing"),
+  EXPECT_NE(complaint("--hidden_size=1024", "").find("--hidden_size is missing"),
+            std::string::npos);
+  EXPECT_NE(complaint("--num_layers=10", "--num_layers=x").find(" --num_layers: must be"),
+            std::string::npos);
+  EXPECT_NE(complaint("--num_layers=10", "--num-layers=x").find(" --num-layers: must be"),
             std::string::npos);
   EXPECT_NE(complaint("--num_layers=10", "--num_layers=2").find("at least 3"), std::string::npos);
   EXPECT_NE(complaint("=hostfile", "=nohosts").find("there is no nohosts"), std::string::npos);

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 // Where a name is a path: the file to read, or nothing when there is no such file.
 std::optional<std::string> file_of(const std::string& path) {
   std::error_code error;
+  if (path == "-") return path;
   if (!fs::is_directory(path, error))
     return fs::exists(path, error) ? std::optional(path) : std::nullopt;
   const std::string inside = (fs::path(path) / "config.json").string();

@@ -54,7 +54,8 @@ bool read_all(const std::string& text, Number& into) {
 
 }  // namespace
 
-ShellFlags::ShellFlags(std::string name, const std::string& text) : name_(std::move(name)) {
+ShellFlags::ShellFlags(std::string name, const std::string& text, char joint)
+    : name_(std::move(name)), joint_(joint) {
   std::string flag;  // that still waits for its value
   for (const std::string& word : words_of(text)) take(word, flag);
 }
@@ -71,7 +72,7 @@ int ShellFlags::size(const std::string& flag, int fallback, int least) const {
 
 int ShellFlags::required(const std::string& flag, const std::string& instead) const {
   if (has(flag) || instead.empty() || !has(instead)) {
-    if (!has(flag)) throw InputError(name_, fmt::format("--{} is missing", flag));
+    if (!has(flag)) throw InputError(name_, spelled(flag) + " is missing");
     return size(flag, 0);
   }
   return size(instead, 0);
@@ -117,21 +118,32 @@ std::optional<std::string> ShellFlags::variable(const std::string& name) const {
 void ShellFlags::fill(const std::string& flag, const std::string& variable_name) {
   const std::string said = text(flag, "");
   if (!said.empty() && said.find('$') == said.npos) return;
-  if (const auto value = variable(variable_name))
+  if (const auto value = variable(variable_name)) {
     values_[flag] = *value;
-  else
+    spelled_[flag] = variable_name;
+  } else {
     values_.erase(flag);
+  }
+}
+
+std::string ShellFlags::spelled(const std::string& flag) const {
+  if (const auto it = spelled_.find(flag); it != spelled_.end()) return it->second;
+  std::string word = flag;
+  std::ranges::replace(word, '-', joint_);
+  return "--" + word;
 }
 
 void ShellFlags::fail(const std::string& flag, const std::string& what) const {
-  throw InputError(name_ + " --" + flag, what);
+  throw InputError(name_ + " " + spelled(flag), what);
 }
 
 void ShellFlags::take(const std::string& word, std::string& flag) {
   const std::size_t equals = word.find('=');
   if (word.size() > 2 && word.starts_with("--") && word.find_first_of(" \n") == word.npos) {
     flag = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+    std::string written = "--" + flag;
     std::ranges::replace(flag, '_', '-');
+    spelled_[flag] = std::move(written);
     values_[flag] = equals == word.npos ? "" : filled_in(word.substr(equals + 1));
     if (equals != word.npos) flag.clear();
   } else if (equals != word.npos && is_name(word.substr(0, equals))) {

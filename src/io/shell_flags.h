@@ -12,10 +12,11 @@ namespace plait {
 // --hidden_size=1024 ..."). '_' in a flag stands for '-'; lines may end in '\' and have '#'
 // comments; quoted lists of flags are taken apart. A flag without value has an empty one, a
 // repeated one its last. Shell variables that the text itself sets (NAME=value) are filled in.
+// Messages name a flag as the text does: --num_layers where that is how it was written.
 class ShellFlags {
  public:
-  // `name` stands for the text in messages.
-  ShellFlags(std::string name, const std::string& text);
+  // `name` stands for the text in messages; the program's own flags are written with `joint`.
+  ShellFlags(std::string name, const std::string& text, char joint = '-');
 
   bool has(const std::string& flag) const { return values_.contains(flag); }
 
@@ -32,6 +33,8 @@ class ShellFlags {
   // Takes the value of a variable for a flag that is absent, empty or waits for a variable.
   void fill(const std::string& flag, const std::string& variable);
 
+  // "--num_layers" or, where a variable gave the value, "NUM_LAYERS".
+  std::string spelled(const std::string& flag) const;
   [[noreturn]] void fail(const std::string& flag, const std::string& what) const;
 
  private:
@@ -41,8 +44,10 @@ class ShellFlags {
   std::string value_of(const std::string& reference) const;
 
   std::string name_;
+  char joint_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::string> variables_;
+  std::map<std::string, std::string> spelled_;  // by flag: how it was said
 };
 
 }  // namespace plait

@@ -79,6 +79,8 @@ void read_sizes(const JsonValue& object, TransformerConfig& c) {
   set(object, "classes", c.classes);
   set(object, "decoder_layers", c.decoder_layers);
   set(object, "decoder_sequence", c.decoder_sequence);
+  set(object, "decoder_heads", c.decoder_heads);
+  set(object, "decoder_ffn", c.decoder_ffn);
 }
 
 void read_switches(const JsonValue& object, TransformerConfig& c) {
@@ -98,6 +100,9 @@ void read_switches(const JsonValue& object, TransformerConfig& c) {
   set(object, "attention_sinks", c.attention_sinks);
   set(object, "shared_norm", c.shared_norm);
   set(object, "tied", c.tied);
+  set(object, "relative_everywhere", c.relative_everywhere);
+  set(object, "narrow_embedding", c.narrow_embedding);
+  set(object, "shared_layers", c.shared_layers);
   set(object, "pooler", c.pooler);
   set(object, "classifier_bias", c.classifier_bias);
   set(object, "causal", c.causal);
@@ -129,6 +134,11 @@ TransformerConfig read_transformer_config(const JsonValue& object) {
                      "classes",
                      "decoder_layers",
                      "decoder_sequence",
+                     "decoder_heads",
+                     "decoder_ffn",
+                     "relative_everywhere",
+                     "narrow_embedding",
+                     "shared_layers",
                      "gated",
                      "fused_qkv",
                      "activation",

@@ -67,7 +67,9 @@ class ModelWriter {
  public:
   explicit ModelWriter(const TransformerConfig& config)
       : c_(config),
+        decoder_config_(of_decoder(config)),
         shape_(config),
+        decoder_shape_(decoder_config_),
         width_(config.embedding_width > 0 ? config.embedding_width : config.hidden) {
     dense_.resize(std::max(c_.layers, c_.decoder_layers));
     for (const int layer : c_.moe.dense)
@@ -85,7 +87,7 @@ class ModelWriter {
     const double target = two_stacks && c_.decoder_sequence > 0 ? c_.decoder_sequence : source;
     add_unit(embedding(source));
     const bool first_is_encoder = two_stacks || !c_.causal;
-    add_blocks(first_is_encoder ? "encoder" : "decoder", {.positions = source}, c_.layers);
+    add_blocks(first_is_encoder ? "encoder" : "decoder", {.positions = source}, shape_, c_.layers);
     if (two_stacks) {
       const int embedding_unit = add_unit(decoder_embedding(source, target));
       model_.ties.push_back({.first = 0,
@@ -93,7 +95,8 @@ class ModelWriter {
                              .parameters = table(),
                              .first_op = 0,
                              .second_op = c_.final_norm ? 1 : 0});
-      add_blocks("decoder", {.positions = target, .encoder_positions = source}, c_.decoder_layers);
+      add_blocks("decoder", {.positions = target, .encoder_positions = source}, decoder_shape_,
+                 c_.decoder_layers);
     }
     const int last = add_unit(head(target));
     if (c_.tied && has_logits()) {
@@ -108,6 +111,12 @@ class ModelWriter {
   }
 
  private:
+  static TransformerConfig of_decoder(TransformerConfig config) {
+    if (config.decoder_heads > 0) config.heads = config.decoder_heads;
+    if (config.decoder_ffn > 0) config.ffn = config.decoder_ffn;
+    return config;
+  }
+
   void set_norms() {
     const auto function = [](NormKind kind) {
       return kind == NormKind::layer ? Function::layer_norm : Function::rms_norm;
@@ -144,7 +153,9 @@ class ModelWriter {
            !dense_[layer];
   }
 
-  void add_blocks(const std::string& name, const Stack& stack, int layers) {
+  void add_blocks(const std::string& name, const Stack& stack, const BlockShape& shape,
+                  int layers) {
+    if (c_.shared_layers) return add_shared_blocks(name, stack, shape, layers);
     int kind_of[2] = {-1, -1};  // plain, mixture: made when first met
     for (int layer = 0; layer < layers; ++layer) {
       const bool mixture = is_mixture(layer);
@@ -152,11 +163,37 @@ class ModelWriter {
       if (kind < 0) {
         kind = static_cast<int>(model_.kinds.size());
         model_.kinds.push_back(
-            transformer_block(shape_, stack, mixture ? "moe_" + name : name, mixture));
+            transformer_block(shape, stack, mixture ? "moe_" + name : name, mixture));
       }
       model_.units.push_back(kind);
     }
   }
+
+  // The first block owns the weights. Each of the others is tied to the one before it, so that a
+  // stage of consecutive blocks has one copy, whose gradients it sums with its neighbour's.
+  void add_shared_blocks(const std::string& name, const Stack& stack, const BlockShape& shape,
+                         int layers) {
+    const int first = add_unit(transformer_block(shape, stack, name, false));
+    LayerKind again = model_.unit(first);
+    again.name += "_again";
+    for (Op& op : again.ops) op.parameters = 0;
+    const int kind = static_cast<int>(model_.kinds.size());
+    if (layers > 1) model_.kinds.push_back(std::move(again));
+    for (int unit = first + 1; unit < first + layers; ++unit) {
+      model_.units.push_back(kind);
+      const std::vector<Op>& ops = model_.unit(first).ops;
+      for (int op = 0; op < static_cast<int>(ops.size()); ++op)
+        if (ops[op].parameters > 0)
+          model_.ties.push_back({.first = unit - 1,
+                                 .second = unit,
+                                 .parameters = ops[op].parameters,
+                                 .first_op = op,
+                                 .second_op = op});
+    }
+  }
+
+  // Features of a token before the first block's width is reached.
+  double embedded_width() const { return c_.narrow_embedding ? width_ : shape_.hidden; }
 
   LayerKind embedding(double positions) const {
     OpList ops;
@@ -173,28 +210,38 @@ class ModelWriter {
       ops.embedding("embedding.tokens", Split::vocabulary, positions, width_, c_.vocabulary);
     }
     add_positions(ops, positions);
-    const double stream = positions * shape_.hidden;
+    const double width = embedded_width();
+    const double stream = positions * width;
     if (c_.embedding_norm)
-      ops.norm("embedding.norm", Split::replicated, positions, shape_.hidden,
-               shape_.norm_parameters(shape_.hidden));
+      ops.norm("embedding.norm", Split::replicated, positions, width,
+               shape_.norm_parameters(width));
     if (c_.dropout)
       ops.elementwise("embedding.dropout", Split::replicated, stream, stream).saved_mask =
           Bytes(stream);
+    if (width != shape_.hidden)
+      ops.matmul("embedding.projection", Split::replicated, positions, width, shape_.hidden, true);
     return ops.take("embedding");
   }
 
   void add_positions(OpList& ops, double positions) const {
-    if (width_ != shape_.hidden)
+    if (width_ != embedded_width())
       ops.matmul("embedding.projection", Split::replicated, positions, width_, shape_.hidden,
                  false);
-    if (c_.positions == Positions::learned) {
-      const double rows = c_.position_rows > 0 ? c_.position_rows : positions;
-      ops.embedding("embedding.positions", Split::replicated, positions, shape_.hidden, rows);
-    }
+    add_learned_positions(ops, positions);
     if (c_.type_vocabulary > 0)
-      ops.embedding("embedding.types", Split::replicated, positions, shape_.hidden,
+      ops.embedding("embedding.types", Split::replicated, positions, embedded_width(),
                     c_.type_vocabulary);
-    if (c_.positions == Positions::relative) add_relative_bias(ops, positions * shape_.hidden);
+    if (has_bias_of_stack()) add_relative_bias(ops, positions * shape_.hidden);
+  }
+
+  void add_learned_positions(OpList& ops, double positions) const {
+    if (c_.positions != Positions::learned) return;
+    const double rows = c_.position_rows > 0 ? c_.position_rows : positions;
+    ops.embedding("embedding.positions", Split::replicated, positions, embedded_width(), rows);
+  }
+
+  bool has_bias_of_stack() const {
+    return c_.positions == Positions::relative && !c_.relative_everywhere;
   }
 
   // One table for the whole stack, which its first block owns and every block reads.
@@ -216,7 +263,11 @@ class ModelWriter {
     tokens.parameters = 0;  // the encoder's table
     // The encoder's output, kept for the cross attention of all blocks.
     tokens.saved = source * shape_.hidden;
-    if (c_.positions == Positions::relative) add_relative_bias(ops, target * shape_.hidden);
+    add_learned_positions(ops, target);
+    if (has_bias_of_stack()) add_relative_bias(ops, target * shape_.hidden);
+    if (c_.embedding_norm)
+      ops.norm("embedding.norm", Split::replicated, target, shape_.hidden,
+               shape_.norm_parameters(shape_.hidden));
     if (c_.dropout) {
       const double streams = (source + target) * shape_.hidden;
       ops.held = 0;
@@ -237,15 +288,15 @@ class ModelWriter {
       ops.held -= positions * shape_.hidden;
     }
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
-      const double stream = positions * shape_.hidden;
-      ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, shape_.hidden, true);
+      const double width = embedded_width();
+      const double stream = positions * width;
+      ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, width, true);
       Op& activation = ops.elementwise("head.activation", Split::replicated, stream, stream);
       activation.saved = stream;
       activation.function = c_.activation;
-      ops.norm("head.transform_norm", Split::replicated, positions, shape_.hidden,
-               2 * shape_.hidden);
+      ops.norm("head.transform_norm", Split::replicated, positions, width, 2 * width);
     }
-    if (has_logits() && width_ != shape_.hidden) {
+    if (has_logits() && width_ != embedded_width()) {
       ops.matmul("head.projection", Split::replicated, positions, shape_.hidden, width_, false);
     }
     logits_op_ = ops.size();
@@ -277,7 +328,9 @@ class ModelWriter {
   }
 
   const TransformerConfig& c_;
+  const TransformerConfig decoder_config_;
   const BlockShape shape_;
+  const BlockShape decoder_shape_;
   const double width_;       // of the token table
   std::vector<bool> dense_;  // by layer: has no experts whatever the pattern says
   Model model_;
@@ -301,11 +354,16 @@ std::string fault_of(const TransformerConfig& c) {
                      {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
                      {"sequence", c.sequence, 1, 1 << 28},
                      {"decoder sequence", c.decoder_sequence, 0, 1 << 28},
+                     {"decoder heads", c.decoder_heads, 0, kMaxWidth},
+                     {"decoder ffn", c.decoder_ffn, 0, kMaxWidth},
                      {"pooler", c.pooler, 0, kMaxWidth},
                      {"classes", c.classes, c.head == Head::classifier ? 1 : 0, 1 << 28}});
   if (!fault.empty()) return fault;
   if (head_least == 0 && c.hidden % c.heads != 0)
     return not_dividing("heads", c.heads, "hidden", c.hidden);
+  if (head_least == 0 && c.decoder_heads > 0 && c.hidden % c.decoder_heads != 0)
+    return not_dividing("decoder heads", c.decoder_heads, "hidden", c.hidden);
+  if (c.shared_layers && c.moe.experts > 0) return "shared layers cannot have experts";
   if (c.kv_heads > 0 && c.heads % c.kv_heads != 0)
     return not_dividing("key-value heads", c.kv_heads, "heads", c.heads);
   return fault_of_parts(c);

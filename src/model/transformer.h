@@ -19,7 +19,7 @@ enum class NormPlace {
 
 enum class Positions {
   none,      // also ALiBi, which learns nothing
-  learned,   // a table of `position_rows` rows
+  learned,   // a table of `position_rows` rows, one for each stack
   rotary,    // applied to queries and keys
   relative,  // T5: a table of `relative_buckets` rows, one bias per head, once per stack
 };
@@ -108,12 +108,16 @@ struct TransformerConfig {
   bool attention_sinks = false;  // a learnt score per head that takes part in the softmax (GPT-OSS)
 
   Positions positions = Positions::learned;
-  int position_rows = 0;      // learned; 0 = sequence
-  int relative_buckets = 32;  // relative
-  int rotary_dim = 0;         // rotary: features of a head that are rotated; 0 = all
-  int type_vocabulary = 0;    // BERT's segment embedding
-  int embedding_width = 0;    // 0 = hidden; else projected to and from hidden (OPT-350M)
-  bool tied = true;           // the head uses the embedding's table
+  int position_rows = 0;             // learned; 0 = sequence
+  int relative_buckets = 32;         // relative
+  bool relative_everywhere = false;  // relative: every block has a table of its own (UMT5)
+  int rotary_dim = 0;                // rotary: features of a head that are rotated; 0 = all
+  int type_vocabulary = 0;           // BERT's segment embedding
+  int embedding_width = 0;           // 0 = hidden; else projected to and from hidden (OPT-350M)
+  // With embedding_width: positions, segments, norm and the head's last layer have that width, too,
+  // and the projections a bias (ALBERT, ELECTRA).
+  bool narrow_embedding = false;
+  bool tied = true;  // the head uses the embedding's table
 
   Head head = Head::language_model;
   int pooler = 0;  // > 0: dense of so many features on the first position
@@ -123,8 +127,12 @@ struct TransformerConfig {
   bool causal = true;
   bool dropout = true;
 
+  bool shared_layers = false;  // all blocks have the same weights, counted once (ALBERT)
+
   int decoder_layers = 0;    // > 0: encoder and decoder with cross attention (T5)
   int decoder_sequence = 0;  // 0 = sequence
+  int decoder_heads = 0;     // 0 = heads
+  int decoder_ffn = 0;       // 0 = ffn
 
   Moe moe = {};
   Mla mla = {};

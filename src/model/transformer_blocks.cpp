@@ -103,6 +103,8 @@ class BlockWriter {
                                                  .value_dim = shape_.head_dim});
     core.parts = parts;
     if (config_.attention_sinks) core.parameters = shape_.heads;
+    if (config_.positions == Positions::relative && config_.relative_everywhere)
+      core.parameters = config_.relative_buckets * shape_.heads;
     if (config_.positions == Positions::rotary) core.moved -= 2 * turned;
     ops_.matmul("attention.projection", Split::row, s_, queries, shape_.hidden,
                 config_.projection_bias);

@@ -190,6 +190,41 @@ TEST(Transformer, DecoderUnitsHandOnTheEncodersOutput) {
   EXPECT_EQ(model.ties.size(), 2u);
 }
 
+TEST(Transformer, SharedLayersWorkEachButCountOnce) {
+  TransformerConfig config = gpt2();
+  const Model own = build_transformer(config);
+  config.shared_layers = true;
+  const Model shared = build_transformer(config);
+  const double block = kind(own, "decoder").parameters();
+  EXPECT_EQ(shared.parameters(), own.parameters() - 11 * block);
+  EXPECT_EQ(shared.forward(), own.forward());
+  EXPECT_EQ(shared.unit_count(), own.unit_count());
+  // Each block is tied to the one before it, op by op; and the head to the embedding.
+  double tied_to_first = 0;
+  for (const Tie& tie : shared.ties) {
+    EXPECT_TRUE(tie.first == 0 || tie.second == tie.first + 1);
+    if (tie.first == 1) tied_to_first += tie.parameters;
+  }
+  EXPECT_EQ(tied_to_first, block);
+}
+
+TEST(Transformer, DecoderOfItsOwnSizesHasItsOwnPositionsAndNorm) {
+  // BART: both stacks look up tokens in one table, positions in a table each, and normalise them.
+  TransformerConfig c{.vocabulary = 100, .layers = 2, .hidden = 64, .heads = 8};
+  c.sequence = 32;
+  c.ffn = 50;
+  c.decoder_layers = 3;
+  c.decoder_heads = 4;
+  c.decoder_ffn = 70;
+  c.embedding_norm = true;
+  c.final_norm = false;
+  const Model model = build_transformer(c);
+  EXPECT_EQ(op(kind(model, "encoder"), "attention.core").count, 8);
+  EXPECT_EQ(op(kind(model, "decoder"), "cross.core").count, 4);
+  EXPECT_EQ(op(kind(model, "decoder"), "mlp.up").columns, 70);
+  EXPECT_EQ(kind(model, "decoder_embedding").parameters(), 32 * 64 + 2 * 64);
+}
+
 TEST(Transformer, LossKeepsItsSoftmaxInFourBytes) {
   const Op loss = op(kind(build_transformer(gpt2()), "head"), "head.loss");
   EXPECT_EQ(loss.saved_mask.value, 4 * s * 50257);

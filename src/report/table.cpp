@@ -7,8 +7,9 @@
 namespace plait {
 namespace {
 
-constexpr int kGap = 2;            // blanks between columns
-constexpr int kLeastColumns = 20;  // of the last column, however narrow the terminal is
+constexpr int kGap = 2;               // blanks between columns
+constexpr int kLeastColumns = 20;     // of the last column, however narrow the terminal is
+constexpr int kReadableColumns = 32;  // of the last column before others are left out
 
 std::string escaped(bool colour, const char* code, const std::string& text) {
   return colour ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
@@ -25,9 +26,25 @@ std::string padded(const std::string& text, int width, Align align) {
   return align == Align::left ? text + blanks : blanks + text;
 }
 
+// Of a line whose last column is broken as far as is still readable.
+int least_width(const std::vector<Table::Column>& columns, const std::vector<int>& width,
+                const std::vector<std::size_t>& shown) {
+  int sum = 0;
+  for (const std::size_t c : shown) sum += width[c] + kGap;
+  const std::size_t last = shown.back();
+  const int broken =
+      columns[last].align == Align::left ? std::min(width[last], kReadableColumns) : width[last];
+  return sum - kGap - width[last] + broken;
+}
+
 std::string without_trailing_blanks(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
+}
+
+// Where a word that is too long may be broken: after a comma within the first `columns`.
+std::size_t last_comma_within(const std::string& line, int columns) {
+  return line.find_last_of(',', static_cast<std::size_t>(std::max(1, columns) - 1));
 }
 
 }  // namespace
@@ -50,6 +67,12 @@ std::vector<std::string> wrapped(const std::string& text, int columns) {
     }
     if (!line.empty()) line += ' ';
     line += word;
+    while (width_of(line) > columns) {
+      const std::size_t comma = last_comma_within(line, columns);
+      if (comma == line.npos) break;
+      lines.push_back(line.substr(0, comma + 1));
+      line.erase(0, comma + 1);
+    }
   }
   if (!line.empty() || lines.empty()) lines.push_back(without_trailing_blanks(line));
   return lines;
@@ -70,16 +93,30 @@ Table& Table::row(std::vector<std::string> cells) {
   return *this;
 }
 
-std::string Table::str(const Style& style) const {
+// The columns that have something to say, and how wide each is.
+std::vector<std::size_t> Table::shown_columns(std::vector<int>& width) const {
   std::vector<std::size_t> shown;
-  std::vector<int> width(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     for (const auto& row : rows_) width[c] = std::max(width[c], width_of(row[c]));
     if (width[c] == 0) continue;
     width[c] = std::max(width[c], width_of(columns_[c].heading));
     shown.push_back(c);
   }
+  return shown;
+}
+
+std::string Table::str(const Style& style) const {
+  std::vector<int> width(columns_.size());
+  std::vector<std::size_t> shown = shown_columns(width);
   if (shown.empty()) return "";
+  std::vector<std::string> left_out;
+  while (style.narrow && least_width(columns_, width, shown) > style.columns) {
+    const auto most =
+        std::ranges::max_element(shown, {}, [&](std::size_t c) { return columns_[c].spare; });
+    if (columns_[*most].spare == 0) break;
+    left_out.push_back(columns_[*most].heading);
+    shown.erase(most);
+  }
   int before_last = 0;
   for (std::size_t i = 0; i + 1 < shown.size(); ++i) before_last += width[shown[i]] + kGap;
   const int room = std::max(kLeastColumns, style.columns - before_last);
@@ -95,7 +132,7 @@ std::string Table::str(const Style& style) const {
           padded(row[shown[i]], width[shown[i]], columns_[shown[i]].align) + std::string(kGap, ' ');
     const std::size_t last = shown.back();
     if (columns_[last].align == Align::right) {
-      out += line + padded(row[last], width[last], Align::right) + "\n";
+      out += without_trailing_blanks(line + padded(row[last], width[last], Align::right)) + "\n";
       continue;
     }
     for (const std::string& part : wrapped(row[last], room)) {
@@ -103,6 +140,12 @@ std::string Table::str(const Style& style) const {
       line = std::string(before_last, ' ');
     }
   }
+  if (left_out.empty()) return out;
+  std::string note = "Left out for want of room:";
+  for (const std::string& name : left_out) note += (&name == &left_out.front() ? " " : ", ") + name;
+  for (const std::string& line : wrapped(note + ". A wider terminal, a pipe or --json has all.",
+                                         std::max(kLeastColumns, style.columns)))
+    out += style.dim(line) + "\n";
   return out;
 }
 

@@ -9,6 +9,7 @@ namespace plait {
 struct Style {
   int columns = 120;
   bool colour = false;  // terminal escapes: bold headings, dim notes
+  bool narrow = false;  // rather leave out columns of a table than be wider than `columns`
 
   std::string bold(const std::string& text) const;
   std::string dim(const std::string& text) const;
@@ -24,12 +25,14 @@ enum class Align { left, right };
 //   1  1.234 s  pp4 tp2 dp8 m32
 //               1f1b zero1
 //
-// The last column is broken at blanks where the line would be wider than Style::columns.
+// The last column is broken at blanks where the line would be wider than Style::columns. With
+// Style::narrow, columns that may be left out are, until the line fits; a last line names them.
 class Table {
  public:
   struct Column {
     std::string heading;
     Align align = Align::right;
+    int spare = 0;  // > 0: may be left out on a narrow terminal, the highest first
   };
 
   explicit Table(std::vector<Column> columns);
@@ -41,11 +44,13 @@ class Table {
   std::string str(const Style& style) const;
 
  private:
+  std::vector<std::size_t> shown_columns(std::vector<int>& width) const;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The text in lines of at most `columns`, broken at blanks; a word that is longer stands alone.
+// The text in lines of at most `columns`, broken at blanks; a word that is longer stands alone, or
+// is broken after a comma ("layers=5,5,5,").
 std::vector<std::string> wrapped(const std::string& text, int columns);
 
 // A paragraph: wrapped, every line after the first indented, each line ended.

@@ -45,9 +45,30 @@ TEST(Table, LettersBeyondAsciiTakeOneColumn) {
             "bern     2\n");
 }
 
-TEST(Wrapped, WordsLongerThanTheLineStandAlone) {
-  EXPECT_EQ(wrapped("a layers=1,2,3,4,5,6 b", 8),
-            (std::vector<std::string>{"a", "layers=1,2,3,4,5,6", "b"}));
+TEST(Table, NarrowTerminalsLoseTheColumnsThatAreLeastNeeded) {
+  Table table({{"#"}, {"step", Align::right, 1}, {"bubble", Align::right, 2}, {"GiB"}});
+  table.row({"1", "1.5 s", "3 %", "14"});
+  // "#  step  bubble  GiB" takes 1 + 2 + 5 + 2 + 6 + 2 + 3 = 21 columns.
+  EXPECT_EQ(table.str({.columns = 21, .narrow = true}), table.str({}));
+  EXPECT_EQ(table.str({.columns = 20}), table.str({}));
+  EXPECT_EQ(table.str({.columns = 20, .narrow = true}),
+            "#   step  GiB\n"
+            "1  1.5 s   14\n"
+            "Left out for want of\n"
+            "room: bubble. A\n"
+            "wider terminal, a\n"
+            "pipe or --json has\n"
+            "all.\n");
+  EXPECT_EQ(table.str({.columns = 5, .narrow = true}).substr(0, 7), "#  GiB\n");
+}
+
+TEST(Wrapped, WordsLongerThanTheLineAreBrokenAfterCommas) {
+  EXPECT_EQ(wrapped("a layers=1,2,3,4,5,6 b", 12),
+            (std::vector<std::string>{"a", "layers=1,2,", "3,4,5,6 b"}));
+}
+
+TEST(Wrapped, OtherWordsLongerThanTheLineStandAlone) {
+  EXPECT_EQ(wrapped("a layers=123456 b", 8), (std::vector<std::string>{"a", "layers=123456", "b"}));
   EXPECT_EQ(wrapped("", 8), (std::vector<std::string>{""}));
 }
 

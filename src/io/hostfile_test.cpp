@@ -20,7 +20,7 @@ class TemporaryFolder {
   TemporaryFolder() { std::filesystem::create_directories(path_); }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
   std::string file(const std::string& name, const std::string& text) const {
-    const std::string path = (path_ / name).string();
+    std::string path = (path_ / name).string();
     write_text_file(path, text);
     return path;
   }

@@ -208,7 +208,7 @@ MetisFile read_metis_file(const MetisFile& named, const JsonValue& root) {
   if (const auto memory = root.find("execution_memory"))
     if (const auto list = memory->find("layer_memory_total_mb"))
       for (const JsonValue& layer : list_of(*list, file.layers.size()))
-        file.memory.push_back(Bytes(layer.at_least(0) * 0x1p20));
+        file.memory.emplace_back(layer.at_least(0) * 0x1p20);
   if (const auto model = root.find("model"))
     if (const auto parameters = model->find("parameters"))
       if (const auto list = parameters->find("parameters_per_layer_bytes"))

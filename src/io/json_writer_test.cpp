@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "io/json_reader.h"
@@ -22,13 +22,12 @@ TEST(JsonWriter, EveryDoubleReadsBackToTheLastBit) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 20000; ++i) {
     const std::uint64_t bits = random();
-    double value = 0;
-    std::memcpy(&value, &bits, sizeof value);
+    auto value = std::bit_cast<double>(bits);
     if (i % 3 == 0) value = static_cast<double>(random() >> (random() % 64));
     if (!std::isfinite(value)) continue;
     for (const std::string& text : {json_number(value), lay_out_json(json_number(value))}) {
       const double again = parse_json("n", text).number();
-      EXPECT_EQ(std::memcmp(&again, &value, sizeof value), 0) << text;
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(again), std::bit_cast<std::uint64_t>(value)) << text;
     }
   }
   EXPECT_EQ(json_number(-0.0), "-0.0");

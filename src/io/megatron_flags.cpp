@@ -117,7 +117,7 @@ void read_family(const ShellFlags& flags, const std::string& text, TransformerRe
     c.decoder_sequence = flags.size("decoder-seq-length", 0, 0);
     c.head_bias = true;
     if (c.decoder_sequence == 0)
-      reading.warnings.push_back("no --decoder-seq-length: the encoder's is assumed");
+      reading.warnings.emplace_back("no --decoder-seq-length: the encoder's is assumed");
   }
 }
 

@@ -23,7 +23,7 @@ class LoadModel : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::string file(const std::string& name, const std::string& text) {
-    const std::string path = (folder_ / name).string();
+    std::string path = (folder_ / name).string();
     write_text_file(path, text);
     return path;
   }

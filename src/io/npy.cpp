@@ -57,7 +57,7 @@ std::vector<double> parse_npy(const std::string& name, std::string_view bytes) {
     throw InputError(name, "is no .npy file: it does not start with \\x93NUMPY");
   const std::string truncated = "is a truncated .npy file";
   if (bytes.size() < 12) throw InputError(name, truncated);
-  const int version = bytes[6];
+  const int version = static_cast<unsigned char>(bytes[6]);
   if (version < 1 || version > 3)
     throw InputError(name, fmt::format("has .npy version {}, 1 to 3 are known", version));
   const std::size_t size_field = version == 1 ? 2 : 4;

@@ -257,7 +257,7 @@ LoadedModel read_plait_model(const JsonValue& root, std::optional<int> sequence)
                        "one of 'transformer', 'wide_resnet', 'transgan' or 'kinds' is needed");
     }
     if (sequence && *sequence != loaded.model.sequence_length)
-      loaded.warnings.push_back(
+      loaded.warnings.emplace_back(
           "the model has a fixed sample size: the sequence length is ignored");
   }
   loaded.model.name = root.text_or("name", "model");

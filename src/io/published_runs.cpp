@@ -105,7 +105,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   }
   if (run.memory && mentions(row.recompute, "op-level")) {
     run.memory = std::nullopt;
-    assumptions.push_back("memory is not compared: which ops are recomputed is not stated");
+    assumptions.emplace_back("memory is not compared: which ops are recomputed is not stated");
   }
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);

@@ -53,7 +53,7 @@ std::vector<StageDegrees> listed_stages(const RunRow& row, Assumptions& assumpti
   if (sum != row.gpus.value_or(0))
     throw RowRefused(
         fmt::format("the stages have {} devices, num_gpus is {}", sum, row.gpus.value_or(0)));
-  assumptions.push_back("one degree for all ops of a stage");
+  assumptions.emplace_back("one degree for all ops of a stage");
   return stages;
 }
 

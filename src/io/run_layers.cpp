@@ -117,7 +117,7 @@ std::vector<int> chunks_of_ops(const std::vector<int>& ops, int units, Assumptio
   ++sizes.front();
   ++sizes.back();
   fill_empty(sizes, assumptions);
-  assumptions.push_back("stages of whole layers");
+  assumptions.emplace_back("stages of whole layers");
   return sizes;
 }
 

@@ -119,7 +119,7 @@ void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& a
     config.vocabulary = *row.vocabulary;
   } else if (config.vocabulary == 0) {
     config.vocabulary = kGpt2Vocabulary;
-    assumptions.push_back("the vocabulary of GPT-2");
+    assumptions.emplace_back("the vocabulary of GPT-2");
   }
 }
 

@@ -33,7 +33,7 @@ Framework framework_of(const RunRow& row, Assumptions& assumptions) {
   if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
   if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return Framework::megatron;
   if (!mentions_any(name, {"megatron", "internevo", "aceso", "mist"}))
-    assumptions.push_back("a program like Megatron-LM");
+    assumptions.emplace_back("a program like Megatron-LM");
   return Framework::megatron_lm;
 }
 

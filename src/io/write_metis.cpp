@@ -145,7 +145,8 @@ void write_files(const TextFiles& files, const std::string& directory) {
   std::error_code fault;
   std::filesystem::create_directories(directory, fault);
   if (fault) throw InputError(directory, "cannot be made: " + fault.message());
-  for (const auto& [name, text] : files) write_text_file(directory + "/" + name, text);
+  const std::filesystem::path folder(directory);
+  for (const auto& [name, text] : files) write_text_file((folder / name).string(), text);
 }
 
 }  // namespace plait

@@ -98,6 +98,7 @@ struct TransformerConfig {
   NormKind norm = NormKind::layer;
   NormPlace norm_place = NormPlace::before;
   bool norm_affine = true;  // false: norms learn nothing
+  bool wide_norm = false;   // RMS norms apply their scale in fp32, before they convert (Gemma)
   bool final_norm = true;
   bool embedding_norm = false;
   bool parallel = false;     // x + attention(norm(x)) + mlp(norm(x))
@@ -110,10 +111,10 @@ struct TransformerConfig {
   Positions positions = Positions::learned;
   int position_rows = 0;      // learned; 0 = sequence
   int relative_buckets = 32;  // relative
-  int rotary_dim = 0;         // rotary: features of a head that are rotated; 0 = all
-  int type_vocabulary = 0;    // BERT's segment embedding
-  int embedding_width = 0;    // 0 = hidden; else projected to and from hidden (OPT-350M)
-  bool tied = true;           // the head uses the embedding's table
+  int rotary_dim = 0;  // rotary: features of a head that are cut out, rotated and joined; 0 = all
+  int type_vocabulary = 0;  // BERT's segment embedding
+  int embedding_width = 0;  // 0 = hidden; else projected to and from hidden (OPT-350M)
+  bool tied = true;         // the head uses the embedding's table
 
   Head head = Head::language_model;
   int pooler = 0;  // > 0: dense of so many features on the first position

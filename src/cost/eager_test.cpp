@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/layer_cost.h"
 #include "cost/op_time.h"
 #include "cost/sample_devices.h"
 #include "cost/saved_bytes.h"
@@ -132,6 +133,61 @@ TEST(Eager, NormsThatScaleInFp32KeepTwoWideTensors) {
   const double usual = saved_per_feature(gemma, Precision::pure_bf16);
   gemma.wide_norm = true;
   EXPECT_NEAR(saved_per_feature(gemma, Precision::pure_bf16), usual + 2 * 2, 1e-9);
+}
+
+// No fused kernel takes a learnt bias.
+TEST(Eager, ScoresWithABiasAreKernelsOfTheirOwn) {
+  Op op;
+  op.kind = OpKind::attention;
+  op.split = Split::heads;
+  op.rows = op.columns = 1000;
+  op.inner = 60;
+  op.count = op.kv_count = 10;
+  op.parts = 3;
+  op.function = Function::add;
+  const Job job = eager_job(Precision::pure_bf16);
+  const OpTime time = op_time(job, {}, samples::plain_device(), op, {.samples = 1});
+  // 1e7 scores: two products of 2 * 60 flops each at 0.6 of 10 Tflop/s in fp32, 22 + 8 bytes a
+  // score at 1 TB/s, twelve kernels of 10 us.
+  EXPECT_NEAR(time.forward.value, 2 * 1.2e9 / 6e12 + 30 * 1e7 / 1e12 + 120e-6, 1e-12);
+  // The softmax and copies, 5.5 bytes a score.
+  EXPECT_NEAR(saved_bytes(job, {}, op, {.samples = 1}).all.value, 5.5 * 1e7, 1e-6);
+}
+
+TEST(Eager, RecomputeStopsBeforeTheLastProduct) {
+  TransformerConfig gpt = samples::gpt(1, 1024, 16, 1024);
+  gpt.dropout = false;
+  const auto repeated = [](const TransformerConfig& config) {
+    const Problem problem = samples::problem_of(config, samples::cluster_of(samples::h100(), 1, 1),
+                                                eager_job(Precision::pure_bf16));
+    const LayerKind& block = problem.model.unit(1);
+    const LayerCost cost =
+        layer_cost(problem, ReplicaShape{}, OpPoints(problem.profile, "H100"), block, 1024);
+    const UnitCost& full = cost.by_recompute[static_cast<int>(Recompute::full)];
+    return full.recompute / full.forward;
+  };
+  EXPECT_LT(repeated(gpt), 0.9);
+  // A norm at the end needs the sum.
+  gpt.norm_place = NormPlace::after_adding;
+  EXPECT_NEAR(repeated(gpt), 1, 1e-12);
+}
+
+TEST(Eager, SmallBatchesTakeTheTimeOfTheirLaunches) {
+  const Problem problem = samples::problem_of(samples::llama(1, 2048, 5632, 32, 4),
+                                              samples::cluster_of(samples::h100(), 1, 1),
+                                              eager_job(Precision::pure_bf16));
+  const LayerKind& block = problem.model.unit(1);
+  const auto total = [&](double samples) {
+    ReplicaShape shape;
+    shape.sharding.samples = samples;
+    return layer_cost(problem, shape, OpPoints(problem.profile, "H100"), block, 1024)
+        .by_recompute[0]
+        .total();
+  };
+  // Five products and attention, 38 kernels forward and 71 backward: 0.67 + 109 * 0.024 = 3.3 ms,
+  // less what the output layer hides.
+  EXPECT_LT(total(0.01).value, 3.4e-3);
+  EXPECT_GT(total(0.01).value, 2e-3);
 }
 
 TEST(Eager, MaskedModelsDoNotConvertTheirLogits) {

@@ -237,8 +237,11 @@ void add_unfused(const Job& job, const DeviceType& d, const Op& op, const Produc
 OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
   const FrameworkTraits traits = traits_of(job);
   const bool output_layer = op.split == Split::vocabulary;
-  const ProductFormat format =
-      output_layer ? ProductFormat{attention_dtype(job.precision), 1} : product_format(job, d);
+  // Autocast does not know the grouped products of experts: they stay in fp32.
+  const bool wide = is_autocast(job) && op.split == Split::experts;
+  const ProductFormat format = wide           ? ProductFormat{DType::fp32, 1}
+                               : output_layer ? ProductFormat{attention_dtype(job.precision), 1}
+                                              : product_format(job, d);
   const Product g = sharded_product(job, op, s);
   const Product input_gradient{g.m, g.k, g.n, g.count, g.misaligned};
   const Product weight_gradient{g.n, g.k, g.m, g.count, g.misaligned};

@@ -12,8 +12,13 @@ double unfused_saved(const Job& job, const Op& op) {
   const double element = activation_bytes(job.precision);
   if (op.function == Function::rotary) return element * op.rows * op.inner;
   if (op.saved == 0) return 0;
-  if (op.kind == OpKind::matmul)
-    return element * op.saved * (is_autocast(job) && op.split == Split::column ? op.parts : 1);
+  if (op.kind == OpKind::matmul && is_autocast(job)) {
+    const double copies = op.split == Split::column    ? op.parts
+                          : op.split == Split::experts ? 2  // in fp32
+                                                       : 1;
+    return element * op.saved * copies;
+  }
+  if (op.kind == OpKind::matmul) return element * op.saved;
   if (op.function == Function::other || op.function == Function::add) return element * op.saved;
   return eager_kernels(op, is_autocast(job)).saved * element / 2 * eager_elements(op);
 }

@@ -103,7 +103,7 @@ TEST(PredictedAccuracy, OfHuggingFaceStepsOverFiftyMillisecondsIsWithinEightPerc
   EXPECT_LE(*accuracy.mape, 0.08);
 }
 
-// The same from measured products and attention instead of fitted efficiencies: 5.1 %, and 0.3 % in
+// The same from measured products and attention instead of fitted efficiencies: 3.4 %, and 0.3 % in
 // memory. None of these models was measured as a whole.
 TEST(PredictedAccuracy, OfHuggingFaceStepsFromTheShippedProfileOfTheH200) {
   const std::string path = kTables + "h200/hf_training_steps.csv";

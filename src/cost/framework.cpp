@@ -103,12 +103,12 @@ FrameworkTraits jax() {
 FrameworkTraits eager(Precision precision) {
   const bool autocast = precision != Precision::pure_bf16 && !is_single(precision);
   FrameworkTraits t;
-  t.host_block = Seconds(0.6e-3);
-  t.host_kernel = Seconds(60e-6);
-  t.host_corner = 10;
-  t.host_checkpoint = Seconds(2.1e-3);
-  t.host_head = Seconds(3.9e-3);
-  t.loss_bytes = 40.8;
+  t.host_block = Seconds(0.67e-3);
+  t.host_kernel = Seconds(24e-6);
+  t.host_corner = 20;
+  t.host_checkpoint = Seconds(1.8e-3);
+  t.host_head = Seconds(4.2e-3);
+  t.loss_bytes = 38;
   t.cast_bytes = autocast ? 6 : 0;
   t.unfused = t.native_attention = true;
   t.data_exposed = 0.2;

@@ -32,8 +32,10 @@ constexpr double kGatherCorner = 4;
 struct LayerSums {
   UnitCost unit;
   Seconds host;
+  Seconds host_forward;
   bool is_table = false;  // an input or output layer: its host time is in `unit`
   Seconds attention;      // forward of the ops that selective recompute repeats
+  Seconds last;           // forward of the ops after the last tensor that backward needs
   Bytes selective;        // saved when they are repeated
   Bytes loss;
   Bytes kept_loss;
@@ -54,10 +56,14 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
       const Source source = points.correct(job, problem.model, device, op, s, time);
       sums.kernels = std::max(sums.kernels.value_or(source), source);
     }
+    const bool adds = op.kind == OpKind::elementwise && op.function == Function::add;
+    if (!adds) sums.last = op.kind == OpKind::matmul ? time.forward : Seconds(0);
+    if (adds) sums.last += time.forward;
     sums.unit.forward += time.forward;
     sums.unit.backward += time.backward;
     sums.unit.weight_gradient += time.weight_gradient;
     sums.host += time.host;
+    sums.host_forward += time.host_forward;
     if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
       sums.attention += time.forward;
     if (op.kind == OpKind::loss || op.split == Split::vocabulary) sums.is_table = true;
@@ -96,7 +102,8 @@ std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Framework
     selective.saved = sums.selective;
   }
   UnitCost& full = choices[static_cast<int>(Recompute::full)];
-  full.recompute = sums.unit.forward;
+  // PyTorch stops repeating when it has the last tensor that backward needs.
+  full.recompute = sums.unit.forward - (traits.unfused ? sums.last : Seconds(0));
   full.backward_comm += sums.unit.forward_comm;
   full.saved = std::min(sums.unit.saved, input);
   return choices;
@@ -126,13 +133,60 @@ void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost&
 }
 
 void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
-  for (Seconds* part :
-       {&sums.unit.forward, &sums.unit.backward, &sums.unit.weight_gradient, &sums.attention})
+  for (Seconds* part : {&sums.unit.forward, &sums.unit.backward, &sums.unit.weight_gradient,
+                        &sums.attention, &sums.last})
     *part = *part * by.device;
   sums.host = sums.host * by.host;
+  sums.host_forward = sums.host_forward * by.host;
   if (!tensor_group) return;
   sums.unit.forward_comm += by.wait;
   sums.unit.backward_comm += by.wait;
+}
+
+bool is_table(const LayerKind& kind) {
+  return std::ranges::any_of(kind.ops, [](const Op& op) {
+    return op.kind == OpKind::loss || op.split == Split::vocabulary;
+  });
+}
+
+// While the device computes the output layer, which takes one launch to start, the host goes on
+// and launches the backward passes: what a layer's share of that is.
+Seconds launched_ahead(const Problem& problem, const ReplicaShape& shape,
+                       const FrameworkTraits& traits, const OpPoints& points) {
+  const Model& model = problem.model;
+  const LayerKind& head = model.unit(model.unit_count() - 1);
+  if (!is_table(head)) return {};
+  const auto layers =
+      std::ranges::count_if(model.units, [&](int kind) { return !is_table(model.kinds[kind]); });
+  if (layers == 0) return {};
+  const UnitCost unit = sums_of(problem, shape, traits, points, head).unit;
+  return std::max(Seconds(0), unit.total() - 2 * traits.host_head) / static_cast<double>(layers);
+}
+
+// Times that the host needs for a layer beside those of the device.
+struct HostSide {
+  Seconds forward;
+  Seconds backward;  // recompute included
+  Seconds ahead;     // of the backward passes, launched before the device comes to them
+};
+
+// Recompute launches forward again; what it takes besides is spent in both passes.
+HostSide host_side(const LayerSums& sums, const FrameworkTraits& traits, bool full, Seconds ahead) {
+  constexpr double kCheckpointForward = 0.43;
+  HostSide host{sums.host_forward, sums.host - sums.host_forward, ahead};
+  if (!full) return host;
+  host.backward += host.forward + (1 - kCheckpointForward) * traits.host_checkpoint;
+  host.forward += kCheckpointForward * traits.host_checkpoint;
+  return host;
+}
+
+// When the last kernel of a layer is done: none starts before it is launched, and launches run
+// ahead as far as the device lags behind.
+//   max(forward + backward of the device, host forward + device backward, host forward + backward)
+double launched_time(const UnitCost& unit, const HostSide& host, double corner) {
+  const double device = unit.total().value;
+  const double backward = std::max(unit.backward_total(), host.backward - host.ahead).value;
+  return beside(device, host.forward.value + backward, corner);
 }
 
 LayerCost analytic_cost(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
@@ -155,15 +209,22 @@ LayerCost analytic_cost(const Problem& problem, const ReplicaShape& shape, const
   cost.input = Bytes(stream_bytes(problem.job) * input * input_share);
   cost.by_recompute = recompute_choices(sums, traits, cost.input);
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
+  const Seconds ahead = traits.unfused && !sums.is_table
+                            ? launched_ahead(problem, shape, traits, points)
+                            : Seconds(0);
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
     const bool full = r == static_cast<int>(Recompute::full);
-    const double host =
-        full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
-             : sums.host.value;
     const double device = unit.total().value;
-    if (!sums.is_table && device > 0)
-      slow_down(unit, beside(device, host, traits.host_corner) / device);
+    if (!sums.is_table && device > 0) {
+      const double host =
+          full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
+               : sums.host.value;
+      const double time = traits.unfused ? launched_time(unit, host_side(sums, traits, full, ahead),
+                                                         traits.host_corner)
+                                         : beside(device, host, traits.host_corner);
+      slow_down(unit, time / device);
+    }
     // The tables of the input and output layers are gathered once a step, with the first layer.
     if (cut && !sums.is_table) add_gathering(state_bytes(problem.job, true), shape, unit);
   }

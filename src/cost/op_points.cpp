@@ -15,7 +15,8 @@ constexpr double kSmoothing = 1.0 / 64;  // of the squared distance
 constexpr double kHeadWeight = 3;        // a head twice as wide is another kernel
 
 bool is_kernel(const Job& job, const Op& op) {
-  if (op.kind == OpKind::attention) return job.attention == AttentionKernel::flash;
+  if (op.kind == OpKind::attention)
+    return job.attention == AttentionKernel::flash && !computes_scores(job, op);
   return op.kind == OpKind::matmul || op.kind == OpKind::convolution;
 }
 
@@ -63,7 +64,7 @@ Window window_of(const Op& op) {
 OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& s) {
   OpKey key;
   key.kind = op.kind;
-  key.function = op.function;
+  if (op.kind != OpKind::attention) key.function = op.function;
   const bool narrow = op.kind == OpKind::attention || op.split == Split::vocabulary;
   key.dtype = narrow ? attention_dtype(job.precision) : compute_dtype(job.precision);
   const double share = activation_share(op.split, s);

@@ -19,9 +19,17 @@ constexpr double kFusedSoftmaxHeads = 4;
 constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
 // Native flash kernels are bound by exponentials: a head counts as at least so wide.
 constexpr double kLeastHead = 96;
+// The library's, on short sequences: passes over queries' elements, and small kernels before and
+// after the large one (20 shapes of ten families on one H200).
+constexpr double kLeastHeadOfLibrary = 80;
+constexpr double kReadForward = 1.5;
+constexpr double kReadBackward = 3.5;
+constexpr double kBackwardKernels = 4;
 // Backward of concatenated queries, keys and values concatenates their gradients; of separate ones
 // it adds them up. Passes over them, where nothing is fused.
-constexpr double kConcatenation = 6.5;
+constexpr double kConcatenation = 8;
+// Of `kernel`: many of the kernels of a function that is written out work on one value a row.
+constexpr double kShortKernel = 0.75;
 constexpr double kAdapterWork = 0.05;  // of the weight gradients, when only adapters are trained
 
 bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
@@ -75,6 +83,14 @@ Seconds host_of_product(const FrameworkTraits& traits, const Sharding& s) {
   return traits.host_block / kProductsOfBlock * (s.tensor > 1 ? 1 + traits.host_tensor : 1);
 }
 
+// Host time of a product or of attention where every kernel is launched by itself.
+void launch(const FrameworkTraits& traits, const Sharding& s, const Launches& launches,
+            OpTime& time) {
+  const Seconds block = host_of_product(traits, s);
+  time.host_forward += block / 2 + launches.forward * traits.host_kernel;
+  time.host += block + (launches.forward + launches.backward) * traits.host_kernel;
+}
+
 Seconds moving(const DeviceType& d, double bytes) {
   return Bytes(bytes) / (d.memory_bandwidth * d.efficiency.memory);
 }
@@ -117,24 +133,67 @@ OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType
   const bool half = model.causal && op.rows == op.columns;
   const Flops work = op.forward * (s.samples / s.context / s.tensor * (half ? 0.5 : 1));
   const bool is_native = traits_of(job).native_attention;
-  const double native = is_native ? std::min(1.0, op.inner / kLeastHead) : e.portable_attention;
+  const bool unfused = traits_of(job).unfused;
+  const double least = unfused ? kLeastHeadOfLibrary : kLeastHead;
+  const double native = is_native ? std::min(1.0, op.inner / least) : e.portable_attention;
   const FlopsPerSecond rate = d.peak_of(attention_dtype(job.precision)) * (e.attention * native);
-  return {
-      work / rate + e.kernel, 2.5 * work / (rate * e.attention_backward) + 2 * e.kernel, {}, {}};
+  OpTime time{work / rate + e.kernel,
+              2.5 * work / (rate * e.attention_backward) + 2 * e.kernel,
+              {},
+              {},
+              {}};
+  if (!unfused) return time;
+  const double heads = op.forward.value / (4 * op.rows * op.columns * op.inner);
+  const double bytes = activation_bytes(job.precision) * heads * op.rows * op.inner * s.samples /
+                       s.context / s.tensor;
+  time.forward += moving(d, kReadForward * bytes);
+  time.backward += moving(d, kReadBackward * bytes) + kBackwardKernels * e.kernel;
+  return time;
 }
 
 namespace {
 
+// Scores are multiplied, added to, normalised, converted and multiplied in kernels of their own
+// (Falcon's, T5's and BLOOM's steps on one H200).
+OpTime score_attention_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  constexpr double kForwardBytes = 22;  // of a score
+  constexpr double kBackwardBytes = 37;
+  constexpr double kBiasForward = 8;  // and where the bias is learnt (T5)
+  constexpr double kBiasBackward = 20;
+  constexpr double kProducts = 0.6;  // of the peak
+  constexpr double kNarrowProducts = 0.2;
+  constexpr double kKernels = 12;
+  const double scores = op.count * op.rows * op.columns * s.samples / s.context / s.tensor;
+  const bool narrow = multiplies_scores_in_16_bits(op);
+  const bool learnt = op.parts > 1;
+  const FlopsPerSecond rate = narrow ? d.peak_of(attention_dtype(job.precision)) * kNarrowProducts
+                                     : d.peak_of(DType::fp32) * kProducts;
+  const Seconds product = Flops(2 * scores * op.inner) / rate;
+  OpTime time{
+      2 * product +
+          memory_time(d, Bytes((kForwardBytes + (learnt ? kBiasForward : 0)) * scores), kKernels),
+      4 * product +
+          memory_time(d, Bytes((kBackwardBytes + (learnt ? kBiasBackward : 0)) * scores), kKernels),
+      {},
+      {},
+      {}};
+  time.host_forward = kKernels * traits_of(job).host_kernel;
+  time.host = 2 * time.host_forward;
+  return time;
+}
+
 OpTime attention_time(const Job& job, const Model& model, const DeviceType& d, const Op& op,
                       const Sharding& s) {
   const FrameworkTraits traits = traits_of(job);
-  OpTime time = job.attention == AttentionKernel::flash ? flash_attention_time(job, model, d, op, s)
-                                                        : plain_attention_time(job, d, op, s);
+  const bool flash = job.attention == AttentionKernel::flash;
+  OpTime time = computes_scores(job, op) ? score_attention_time(job, d, op, s)
+                : flash                  ? flash_attention_time(job, model, d, op, s)
+                                         : plain_attention_time(job, d, op, s);
   if (traits.unfused) {
     const double elements = op.saved * activation_share(op.split, s);
     time.backward += moving(
         d, (op.parts == 1 ? kConcatenation : 1) * activation_bytes(job.precision) * elements);
-    time.host += host_of_product(traits, s) + 2 * traits.host_kernel;
+    launch(traits, s, {1, op.parts == 1 ? 2.0 : 1.0}, time);
     return time;
   }
   // Queries, keys and values are cut into heads and laid out, backward likewise.
@@ -159,32 +218,30 @@ Seconds dispatch_time(const Job& job, const FrameworkTraits& traits, const Devic
 // What a product brings along where nothing is fused: under autocast its input is converted for
 // each matrix if it comes from the fp32 stream, and its weights are; a bias' gradient is a sum over
 // rows.
-void add_unfused(const Job& job, const FrameworkTraits& traits, const DeviceType& d, const Op& op,
-                 const Product& g, OpTime& time) {
+void add_unfused(const Job& job, const DeviceType& d, const Op& op, const Product& g,
+                 OpTime& time) {
   constexpr double kBiasPasses = 2.2;
-  constexpr double kCastForward = 2.2;
-  constexpr double kCastBackward = 3;
+  constexpr double kCastForward = 2.8;
+  constexpr double kCastBackward = 3.8;
   const bool autocast = is_autocast(job);
   const double element = activation_bytes(job.precision);
   if (op.parameters > op.inner * op.columns * op.count)
     time.backward += moving(d, kBiasPasses * element * g.count * g.m * g.n);
-  double launches = op.parts;
-  if (autocast) {
+  if (autocast && op.split != Split::row) {
     const double input = 2 * op.parts * g.count * g.m * g.k;
-    if (op.split != Split::row) {
-      time.forward += moving(d, kCastForward * input);
-      time.backward += moving(d, kCastBackward * input);
-    }
-    launches += 2 * op.parts;
+    time.forward += moving(d, kCastForward * input);
+    time.backward += moving(d, kCastBackward * input);
   }
-  time.host += launches * traits.host_kernel;
 }
 
 OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
   const FrameworkTraits traits = traits_of(job);
   const bool output_layer = op.split == Split::vocabulary;
-  const ProductFormat format =
-      output_layer ? ProductFormat{attention_dtype(job.precision), 1} : product_format(job, d);
+  // Autocast does not know the grouped products of experts: they stay in fp32.
+  const bool wide = is_autocast(job) && op.split == Split::experts;
+  const ProductFormat format = wide           ? ProductFormat{DType::fp32, 1}
+                               : output_layer ? ProductFormat{attention_dtype(job.precision), 1}
+                                              : product_format(job, d);
   const Product g = sharded_product(job, op, s);
   const Product input_gradient{g.m, g.k, g.n, g.count, g.misaligned};
   const Product weight_gradient{g.n, g.k, g.m, g.count, g.misaligned};
@@ -197,7 +254,11 @@ OpTime product_op_time(const Job& job, const DeviceType& d, const Op& op, const 
     time.backward += moving(d, 2 * g.count * g.m * g.n);
   }
   if (output_layer) return time;
-  if (traits.unfused) add_unfused(job, traits, d, op, g, time);
+  if (traits.unfused) {
+    add_unfused(job, d, op, g, time);
+    time.host = Seconds(0);
+    launch(traits, s, product_launches(op, is_autocast(job)), time);
+  }
   const Seconds cast = moving(d, traits.cast_bytes * parameters_per_device(op, s));
   time.forward += cast;
   time.backward += cast;
@@ -240,14 +301,15 @@ OpTime loss_time(const Job& job, const Model& model, const DeviceType& d, const 
 
 OpTime unfused_op_time(const Job& job, const FrameworkTraits& traits, const DeviceType& d,
                        const Op& op, const Sharding& s) {
-  const EagerKernels kernels = eager_kernels(op.function, is_autocast(job));
+  const EagerKernels kernels = eager_kernels(op, is_autocast(job));
   const double bytes =
       activation_bytes(job.precision) * eager_elements(op) * activation_share(op.split, s);
-  OpTime time{memory_time(d, Bytes(kernels.forward * bytes), kernels.launches),
-              memory_time(d, Bytes(kernels.backward * bytes), kernels.launches),
-              {},
-              kernels.launches * traits.host_kernel};
-  return time;
+  const double launches = kernels.launches + kernels.launches_backward;
+  return {memory_time(d, Bytes(kernels.forward * bytes), kShortKernel * kernels.launches),
+          memory_time(d, Bytes(kernels.backward * bytes), kShortKernel * kernels.launches_backward),
+          {},
+          launches * traits.host_kernel,
+          kernels.launches * traits.host_kernel};
 }
 
 // Backward reads the output's gradient and what was saved, and writes the input's gradient. A

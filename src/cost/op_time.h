@@ -25,6 +25,7 @@ struct OpTime {
   Seconds backward;         // input gradient
   Seconds weight_gradient;  // 0 for ops without weights
   Seconds host;             // to launch all of it; hidden as far as the device is busy
+  Seconds host_forward;     // of that, forward; 0 where it is not told apart
 };
 
 // An [m x k] times [k x n] product, `count` of them in one launch.

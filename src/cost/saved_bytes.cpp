@@ -10,11 +10,17 @@ namespace {
 // stream keeps a converted copy for each of its matrices.
 double unfused_saved(const Job& job, const Op& op) {
   const double element = activation_bytes(job.precision);
+  if (op.function == Function::rotary) return element * op.rows * op.inner;
   if (op.saved == 0) return 0;
-  if (op.kind == OpKind::matmul)
-    return element * op.saved * (is_autocast(job) && op.split == Split::column ? op.parts : 1);
+  if (op.kind == OpKind::matmul && is_autocast(job)) {
+    const double copies = op.split == Split::column    ? op.parts
+                          : op.split == Split::experts ? 2  // in fp32
+                                                       : 1;
+    return element * op.saved * copies;
+  }
+  if (op.kind == OpKind::matmul) return element * op.saved;
   if (op.function == Function::other || op.function == Function::add) return element * op.saved;
-  return eager_kernels(op.function, is_autocast(job)).saved * element / 2 * eager_elements(op);
+  return eager_kernels(op, is_autocast(job)).saved * element / 2 * eager_elements(op);
 }
 
 // Bytes of a product's input that is kept in the format of fp8 or fp4 products, for each element.
@@ -54,6 +60,11 @@ SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const S
     // Softmax output, and with dropout its mask and its output (Korthikanti et al., section 4.1).
     const double per_score =
         activation_bytes(job.precision) * (model.dropout ? 2 : 1) + (model.dropout ? 1 : 0);
+    saved.all += Bytes(per_score * positions * op.columns);
+  } else if (computes_scores(job, op)) {
+    // The softmax in fp32, and its copy in 16 bits or those of q, k and v in fp32; more where a
+    // bias is learnt.
+    const double per_score = multiplies_scores_in_16_bits(op) ? 6 : op.parts > 1 ? 5.5 : 4.3;
     saved.all += Bytes(per_score * positions * op.columns);
   } else {
     saved.all += Bytes(4 * positions);  // log of the softmax's denominator

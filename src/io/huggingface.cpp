@@ -118,7 +118,9 @@ void read_kernels(const HfFields& fields, const std::string& type, TransformerCo
       {"hidden_act", "activation_function", "hidden_activation", "activation", "dense_act_fn"}, "");
   const bool gpt = type == "gpt2" || type == "gpt_neo" || type == "gptj" || type == "phi" ||
                    type == "codegen" || type == "gpt_bigcode";
-  const Function usual = c.gated         ? Function::silu
+  const bool t5 = type == "t5" || type == "mt5";
+  const Function usual = t5              ? (c.gated ? Function::gelu_new : Function::relu)
+                         : c.gated       ? Function::silu
                          : gpt           ? Function::gelu_new
                          : type == "opt" ? Function::relu
                                          : Function::gelu;
@@ -132,7 +134,10 @@ void read_kernels(const HfFields& fields, const std::string& type, TransformerCo
                         : type == "phi"      ? 0.5
                                              : 1;
   const int head = c.head_dim > 0 ? c.head_dim : c.hidden / std::max(1, c.heads);
-  c.rotary_dim = fields.count({"rotary_dim"}, turned < 1 ? static_cast<int>(turned * head) : 0);
+  const bool joins = turned < 1 || type == "phi3";
+  c.rotary_dim = fields.count({"rotary_dim"}, joins ? static_cast<int>(turned * head) : 0);
+  const std::string_view wide[] = {"gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "gpt_oss"};
+  c.wide_norm = std::ranges::find(wide, type) != std::end(wide);
 }
 
 void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {

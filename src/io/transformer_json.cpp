@@ -94,6 +94,7 @@ void read_switches(const JsonValue& object, TransformerConfig& c) {
   set(object, "mlp_bias", c.mlp_bias);
   set(object, "head_bias", c.head_bias);
   set(object, "norm_affine", c.norm_affine);
+  set(object, "wide_norm", c.wide_norm);
   set(object, "final_norm", c.final_norm);
   set(object, "embedding_norm", c.embedding_norm);
   set(object, "parallel", c.parallel);
@@ -147,6 +148,7 @@ TransformerConfig read_transformer_config(const JsonValue& object) {
                      "mlp_bias",
                      "head_bias",
                      "norm_affine",
+                     "wide_norm",
                      "final_norm",
                      "embedding_norm",
                      "parallel",

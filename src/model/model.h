@@ -54,14 +54,17 @@ struct Op {
   Split split = Split::replicated;
 
   // matmul, convolution: [rows x inner] times [inner x columns], `count` independent ones.
-  // attention: see OpKind. loss, embedding: rows positions, columns classes or features.
+  // attention: see OpKind. loss, embedding: rows positions, columns classes or features. Rotary
+  // embedding that cuts and joins heads: rows positions, columns features of whole heads, inner
+  // features that stay in memory where nothing is fused.
   double rows = 0;
   double inner = 0;
   double columns = 0;
   double count = 1;
   double kv_count = 0;  // attention: key and value heads, less than `count` when they are grouped
   // matmul, attention: matrices that queries, keys and values (or gate and up) are when they are
-  // not concatenated.
+  // not concatenated. Residual addition: branches that are added. Norm: 2 when its scale is
+  // applied in fp32, 0 when another norm keeps the same input.
   double parts = 1;
   Function function = Function::other;
 

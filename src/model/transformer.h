@@ -98,6 +98,7 @@ struct TransformerConfig {
   NormKind norm = NormKind::layer;
   NormPlace norm_place = NormPlace::before;
   bool norm_affine = true;  // false: norms learn nothing
+  bool wide_norm = false;   // RMS norms apply their scale in fp32, before they convert (Gemma)
   bool final_norm = true;
   bool embedding_norm = false;
   bool parallel = false;     // x + attention(norm(x)) + mlp(norm(x))
@@ -111,9 +112,9 @@ struct TransformerConfig {
   int position_rows = 0;             // learned; 0 = sequence
   int relative_buckets = 32;         // relative
   bool relative_everywhere = false;  // relative: every block has a table of its own (UMT5)
-  int rotary_dim = 0;                // rotary: features of a head that are rotated; 0 = all
-  int type_vocabulary = 0;           // BERT's segment embedding
-  int embedding_width = 0;           // 0 = hidden; else projected to and from hidden (OPT-350M)
+  int rotary_dim = 0;  // rotary: features of a head that are cut out, rotated and joined; 0 = all
+  int type_vocabulary = 0;  // BERT's segment embedding
+  int embedding_width = 0;  // 0 = hidden; else projected to and from hidden (OPT-350M)
   // With embedding_width: positions, segments, norm and the head's last layer have that width, too,
   // and the projections a bias (ALBERT, ELECTRA).
   bool narrow_embedding = false;

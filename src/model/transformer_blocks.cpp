@@ -34,8 +34,10 @@ class BlockWriter {
   double stream() const { return s_ * shape_.hidden; }
 
   Op& norm(std::string name) {
-    return ops_.norm(std::move(name), Split::replicated, s_, shape_.hidden,
-                     shape_.norm_parameters(shape_.hidden));
+    Op& op = ops_.norm(std::move(name), Split::replicated, s_, shape_.hidden,
+                       shape_.norm_parameters(shape_.hidden));
+    if (config_.wide_norm) op.parts = 2;
+    return op;
   }
 
   // Adds the sub-layer's result, after dropout, to the stream.
@@ -43,6 +45,7 @@ class BlockWriter {
     Op& op = ops_.elementwise(name + ".residual", Split::replicated, (1 + branches) * stream(),
                               stream());
     op.function = Function::add;
+    op.parts = branches;
     if (!config_.dropout) return;
     op.saved_mask = Bytes(branches * stream());
     op.moved += branches * stream() / 2;  // the mask, a byte each
@@ -71,7 +74,7 @@ class BlockWriter {
     self_attention();
     ops_.held += stream() - kept;
     ops_.last().forward_reduce = 0;
-    if (!config_.shared_norm) norm("mlp.norm");
+    if (!config_.shared_norm) norm("mlp.norm").parts = 0;
     Op& up = ops_.at(mlp("mlp", shape_.ffn));
     if (config_.shared_norm) up.saved = up.backward_reduce = 0;
     ops_.held -= 2 * stream();
@@ -93,7 +96,16 @@ class BlockWriter {
     norm_queries_and_keys(queries, keys);
     const double turned = s_ * (shape_.heads + shape_.kv_heads) *
                           (config_.rotary_dim > 0 ? config_.rotary_dim : shape_.head_dim);
-    if (config_.positions == Positions::rotary) rotary(turned, s_ * (queries + 2 * keys) - turned);
+    if (config_.positions == Positions::rotary) {
+      Op& op = rotary(turned, s_ * (queries + 2 * keys) - turned);
+      if (config_.rotary_dim > 0) {
+        op.rows = s_;
+        op.columns = queries + keys;
+        // Attention's result is laid out as joined queries are, and copied; values are a part of
+        // concatenated queries, keys and values, which stay.
+        op.inner = queries + (config_.fused_qkv ? queries + keys : 0);
+      }
+    }
     const double window = stack_.window > 0 ? stack_.window : s_;
     Op& core = ops_.attention("attention.core", {.queries = window,
                                                  .keys = window,
@@ -102,6 +114,10 @@ class BlockWriter {
                                                  .key_dim = shape_.head_dim,
                                                  .value_dim = shape_.head_dim});
     core.parts = parts;
+    // Scores with a bias (T5's, ALiBi), and one key for all heads, have no fused kernel in PyTorch.
+    const bool one_key = config_.fused_qkv && shape_.kv_heads == 1 && shape_.heads > 1;
+    const bool alibi = config_.positions == Positions::none && config_.causal;
+    if (config_.positions == Positions::relative || alibi || one_key) core.function = Function::add;
     if (config_.attention_sinks) core.parameters = shape_.heads;
     if (config_.positions == Positions::relative && config_.relative_everywhere)
       core.parameters = config_.relative_buckets * shape_.heads;
@@ -116,14 +132,18 @@ class BlockWriter {
     const double features =
         config_.qk_norm == QkNorm::per_head ? 2 * shape_.head_dim : queries + keys;
     ops_.held += s_ * keys;  // values
-    ops_.norm("attention.qk_norm", Split::shard, s_, queries + keys, per_feature * features);
+    Op& op =
+        ops_.norm("attention.qk_norm", Split::shard, s_, queries + keys, per_feature * features);
+    if (config_.wide_norm) op.parts = 2;
     ops_.held -= s_ * keys;
   }
 
-  void rotary(double turned, double values) {
+  Op& rotary(double turned, double values) {
     ops_.held += values;
-    ops_.elementwise("attention.rotary", Split::shard, turned, turned).function = Function::rotary;
+    Op& op = ops_.elementwise("attention.rotary", Split::shard, turned, turned);
+    op.function = Function::rotary;
     ops_.held -= values;
+    return op;
   }
 
   // Queries and keys-values come from low-rank latents, which every device of a tensor group

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -37,9 +38,8 @@ constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
-constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
-constexpr double kLittleBoundWork = 1e6;       // the same on up to ..
-constexpr int kFewDevices = 32;                // .. so many devices
+constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
+constexpr double kLittleBoundWork = 2e5;       // the same on others, where its answer decides less
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
@@ -91,9 +91,11 @@ class AutoSearch {
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
+    const bool mixed = space_.pools().size() > 1;
+    if (small && mixed) ask_peers();
     search_best_first(Seconds(HUGE_VAL));
-    if (exact_schedule() && context_.problem.cluster.device_count() >= kManyDevices) close_gap();
-    if (small) ask_peers();
+    if (exact_schedule() && is_large()) close_gap();
+    if (small && !mixed) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (!small && exact_schedule()) polish_best();
@@ -113,14 +115,19 @@ class AutoSearch {
     return context_.stop.stop_requested() || std::chrono::steady_clock::now() > deadline_;
   }
 
-  void list_candidates() {
+  bool is_large() const { return context_.problem.cluster.device_count() >= kManyDevices; }
+
+  bool is_promising(int micro_batches) const {
     const std::vector<int>& promising = context_.options.promising_micro_batches;
+    return promising.empty() || std::ranges::binary_search(promising, micro_batches);
+  }
+
+  void list_candidates() {
     const bool skips_whole_optimizer =
         !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
     for (const PlanSettings& settings : space_.settings()) {
       if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
-      if (!promising.empty() && !std::ranges::binary_search(promising, settings.micro_batches))
-        continue;
+      if (!is_promising(settings.micro_batches)) continue;
       const bool single = space_.max_stages(settings) == 1 && exact_schedule();
       (single ? single_stages_ : candidates_).push_back({settings, nullptr, {}, false});
     }
@@ -278,21 +285,45 @@ class AutoSearch {
   // The planners of other people's papers cut and place stages in their own ways; on slow networks,
   // which the label search does not see, they are now and then the better ones.
   void ask_peers() {
-    SearchContext quiet{context_.problem, context_.options, context_.stop, {}, {}};
-    quiet.options.max_evaluations = kPeerPlans;
-    quiet.options.cutoff = wanted(found_);
+    SearchOptions options = context_.options;
+    options.max_evaluations = kPeerPlans;
+    options.promising_micro_batches.clear();
+    options.cutoff = wanted(found_);
+    options.threads = 1;
     // On equal devices their plans are plans of the space, and its bounds hold for them.
-    if (space_.pools().size() == 1 && exact_schedule()) {
-      std::set<int> open;
-      for (const Candidate& c : candidates_)
-        if (c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
-      if (open.empty()) return;
-      quiet.options.promising_micro_batches.assign(open.begin(), open.end());
+    const bool bounded = space_.pools().size() == 1 && exact_schedule();
+    std::set<int> open;
+    for (const Candidate& c : candidates_)
+      if (bounded && c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
+    if (!bounded)
+      for (const int m : divisors_of(context_.problem.job.global_batch))
+        if (is_promising(m)) open.insert(m);
+    if (open.empty()) return;
+    // The last one takes longest: half of the numbers of micro-batches each.
+    std::array<std::vector<int>, 2> halves;
+    for (const int m : open) {
+      options.promising_micro_batches.push_back(m);
+      halves[options.promising_micro_batches.size() % 2].push_back(m);
     }
-    for (const auto& search : {search_like_amp, search_like_fasop, search_like_metis}) {
-      if (stop()) return;
-      for (const RankedPlan& ranked : search(quiet).plans) found_.offer(ranked.plan);
+    struct Question {
+      SearchResult (*search)(const SearchContext&);
+      SearchOptions options;
+    };
+    std::vector<Question> questions;
+    for (const std::vector<int>& half : halves) {
+      if (half.empty()) continue;
+      questions.push_back({search_like_metis, options});
+      questions.back().options.promising_micro_batches = half;
     }
+    questions.push_back({search_like_amp, options});
+    questions.push_back({search_like_fasop, options});
+    std::vector<SearchResult> answers(questions.size());
+    parallel_for(static_cast<int>(questions.size()), context_.options.threads, [&](int i) {
+      const SearchContext quiet{context_.problem, questions[i].options, context_.stop, {}, {}};
+      if (!stop()) answers[i] = questions[i].search(quiet);
+    });
+    for (const SearchResult& answer : answers)
+      for (const RankedPlan& ranked : answer.plans) found_.offer(ranked.plan);
   }
 
   void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {
@@ -327,8 +358,7 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found) {
-    const bool few = context_.problem.cluster.device_count() <= kFewDevices;
-    const double work = c.effort * (few ? kLittleBoundWork : kBoundWork);
+    const double work = c.effort * (is_large() ? kBoundWork : kLittleBoundWork);
     c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
   }
 

@@ -53,6 +53,8 @@ constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kManyDevices = 128;          // at least
 constexpr double kEffortPerDevice = 0.5;
+constexpr double kLittleEffort = 40;
+constexpr double kHopeless = 0.4;
 constexpr double kMostEffort = 384;
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
@@ -94,7 +96,7 @@ class AutoSearch {
     const bool mixed = space_.pools().size() > 1;
     if (small && mixed) ask_peers();
     search_best_first(Seconds(HUGE_VAL));
-    if (exact_schedule() && is_large()) close_gap();
+    if (exact_schedule()) close_gap();
     if (small && !mixed) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
@@ -194,12 +196,13 @@ class AutoSearch {
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
+    if (!is_large()) effort = kLittleEffort;
     const bool alike = space_.pools().size() == 1;
     for (double before = HUGE_VAL; !stop();) {
       const bool again = before < HUGE_VAL;
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
       const double gap = 1 - lower_bound() / wanted(found_);
-      if (gap > kWorthwhile * before) break;
+      if (gap > kWorthwhile * before || (!is_large() && (alike || gap > kHopeless))) break;
       before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
       for (Candidate& c : candidates_) {
@@ -350,7 +353,7 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width, int effort) {
     LabelOptions options;
     options.width = width;
-    options.evaluations = effort * kEvaluations;
+    options.evaluations = (is_large() ? effort : 1) * kEvaluations;
     options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);

@@ -10,7 +10,7 @@ namespace {
 constexpr int kFirstSteps = 120;
 constexpr int kSteps = 24;          // uphill, when a cell has been cut
 constexpr double kRounding = 1e-9;  // of sums of the same times in another order
-constexpr double kLeastSteps = 20;
+constexpr double kLeastSteps = 16;
 constexpr double kNear = 0.85;  // a bound this near to the incumbent may still close the gap
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
@@ -168,7 +168,10 @@ void Relaxation::begin(Front& front, std::span<const double> worth, double least
     cell.fewest = fewest;
     cell.most = most;
     cell.weights.assign(paths(cell).size() - 1, 0);
-    if (cell.weights.size() > 1) cell.weights[1] = 0.5;
+    if (cell.weights.size() > 1) {
+      cell.weights[1] = fill == Fill::filled ? 0.2 : 0.4;
+      cell.weights[2] = cell.weights[5] = fill == Fill::filled ? 0.15 : 0.1;
+    }
     front.cells.push_back(cell);
     improve(front.cells.back(), kFirstSteps);
     if (!is_open(front.cells.back())) front.cells.pop_back();

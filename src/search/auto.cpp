@@ -26,7 +26,8 @@
 //      settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
-//   4. what the peers' planners find (on small clusters);
+//   4. what the peers' planners find (on small clusters; before the tight bounds where these do not
+//      hold for them);
 //   5. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
 //   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
@@ -39,13 +40,14 @@ constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
-constexpr double kLittleBoundWork = 2e5;       // the same on others, where its answer decides less
+constexpr double kMediumBoundWork = 4e5;       // the same on others ..
+constexpr double kLittleBoundWork = 2e5;       // .. and on small ones
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
-constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
+constexpr int kRescheduled = 4;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
@@ -53,8 +55,9 @@ constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kManyDevices = 128;          // at least
 constexpr double kEffortPerDevice = 0.5;
-constexpr double kLittleEffort = 40;
-constexpr double kHopeless = 0.4;
+constexpr double kMediumEffort = 40;  // the same on clusters that are not large ..
+constexpr double kLittleEffort = 40;  // .. and on small ones of several types ..
+constexpr double kHopeless = 0.65;    // .. unless the gap is that wide, which no effort closes
 constexpr double kMostEffort = 384;
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
@@ -89,7 +92,7 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    const bool small = is_small();
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
@@ -117,6 +120,7 @@ class AutoSearch {
     return context_.stop.stop_requested() || std::chrono::steady_clock::now() > deadline_;
   }
 
+  bool is_small() const { return context_.problem.cluster.device_count() <= kExactDevices; }
   bool is_large() const { return context_.problem.cluster.device_count() >= kManyDevices; }
 
   bool is_promising(int micro_batches) const {
@@ -196,13 +200,14 @@ class AutoSearch {
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
-    if (!is_large()) effort = kLittleEffort;
+    if (!is_large()) effort = is_small() ? kLittleEffort : kMediumEffort;
+    if (!is_large() && !std::isfinite(wanted(found_).value)) return;
     const bool alike = space_.pools().size() == 1;
     for (double before = HUGE_VAL; !stop();) {
       const bool again = before < HUGE_VAL;
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
-      const double gap = 1 - lower_bound() / wanted(found_);
-      if (gap > kWorthwhile * before || (!is_large() && (alike || gap > kHopeless))) break;
+      const double gap = wanted(found_) / lower_bound() - 1;
+      if (gap > kWorthwhile * before || (is_small() && (alike || gap > kHopeless))) break;
       before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
       for (Candidate& c : candidates_) {
@@ -353,7 +358,7 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width, int effort) {
     LabelOptions options;
     options.width = width;
-    options.evaluations = (is_large() ? effort : 1) * kEvaluations;
+    options.evaluations = (is_small() ? 1 : effort) * kEvaluations;
     options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
@@ -361,7 +366,9 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found) {
-    const double work = c.effort * (is_large() ? kBoundWork : kLittleBoundWork);
+    const double work = c.effort * (is_large()   ? kBoundWork
+                                    : is_small() ? kLittleBoundWork
+                                                 : kMediumBoundWork);
     c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
   }
 

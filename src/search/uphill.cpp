@@ -1,5 +1,6 @@
 #include "search/uphill.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -10,7 +11,7 @@ constexpr double kShrink = 0.5;
 constexpr double kLonger = 1.6;  // after three steps in one direction
 constexpr double kShorter = 0.7;
 constexpr double kLeastStride = 2e-4;  // of the first one
-// Looks after which so much of the way that is left must have been climbed.
+// Looks in which so much of the way that is left, or of the height, must be gained.
 constexpr int kPatience = 12;
 constexpr double kLeastGain = 0.04;
 
@@ -69,7 +70,8 @@ double climb(const Hill& hill, std::vector<double>& at) {
   const auto goes_on = [&](int looks) {
     if (looks >= hill.looks || best_value >= hill.enough) return false;
     if (looks - before_looks < kPatience) return true;
-    const bool pays = best_value - before_value >= kLeastGain * (hill.enough - best_value);
+    const double way = std::min(hill.enough - best_value, std::abs(best_value));
+    const bool pays = best_value - before_value >= kLeastGain * way;
     before_value = best_value;
     before_looks = looks;
     return pays;

@@ -47,7 +47,7 @@ constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setti
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
-constexpr int kRescheduled = 4;                // plans that are tried under other schedules ..
+constexpr int kRescheduled = 5;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
@@ -103,7 +103,7 @@ class AutoSearch {
     if (small && !mixed) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (!small && exact_schedule()) polish_best();
+    if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
     if (!small) try_schedules();
     SearchResult result;

@@ -55,9 +55,11 @@ constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kManyDevices = 128;          // at least
 constexpr double kEffortPerDevice = 0.5;
-constexpr double kMediumEffort = 40;  // the same on clusters that are not large ..
-constexpr double kLittleEffort = 40;  // .. and on small ones of several types ..
-constexpr double kHopeless = 0.65;    // .. unless the gap is that wide, which no effort closes
+constexpr double kLittleEffort = 40;   // the same on clusters that are not large; it pays there ..
+constexpr double kHopeless = 0.65;     // .. on small ones of several types, up to this gap,
+constexpr int kFewDevices = 32;        // .. on up to so many others
+constexpr double kNearlyClosed = 0.1;  // .. up to this gap,
+constexpr double kPoorPlan = 0.3;      // .. or from this gap on, where it is the plan that is poor
 constexpr double kMostEffort = 384;
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
@@ -196,18 +198,25 @@ class AutoSearch {
         limit);
   }
 
+  // Whether more effort is likely to find a better plan or to close the gap.
+  bool may_close(double gap) const {
+    if (is_small()) return space_.pools().size() > 1 && gap <= kHopeless;
+    return context_.problem.cluster.device_count() > kFewDevices || gap <= kNearlyClosed ||
+           gap >= kPoorPlan;
+  }
+
   // More of it for the candidates in the lower half of the gap, again and again.
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
-    if (!is_large()) effort = is_small() ? kLittleEffort : kMediumEffort;
+    if (!is_large()) effort = kLittleEffort;
     if (!is_large() && !std::isfinite(wanted(found_).value)) return;
     const bool alike = space_.pools().size() == 1;
     for (double before = HUGE_VAL; !stop();) {
       const bool again = before < HUGE_VAL;
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
       const double gap = wanted(found_) / lower_bound() - 1;
-      if (gap > kWorthwhile * before || (is_small() && (alike || gap > kHopeless))) break;
+      if (gap > kWorthwhile * before || !may_close(gap)) break;
       before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
       for (Candidate& c : candidates_) {

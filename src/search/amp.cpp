@@ -94,7 +94,8 @@ std::vector<int> cuts_for(PeerSearch& search, const Layout& layout) {
        .time = [&](int stage, const UnitRange& units) { return runs.time(stage, units); },
        // The activation and, later, its gradient.
        .send = [&](int stage, int unit) { return 2 * sends(stage, unit); },
-       .stop = [&] { return search.stopped(); }});
+       .stop = [&] { return search.stopped(); },
+       .longest = search.longest_stage(layout.settings.micro_batches)});
 }
 
 }  // namespace
@@ -119,6 +120,7 @@ SearchResult search_like_amp(const SearchContext& context) {
     if (search.is_hopeless(layout)) continue;
     const std::vector<int> cuts = cuts_for(search, layout);
     if (search.stopped()) break;
+    if (cuts.empty() && search.has_cutoff()) continue;
     // An even cut that does not fit tells how much is missing.
     search.offer(layout, cuts.empty() ? even_cuts(search.units(), layout.stages()) : cuts);
   }

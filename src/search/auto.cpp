@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -25,7 +26,8 @@
 //      settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
-//   4. what the peers' planners find (on small clusters);
+//   4. what the peers' planners find (on small clusters; before the tight bounds where these do not
+//      hold for them);
 //   5. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
 //   of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
@@ -37,15 +39,15 @@ constexpr int kRound = 8;
 constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
-constexpr double kBoundWork = 3e6;             // of the relaxation, per setting
-constexpr double kLittleBoundWork = 1e6;       // the same on up to ..
-constexpr int kFewDevices = 32;                // .. so many devices
+constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
+constexpr double kMediumBoundWork = 4e5;       // the same on others ..
+constexpr double kLittleBoundWork = 2e5;       // .. and on small ones
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
-constexpr int kRescheduled = 2;                // plans that are tried under other schedules ..
+constexpr int kRescheduled = 5;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
@@ -53,6 +55,11 @@ constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kManyDevices = 128;          // at least
 constexpr double kEffortPerDevice = 0.5;
+constexpr double kLittleEffort = 40;   // the same on clusters that are not large; it pays there ..
+constexpr double kHopeless = 0.65;     // .. on small ones of several types, up to this gap,
+constexpr int kFewDevices = 32;        // .. on up to so many others
+constexpr double kNearlyClosed = 0.1;  // .. up to this gap,
+constexpr double kPoorPlan = 0.3;      // .. or from this gap on, where it is the plan that is poor
 constexpr double kMostEffort = 384;
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
@@ -87,16 +94,18 @@ class AutoSearch {
 
   SearchResult run() {
     list_candidates();
-    const bool small = context_.problem.cluster.device_count() <= kExactDevices;
+    const bool small = is_small();
     sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
     sweep_single_stages();
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
+    const bool mixed = space_.pools().size() > 1;
+    if (small && mixed) ask_peers();
     search_best_first(Seconds(HUGE_VAL));
-    if (exact_schedule() && context_.problem.cluster.device_count() >= kManyDevices) close_gap();
-    if (small) ask_peers();
+    if (exact_schedule()) close_gap();
+    if (small && !mixed) ask_peers();
     if (small && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (!small && exact_schedule()) polish_best();
+    if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
     if (!small) try_schedules();
     SearchResult result;
@@ -113,14 +122,20 @@ class AutoSearch {
     return context_.stop.stop_requested() || std::chrono::steady_clock::now() > deadline_;
   }
 
-  void list_candidates() {
+  bool is_small() const { return context_.problem.cluster.device_count() <= kExactDevices; }
+  bool is_large() const { return context_.problem.cluster.device_count() >= kManyDevices; }
+
+  bool is_promising(int micro_batches) const {
     const std::vector<int>& promising = context_.options.promising_micro_batches;
+    return promising.empty() || std::ranges::binary_search(promising, micro_batches);
+  }
+
+  void list_candidates() {
     const bool skips_whole_optimizer =
         !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
     for (const PlanSettings& settings : space_.settings()) {
       if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
-      if (!promising.empty() && !std::ranges::binary_search(promising, settings.micro_batches))
-        continue;
+      if (!is_promising(settings.micro_batches)) continue;
       const bool single = space_.max_stages(settings) == 1 && exact_schedule();
       (single ? single_stages_ : candidates_).push_back({settings, nullptr, {}, false});
     }
@@ -183,16 +198,25 @@ class AutoSearch {
         limit);
   }
 
+  // Whether more effort is likely to find a better plan or to close the gap.
+  bool may_close(double gap) const {
+    if (is_small()) return space_.pools().size() > 1 && gap <= kHopeless;
+    return context_.problem.cluster.device_count() > kFewDevices || gap <= kNearlyClosed ||
+           gap >= kPoorPlan;
+  }
+
   // More of it for the candidates in the lower half of the gap, again and again.
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
+    if (!is_large()) effort = kLittleEffort;
+    if (!is_large() && !std::isfinite(wanted(found_).value)) return;
     const bool alike = space_.pools().size() == 1;
     for (double before = HUGE_VAL; !stop();) {
       const bool again = before < HUGE_VAL;
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
-      const double gap = 1 - lower_bound() / wanted(found_);
-      if (gap > kWorthwhile * before) break;
+      const double gap = wanted(found_) / lower_bound() - 1;
+      if (gap > kWorthwhile * before || !may_close(gap)) break;
       before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
       for (Candidate& c : candidates_) {
@@ -278,21 +302,45 @@ class AutoSearch {
   // The planners of other people's papers cut and place stages in their own ways; on slow networks,
   // which the label search does not see, they are now and then the better ones.
   void ask_peers() {
-    SearchContext quiet{context_.problem, context_.options, context_.stop, {}, {}};
-    quiet.options.max_evaluations = kPeerPlans;
-    quiet.options.cutoff = wanted(found_);
+    SearchOptions options = context_.options;
+    options.max_evaluations = kPeerPlans;
+    options.promising_micro_batches.clear();
+    options.cutoff = wanted(found_);
+    options.threads = 1;
     // On equal devices their plans are plans of the space, and its bounds hold for them.
-    if (space_.pools().size() == 1 && exact_schedule()) {
-      std::set<int> open;
-      for (const Candidate& c : candidates_)
-        if (c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
-      if (open.empty()) return;
-      quiet.options.promising_micro_batches.assign(open.begin(), open.end());
+    const bool bounded = space_.pools().size() == 1 && exact_schedule();
+    std::set<int> open;
+    for (const Candidate& c : candidates_)
+      if (bounded && c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
+    if (!bounded)
+      for (const int m : divisors_of(context_.problem.job.global_batch))
+        if (is_promising(m)) open.insert(m);
+    if (open.empty()) return;
+    // The last one takes longest: half of the numbers of micro-batches each.
+    std::array<std::vector<int>, 2> halves;
+    for (const int m : open) {
+      options.promising_micro_batches.push_back(m);
+      halves[options.promising_micro_batches.size() % 2].push_back(m);
     }
-    for (const auto& search : {search_like_amp, search_like_fasop, search_like_metis}) {
-      if (stop()) return;
-      for (const RankedPlan& ranked : search(quiet).plans) found_.offer(ranked.plan);
+    struct Question {
+      SearchResult (*search)(const SearchContext&);
+      SearchOptions options;
+    };
+    std::vector<Question> questions;
+    for (const std::vector<int>& half : halves) {
+      if (half.empty()) continue;
+      questions.push_back({search_like_metis, options});
+      questions.back().options.promising_micro_batches = half;
     }
+    questions.push_back({search_like_amp, options});
+    questions.push_back({search_like_fasop, options});
+    std::vector<SearchResult> answers(questions.size());
+    parallel_for(static_cast<int>(questions.size()), context_.options.threads, [&](int i) {
+      const SearchContext quiet{context_.problem, questions[i].options, context_.stop, {}, {}};
+      if (!stop()) answers[i] = questions[i].search(quiet);
+    });
+    for (const SearchResult& answer : answers)
+      for (const RankedPlan& ranked : answer.plans) found_.offer(ranked.plan);
   }
 
   void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {
@@ -319,7 +367,7 @@ class AutoSearch {
   void label_pass(Candidate& c, Shortlist& found, int width, int effort) {
     LabelOptions options;
     options.width = width;
-    options.evaluations = effort * kEvaluations;
+    options.evaluations = (is_small() ? 1 : effort) * kEvaluations;
     options.incumbent = incumbent(found);
     const LabelResult labels = label_search(space_, *c.menu, options, [this] { return stop(); });
     for (const Pipelined& pipeline : labels.pipelines) offer(pipeline, c, found);
@@ -327,8 +375,9 @@ class AutoSearch {
   }
 
   void bound_pass(Candidate& c, Shortlist& found) {
-    const bool few = context_.problem.cluster.device_count() <= kFewDevices;
-    const double work = c.effort * (few ? kLittleBoundWork : kBoundWork);
+    const double work = c.effort * (is_large()   ? kBoundWork
+                                    : is_small() ? kLittleBoundWork
+                                                 : kMediumBoundWork);
     c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
   }
 

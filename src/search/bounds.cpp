@@ -82,12 +82,12 @@ Seconds Bounds::any_step() const {
 Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work,
                         const std::function<bool()>& stop) {
   if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
-  if (relaxation_)
-    if (const auto said = relaxation_->settled(incumbent)) return std::max(any_step(), *said);
-  auto relaxation =
-      std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent, stop);
-  if (!relaxation->usable()) return any_step();
-  relaxation_ = std::move(relaxation);
+  if (!relaxation_ || !relaxation_->serves(incumbent)) {
+    auto relaxation =
+        std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent, stop);
+    if (!relaxation->usable()) return any_step();
+    relaxation_ = std::move(relaxation);
+  }
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const Seconds least = slowest_stage(space_.problem().model.unit_count(), nothing_used);
   return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));

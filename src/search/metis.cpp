@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <unordered_map>
 
 #include "search/device_groups.h"
 #include "search/layer_balance.h"
@@ -128,11 +129,9 @@ class MetisSearch {
     Pace& best = at->second;
     for (int t = tensor; is_new && t <= group; t *= 2) {
       if (const SpanFrame* frame = cut(from, group, t, settings).frame) {
-        const Pace& own = search_.pace(*frame);
-        if (best.by_kind.empty()) best = own;
-        for (std::size_t k = 0; k < own.by_kind.size(); ++k)
-          best.by_kind[k] = std::min(best.by_kind[k], own.by_kind[k]);
-        best.whole = std::min(best.whole, own.whole);
+        const Pace& own = search_.pace(*frame, settings.micro_batches);
+        best.pass.lower(own.pass);
+        best.step.lower(own.step);
       }
       if (group / (t * settings.context) % 2 != 0 || 2 * t > context_.options.max_tensor) break;
     }
@@ -170,7 +169,7 @@ class MetisSearch {
     int from = 0;
     for (std::size_t s = 0; s < groups.size(); ++s) {
       stages.push_back(&best_pace(from, groups[s], tensor[s], settings));
-      if (stages.back()->by_kind.empty()) return true;
+      if (stages.back()->empty()) return true;
       from += groups[s];
       if (s + 1 < groups.size())
         between.sends += send_floor(from - groups[s], groups[s], groups[s + 1], settings);
@@ -197,7 +196,8 @@ class MetisSearch {
     if (!valid) return false;
     const Balance balance = balance_layers(search_, layout);
     for (std::size_t s = 0; s < room.size(); ++s) room[s] = 1 - balance.fill[s];
-    if (balance.fits() || search_.has_nothing()) {
+    const bool slow = balance.fits() && search_.is_slow(layout, balance.cuts, false);
+    if (!slow && (balance.fits() || search_.has_nothing())) {
       for (const Slot* slot : slots) layout.slots.push_back(*slot);
       search_.offer(layout, balance.cuts);
     }
@@ -258,10 +258,20 @@ class MetisSearch {
   const Cluster& cluster_;
   PeerSearch search_;
   std::vector<DeviceId> order_;
-  using CutKey = std::array<int, 4>;  // micro-batches, where it begins, devices, tensor degree
-  std::map<CutKey, Cut> cuts_;        // of the order
-  std::map<CutKey, Pace> paces_;      // likewise, from the tensor degree on
-  std::map<CutKey, Seconds> sends_;   // from a group to the next: where it begins, both groups
+  // Micro-batches, where it begins, devices, tensor degree (or devices of the next group).
+  using CutKey = std::array<int, 4>;
+  struct CutHash {
+    std::size_t operator()(const CutKey& key) const {
+      std::size_t hash = 0;
+      for (const int part : key) hash = (hash ^ static_cast<unsigned>(part)) * 0x9E3779B97F4A7C15;
+      return hash ^ hash >> 32;
+    }
+  };
+  template <typename Value>
+  using ByCut = std::unordered_map<CutKey, Value, CutHash>;
+  ByCut<Cut> cuts_;                              // of the order
+  ByCut<Pace> paces_;                            // likewise, from the tensor degree on
+  ByCut<Seconds> sends_;                         // from a group to the next
   std::map<std::pair<int, int>, Seconds> tied_;  // by devices of the first and the last group
   std::size_t cut_devices_ = 0;                  // in all of cuts_
 };

@@ -12,11 +12,11 @@ class Partition {
       : problem_(problem), stages_(problem.stages), units_(problem.units) {}
 
   std::vector<int> run() {
-    const double shortest = least(HUGE_VAL, true);
+    const double shortest = least(problem_.longest, true);
     std::vector<int> best_cuts;
     double best = HUGE_VAL;
     const double rest = problem_.micro_batches - 1;
-    double limit = HUGE_VAL;
+    double limit = problem_.longest;
     while (true) {
       const double sum = least(limit, false);
       if (!(sum < HUGE_VAL) || sum + rest * shortest >= best) return best_cuts;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct PartitionProblem {
   std::function<double(int stage, const UnitRange& units)> time;
   std::function<double(int stage, int unit)> send;  // between `stage` and the next
   std::function<bool()> stop;
+  double longest = HUGE_VAL;  // that a stage may take
 };
 
 // The cuts (stages + 1 of them, from 0 to `units`; no stage is empty) with the least

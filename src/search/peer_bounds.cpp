@@ -15,21 +15,44 @@ constexpr double kRounding = 1e-9;
 
 }  // namespace
 
-// On the replica that is slowest over the whole model, so that times add up.
-const Pace& PeerSearch::pace(const SpanFrame& frame) {
+void Pace::Times::lower(const Times& other) {
+  if (by_kind.empty()) *this = other;
+  for (std::size_t k = 0; k < by_kind.size(); ++k)
+    by_kind[k] = std::min(by_kind[k], other.by_kind[k]);
+  whole = std::min(whole, other.whole);
+}
+
+// On the replica that is slowest over the whole model, so that times add up. What a run of units
+// saves of its gradients' time against its units one by one is latency and counts for none, as in
+// Bounds.
+const Pace& PeerSearch::pace(const SpanFrame& frame, int micro_batches) {
   Pace& pace = paces_[&frame];
-  if (!pace.by_kind.empty()) return pace;
+  if (!pace.empty()) return pace;
   const auto on = [&](int r, const UnitRange& range) {
     return frame.time_on(r, range, recompute_).total().value;
   };
   int slowest = 0;
   for (int r = 1; r < frame.replica_count(); ++r)
     if (on(r, {0, units()}) > on(slowest, {0, units()})) slowest = r;
-  pace.by_kind.assign(units_of_kind_.size(), 0);
+  const auto finish = [&](const UnitRange& range) {
+    return (frame.gradient_sync(range) + frame.optimizer(range)).value;
+  };
   const std::vector<int>& kind_of = space_.problem().model.units;
-  for (int u = 0; u < units(); ++u)
-    if (pace.by_kind[kind_of[u]] <= 0) pace.by_kind[kind_of[u]] = on(slowest, {u, u + 1});
-  pace.whole = on(slowest, {0, units()});
+  double latency = 0;
+  for (int u = 0; u + 1 < units(); ++u)
+    if (u == 0 || kind_of[u] != kind_of[u - 1] || kind_of[u + 1] != kind_of[u])
+      latency = std::max(latency, finish({u, u + 1}) + finish({u + 1, u + 2}) - finish({u, u + 2}));
+  pace.pass.by_kind.assign(units_of_kind_.size(), 0);
+  pace.step.by_kind = pace.pass.by_kind;
+  for (int u = 0; u < units(); ++u) {
+    const int kind = kind_of[u];
+    if (pace.pass.by_kind[kind] > 0) continue;
+    const double once = std::max(0.0, finish({u, u + 1}) - latency);
+    pace.pass.by_kind[kind] = on(slowest, {u, u + 1});
+    pace.step.by_kind[kind] = pace.pass.by_kind[kind] + once / micro_batches;
+  }
+  pace.pass.whole = on(slowest, {0, units()});
+  for (const int kind : kind_of) pace.step.whole += pace.step.by_kind[kind];
   return pace;
 }
 
@@ -62,17 +85,18 @@ Seconds PeerSearch::tied_sync(std::span<const DeviceId> first, std::span<const D
 
 // The least time within which the stages can do all units of the most frequent kind, each a whole
 // number of them.
-double PeerSearch::whole_units_floor(std::span<const Pace* const> stages) const {
+double PeerSearch::whole_units_floor(std::span<const Pace* const> stages,
+                                     Pace::Times Pace::*times) const {
   const auto most = std::ranges::max_element(units_of_kind_);
   const std::size_t kind = most - units_of_kind_.begin();
   double rate = 0;
-  for (const Pace* pace : stages) rate += 1 / pace->by_kind[kind];
+  for (const Pace* pace : stages) rate += 1 / (pace->*times).by_kind[kind];
   double time = *most / rate;
   while (true) {
     int done = 0;
     double next = HUGE_VAL;  // when one more unit is done
     for (const Pace* pace : stages) {
-      const double each = pace->by_kind[kind];
+      const double each = (pace->*times).by_kind[kind];
       const double units = std::floor(time / each * (1 + kRounding));
       done += static_cast<int>(units);
       next = std::min(next, (units + 1) * each);
@@ -82,28 +106,37 @@ double PeerSearch::whole_units_floor(std::span<const Pace* const> stages) const 
   }
 }
 
-// The slowest stage takes at least y = spend of the units / sum of the stages' worth, as in Bounds.
-// With k micro-batches in flight on it, x its time, L and R the round trips before and after it, a
-// step takes L + m x, and L + 2 R + (m - k + 1) x or, if k >= m, L + R + x + (m - 1) x / 2; the
-// mean of the first two is at least the round trip through all stages and (m - 1 - (k - 1) / 2) x.
+// At least y = spend of the units / sum of the stages' worth, as in Bounds.
+double PeerSearch::slowest_floor(std::span<const Pace* const> stages,
+                                 Pace::Times Pace::*times) const {
+  double worth = 0;
+  for (const Pace* pace : stages) worth += 1 / (pace->*times).whole;
+  double spend = 0;
+  for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
+    double least = HUGE_VAL;
+    for (const Pace* pace : stages)
+      least = std::min(least, (pace->*times).by_kind[k] / (pace->*times).whole);
+    spend += units_of_kind_[k] * least;
+  }
+  return std::max(spend / worth, whole_units_floor(stages, times));
+}
+
+// With k micro-batches in flight on the slowest stage, x its time, L and R the round trips before
+// and after it, a step takes m x + finish, L + m x, and L + 2 R + (m - k + 1) x or, if k >= m,
+// L + R + x + (m - 1) x / 2; the mean of the two before is at least the round trip through all
+// stages and (m - 1 - (k - 1) / 2) x.
 bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between& between,
                              int micro_batches) const {
   if (!has_cutoff_) return false;
-  double worth = 0;
-  for (const Pace* pace : stages) worth += 1 / pace->whole;
-  double spend = 0;
+  const double in_step = micro_batches * slowest_floor(stages, &Pace::step);
+  if ((1 - kRounding) * (Seconds(in_step) + between.tied) >= cutoff()) return true;
   double way = 2 * between.sends.value;
   for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
-    double least_spend = HUGE_VAL;
     double least = HUGE_VAL;
-    for (const Pace* pace : stages) {
-      least_spend = std::min(least_spend, pace->by_kind[k] / pace->whole);
-      least = std::min(least, pace->by_kind[k]);
-    }
-    spend += units_of_kind_[k] * least_spend;
+    for (const Pace* pace : stages) least = std::min(least, pace->pass.by_kind[k]);
     way += units_of_kind_[k] * least;
   }
-  const double slowest = std::max(spend / worth, whole_units_floor(stages));
+  const double slowest = slowest_floor(stages, &Pace::pass);
   const double m = micro_batches;
   const double most_in_flight = static_cast<double>(stages.size());
   const double more = most_in_flight < m ? m - 1 - (most_in_flight - 1) / 2 : (m - 1) / 2;
@@ -115,7 +148,8 @@ bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between&
 bool PeerSearch::is_hopeless(const Layout& layout) {
   if (!has_cutoff_) return false;
   std::vector<const Pace*> stages;
-  for (const SpanFrame* frame : layout.frames) stages.push_back(&pace(*frame));
+  for (const SpanFrame* frame : layout.frames)
+    stages.push_back(&pace(*frame, layout.settings.micro_batches));
   const std::vector<Slot>& slots = layout.slots;
   Between between;
   for (std::size_t s = 0; s + 1 < slots.size(); ++s)
@@ -125,27 +159,26 @@ bool PeerSearch::is_hopeless(const Layout& layout) {
   return is_hopeless(stages, between, layout.settings.micro_batches);
 }
 
-bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts) const {
+bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, bool with_sends) {
   if (!has_cutoff_) return false;
   const Rhythm rhythm{schedule_, layout.settings.micro_batches};
-  for (const bool with_sends : {false, true}) {
-    Tail tail;
-    for (int s = layout.stages() - 1; s >= 0; --s) {
-      const UnitRange units{cuts[s], cuts[s + 1]};
-      const UnitCost time = layout.frames[s]->time(units, recompute_);
-      const StageTime stage{
-          time.forward_total(), time.backward_total(),
-          layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
-      const bool sends = with_sends && s + 1 < layout.stages();
-      tail.prepend(stage, sends ? send(layout, s, units.end) : Seconds(0), rhythm);
-    }
-    const Slot& last = layout.slots.back();
-    const Seconds tied = layout.stages() > 1
-                             ? tied_sync(layout.slots.front().devices, last.devices, last.tensor)
-                             : Seconds(0);
-    if ((1 - kRounding) * (tail.step() + tied) >= cutoff()) return true;
+  Tail tail;
+  for (int s = layout.stages() - 1; s >= 0; --s) {
+    const UnitRange units{cuts[s], cuts[s + 1]};
+    const UnitCost time = layout.frames[s]->time(units, recompute_);
+    const StageTime stage{
+        time.forward_total(), time.backward_total(),
+        layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
+    const bool sends = with_sends && s + 1 < layout.stages();
+    tail.prepend(stage, sends ? send(layout, s, units.end) : Seconds(0), rhythm);
   }
-  return false;
+  Seconds tied;
+  if (with_sends && layout.stages() > 1)
+    tied = tied_sync(layout.slots.front().devices, layout.slots.back().devices,
+                     layout.slots.back().tensor);
+  const bool slow = (1 - kRounding) * (tail.step() + tied) >= cutoff();
+  slow_ += slow ? 1 : 0;
+  return slow;
 }
 
 }  // namespace plait

@@ -241,10 +241,7 @@ Plan PeerSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) con
 }
 
 void PeerSearch::offer(const Layout& layout, const std::vector<int>& cuts) {
-  if (is_slow(layout, cuts)) {
-    ++slow_;
-    return;
-  }
+  if (is_slow(layout, cuts, false) || is_slow(layout, cuts, true)) return;
   for (const Plan& plan : plans_for(plan_of(layout, cuts), space_.pins()))
     if (found_.offer(plan) && context_.on_improvement)
       context_.on_improvement(found_.plans().front());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,10 +36,16 @@ struct Layout {
   int stages() const { return static_cast<int>(frames.size()); }
 };
 
-// What a unit of each kind takes on a stage at least, forward and backward of one micro-batch.
+// What a unit of each kind takes on a stage at least, and all units together.
 struct Pace {
-  std::vector<double> by_kind;
-  double whole = 0;  // all units
+  struct Times {
+    std::vector<double> by_kind;
+    double whole = 0;
+    void lower(const Times& other);  // to the other's where these are less
+  };
+  Times pass;  // forward and backward of one micro-batch
+  Times step;  // and its part of what follows the last of them: gradient sync and optimizer
+  bool empty() const { return pass.by_kind.empty(); }
 };
 
 // Degrees that hold for all stages. tensor * data * pipeline * context devices are all there are.
@@ -88,7 +95,11 @@ class PeerSearch {
 
   // Whether only plans that are faster than a cutoff are asked for.
   bool has_cutoff() const { return has_cutoff_; }
-  const Pace& pace(const SpanFrame& frame);
+  // What a stage takes in a plan that is of use, at most.
+  double longest_stage(int micro_batches) const {
+    return has_cutoff_ ? cutoff().value / micro_batches : HUGE_VAL;
+  }
+  const Pace& pace(const SpanFrame& frame, int micro_batches);
   // Least time of a hand-over between stages on these devices; their tensor groups must be tidy.
   Seconds send_floor(const PlanSettings& settings, std::span<const DeviceId> from,
                      std::span<const DeviceId> to) const;
@@ -117,6 +128,9 @@ class PeerSearch {
   // To hand a micro-batch from a stage to the next, before unit `unit`.
   Seconds send(const Layout& layout, int stage, int unit) const;
 
+  // Whether these cuts make a plan that is not faster than the cutoff; counts it if so. Where its
+  // stages stand matters `with_sends` only.
+  bool is_slow(const Layout& layout, const std::vector<int>& cuts, bool with_sends);
   // `cuts` has stages + 1 entries: stage s runs units [cuts[s], cuts[s + 1]).
   void offer(const Layout& layout, const std::vector<int>& cuts);
   // Whether no plan was offered, not even one that does not fit.
@@ -132,9 +146,9 @@ class PeerSearch {
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
   // Only faster plans are of use.
   Seconds cutoff() const { return std::min(context_.options.cutoff, found_.best()); }
-  double whole_units_floor(std::span<const Pace* const> stages) const;
-  // Whether these cuts make a plan that is not faster than the cutoff.
-  bool is_slow(const Layout& layout, const std::vector<int>& cuts) const;
+  // What the slowest stage takes at least.
+  double slowest_floor(std::span<const Pace* const> stages, Pace::Times Pace::*times) const;
+  double whole_units_floor(std::span<const Pace* const> stages, Pace::Times Pace::*times) const;
 
   const SearchContext& context_;
   Space space_;

@@ -10,7 +10,8 @@ namespace {
 constexpr int kFirstSteps = 120;
 constexpr int kSteps = 24;          // uphill, when a cell has been cut
 constexpr double kRounding = 1e-9;  // of sums of the same times in another order
-constexpr double kLeastSteps = 20;
+constexpr double kLeastSteps = 16;
+constexpr double kNear = 0.85;  // a bound this near to the incumbent may still close the gap
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;
 
@@ -20,114 +21,34 @@ Relaxation::Relaxation(const Space& space, const PlanSettings& settings, Schedul
                        StageCosts& costs, const HandOverFloor& sends, Seconds incumbent,
                        std::function<bool()> stop)
     : space_(space),
-      classes_(space.run_classes()),
       schedule_(schedule),
       m_(settings.micro_batches),
       units_(space.problem().model.unit_count()),
       max_stages_(space.max_stages(settings)),
       incumbent_(incumbent.value),
       stop_(std::move(stop)),
-      table_(space, settings, costs, sends, incumbent, stop_) {
+      table_(space, settings, costs, sends, incumbent, stop_),
+      chains_(table_, space.run_classes(), units_, m_) {
   for (const Fill fill : {Fill::filled, Fill::filling, Fill::gpipe})
     paths_[static_cast<int>(fill)] = step_paths(fill, m_, kPivotCount);
-  for (int i = 0; i < kChains; ++i) moves_.push_back({i, i});
-  for (int from = 0; from < kChains; ++from)
-    for (int to = from + 1; to < kChains; ++to) moves_.push_back({from, to});
-  work_each_ = 2.0 * static_cast<double>(table_.size()) + 1.0 * units_ * table_.longest_run();
 }
 
-Relaxation::Rates Relaxation::rates_of(const Part& part, const StageOffers& own,
-                                       const Cell& cell) const {
-  return {part.time,
-          part.forward,
-          part.longer,
-          part.finish + (own.first ? part.closing : 0),
-          (own.first ? 0 : part.in) + (own.last ? 0 : part.out),
-          part.each * cell.high / m_};
+// What a path counts a stage for that takes a chain from some pivots to as many or more.
+const Part& Relaxation::part_of(const StepPath& path, int before, int after) {
+  return path.pivot < before ? path.after : path.pivot < after ? path.at : path.before;
 }
 
-Part Relaxation::part_of(const StepPath& path, const Move& move) const {
-  return path.pivot < move.from ? path.after : path.pivot < move.to ? path.at : path.before;
-}
-
-std::vector<Part> Relaxation::mean_parts(const Cell& cell) const {
-  std::vector<Part> parts(moves_.size());
+StagePrices Relaxation::prices(const Cell& cell) const {
+  StagePrices prices{
+      cell.slowest == Slowest::by_step, cell.low, cell.high, cell.price, cell.count, {}};
   double first = 1;
   for (const double weight : cell.weights) first -= weight;
-  for (std::size_t i = 0; i < paths(cell).size(); ++i)
-    for (std::size_t move = 0; move < moves_.size(); ++move)
-      parts[move] += (i == 0 ? first : cell.weights[i - 1]) * part_of(paths(cell)[i], moves_[move]);
-  return parts;
-}
-
-// The least cost of a stage of each class for each move.
-void Relaxation::price_moves(const Cell& cell) {
-  option_price_.assign(table_.option_count(), cell.count);
-  for (int o = 0; o < table_.option_count(); ++o)
-    for (std::size_t p = 0; p < cell.price.size(); ++p)
-      option_price_[o] += table_.devices(o, p) * cell.price[p];
-  const double by_finish = cell.slowest == Slowest::by_step ? 1 : 0;
-  std::array<double, kPivotCount> limits{};
-  for (int i = 0; i < kPivotCount; ++i) limits[i] = kPivots[i] * cell.low;
-  const std::vector<Part> parts = mean_parts(cell);
-  const std::size_t moves = moves_.size();
-  costs_.assign(table_.by_class().size() * moves, HUGE_VAL);
-  choices_.assign(costs_.size(), -1);
-  pivotal_.assign(table_.by_class().size(), 0);
-  std::vector<Rates> rates(moves);
-  for (std::size_t c = 0; c < table_.by_class().size(); ++c) {
-    const StageOffers& own = table_.by_class()[c];
-    for (std::size_t i = 0; i < moves; ++i) rates[i] = rates_of(parts[i], own, cell);
-    double* costs = &costs_[c * moves];
-    int* choices = &choices_[c * moves];
-    const int count = static_cast<int>(own.offers.size());
-    for (int i = 0; i < count && m_ * own.offers[i].time <= cell.high; ++i) {
-      const StageOffer& offer = own.offers[i];
-      const double takes = m_ * offer.time + by_finish * offer.finish;
-      if (takes > cell.high) continue;
-      const double price = option_price_[offer.option] + offer.tied;
-      const auto consider = [&](std::size_t move) {
-        const double all = rates[move].cost(offer) + price;
-        if (all >= costs[move]) return;
-        costs[move] = all;
-        choices[move] = i;
-      };
-      consider(0);
-      for (int from = 1; from < kChains && takes < limits[from - 1]; ++from) consider(from);
-      if (takes < limits.back()) continue;
-      pivotal_[c] = 1;
-      for (std::size_t move = kChains; move < moves; ++move) {
-        const int from = moves_[move].from;
-        if ((from == 0 || takes < limits[from - 1]) && takes >= limits[from]) consider(move);
-      }
-    }
-  }
-}
-
-// The cheapest chains of stages.
-void Relaxation::chain(Cell& cell) {
-  cell.chains.assign((units_ + 1) * kChains, HUGE_VAL);
-  links_.assign((units_ + 1) * kChains, {});
-  cell.chains[0] = 0;
-  const int moves = static_cast<int>(moves_.size());
-  for (int end = 1; end <= units_; ++end) {
-    double* best = &cell.chains[end * kChains];
-    Link* link = &links_[end * kChains];
-    const auto extend = [&](int begin, int to, double sum, int move) {
-      if (sum >= best[to]) return;
-      best[to] = sum;
-      link[to] = {begin, move};
-    };
-    for (int begin = std::max(0, end - table_.longest_run()); begin < end; ++begin) {
-      const int c = classes_.of({begin, end});
-      const double* costs = &costs_[c * moves];
-      const double* so_far = &cell.chains[begin * kChains];
-      for (int i = 0; i < kChains; ++i) extend(begin, i, so_far[i] + costs[i], i);
-      if (pivotal_[c] == 0) continue;
-      for (int move = kChains; move < moves; ++move)
-        extend(begin, moves_[move].to, so_far[moves_[move].from] + costs[move], move);
-    }
-  }
+  for (int band = 0; band < kChains; ++band)
+    for (int i = 0; i < kChains; ++i)
+      for (std::size_t path = 0; path < paths(cell).size(); ++path)
+        prices.parts[band][i] += (path == 0 ? first : cell.weights[path - 1]) *
+                                 part_of(paths(cell)[path], std::min(i, band), i);
+  return prices;
 }
 
 double Relaxation::spent(const Cell& cell) const {
@@ -142,9 +63,11 @@ double Relaxation::fixed(const Cell& cell) const {
 }
 
 void Relaxation::evaluate(Cell& cell) {
-  work_left_ -= work_each_;
-  price_moves(cell);
-  chain(cell);
+  work_left_ -= chains_.work();
+  const std::vector<Lanes>& chains = chains_.price(prices(cell));
+  cell.chains.clear();
+  for (const Lanes& lanes : chains)
+    for (int i = 0; i < kChains; ++i) cell.chains.push_back(lanes[i]);
   cell.value = fixed(cell) + cell.chains.back() - spent(cell);
 }
 
@@ -153,24 +76,17 @@ std::vector<double> Relaxation::slope(const Cell& cell) const {
   const std::size_t pools = cell.price.size();
   std::vector<double> up(pools + cell.weights.size() + 1, 0);
   for (std::size_t p = 0; p < pools; ++p) up[p] = -space_.pools()[p].size();
-  int stages = 0;
-  for (int end = units_, pivots = kPivotCount; end > 0;) {
-    const Link& link = links_[end * kChains + pivots];
-    const Move& move = moves_[link.move];
-    const int c = classes_.of({link.from, end});
-    const StageOffers& own = table_.by_class()[c];
-    const StageOffer& offer = own.offers[choices_[c * moves_.size() + link.move]];
-    for (std::size_t p = 0; p < pools; ++p) up[p] += table_.devices(offer.option, p);
+  const std::vector<Chains::Link> links = chains_.cheapest();
+  for (const Chains::Link& link : links) {
+    for (std::size_t p = 0; p < pools; ++p) up[p] += table_.devices(link.offer->option, p);
     const auto cost = [&](const StepPath& path) {
-      return rates_of(part_of(path, move), own, cell).cost(offer);
+      return chains_.seconds(link, part_of(path, link.pivots_before, link.pivots_after));
     };
     const double first = cost(paths(cell)[0]);
     for (std::size_t i = 0; i < cell.weights.size(); ++i)
       up[pools + i] += cost(paths(cell)[i + 1]) - first;
-    ++stages;
-    pivots = move.from;
-    end = link.from;
   }
+  const auto stages = static_cast<int>(links.size());
   for (std::size_t p = 0; p < pools; ++p) {
     up[p] /= space_.pools()[p].size();
     if (up[p] < 0 && cell.price[p] <= 0) up[p] = 0;
@@ -210,11 +126,14 @@ void Relaxation::improve(Cell& cell, int evaluations) {
   hill.stride = 0.05 * incumbent_;
   hill.enough = incumbent_;
   // Two cells to begin with, two ways to be slowest: each of them gets some of the work.
-  const double affordable = std::max(kLeastSteps, work_left_ / work_each_);
+  const double affordable = std::max(kLeastSteps, work_left_ / chains_.work());
   hill.looks = stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
+  Cell best = cell;
+  best.value = -HUGE_VAL;
   hill.look = [&](const std::vector<double>& at, std::vector<double>& up) {
     set(cell, at);
     evaluate(cell);
+    if (!(cell.value <= best.value)) best = cell;
     if (std::isfinite(cell.value)) up = slope(cell);
     return cell.value;
   };
@@ -229,63 +148,63 @@ void Relaxation::improve(Cell& cell, int evaluations) {
   };
   std::vector<double> at = variables(cell);
   climb(hill, at);
-  set(cell, at);
-  evaluate(cell);
+  cell = std::move(best);
 }
 
-// Cells over the whole range, the lowest ones cut and climbed while there is work left.
-void Relaxation::cut_cells(Slowest slowest, std::span<const double> worth, double least) {
+// Cells over the whole range. `worth`: of a device of each pool; `least`: of the slowest stage.
+void Relaxation::begin(Front& front, std::span<const double> worth, double least) {
+  front.begun = true;
   double all = 0;
   for (std::size_t p = 0; p < worth.size(); ++p) all += worth[p] * space_.pools()[p].size();
   Cell cell;
-  cell.slowest = slowest;
+  cell.slowest = front.slowest;
   cell.low = std::min((1 - kRounding) * m_ * least, incumbent_);
   cell.high = incumbent_;
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
-  const auto known = std::ranges::min_element(cells_, {}, &Cell::value);
-  if (known != cells_.end()) cell.price = known->price;
-  std::vector<Cell> cells;
-  const auto open = [&](const Cell& c) { return c.value < incumbent_; };
+  const std::vector<Cell>& known = fronts_.front().cells;
+  if (!known.empty()) cell.price = std::ranges::min_element(known, {}, &Cell::value)->price;
   const auto add = [&](Fill fill, int fewest, int most) {
     cell.fill = fill;
     cell.fewest = fewest;
     cell.most = most;
     cell.weights.assign(paths(cell).size() - 1, 0);
-    if (cell.weights.size() > 1) cell.weights[1] = 0.5;
-    cells.push_back(cell);
-    improve(cells.back(), kFirstSteps);
-    if (!open(cells.back())) cells.pop_back();
+    if (cell.weights.size() > 1) {
+      cell.weights[1] = fill == Fill::filled ? 0.2 : 0.4;
+      cell.weights[2] = cell.weights[5] = fill == Fill::filled ? 0.15 : 0.1;
+    }
+    front.cells.push_back(cell);
+    improve(front.cells.back(), kFirstSteps);
+    if (!is_open(front.cells.back())) front.cells.pop_back();
   };
   const auto m = static_cast<int>(m_);
   const int fewest = std::max(2, space_.min_stages());
-  if (schedule_ == Schedule::gpipe) {
-    add(Fill::gpipe, fewest, max_stages_);
-  } else {
-    if (m > fewest) add(Fill::filled, fewest, std::min(m - 1, max_stages_));
-    if (max_stages_ >= m) add(Fill::filling, std::max(fewest, m), max_stages_);
-  }
+  if (schedule_ == Schedule::gpipe) return add(Fill::gpipe, fewest, max_stages_);
+  if (m > fewest) add(Fill::filled, fewest, std::min(m - 1, max_stages_));
+  if (max_stages_ >= m) add(Fill::filling, std::max(fewest, m), max_stages_);
+}
+
+// The lowest cells are cut and climbed while there is work left.
+void Relaxation::cut_cells(std::vector<Cell>& cells) {
   while (work_left_ > 0 && !cells.empty() && !stop_()) {
     const auto lowest = std::ranges::min_element(cells, {}, &Cell::value);
-    if (table_.single() < lowest->value) break;
+    if (table_.single() < lowest->value) return;
     if (lowest->high < kWide * lowest->low && !lowest->stuck) {
       const double before = lowest->value;
       improve(*lowest, kFirstSteps);
       lowest->stuck = lowest->value < 1.002 * before;
-      if (!open(*lowest)) cells.erase(lowest);
+      if (!is_open(*lowest)) cells.erase(lowest);
       continue;
     }
-    if (lowest->high < kNarrow * lowest->low) break;
+    if (lowest->high < kNarrow * lowest->low) return;
     Cell upper = *lowest;
     Cell lower = std::move(*lowest);
     cells.erase(lowest);
     upper.low = lower.high = std::sqrt(upper.low * upper.high);
     for (Cell* half : {&lower, &upper}) {
       improve(*half, kSteps);
-      if (open(*half)) cells.push_back(std::move(*half));
+      if (is_open(*half)) cells.push_back(std::move(*half));
     }
   }
-  settled_ &= work_left_ > 0 && !stop_();
-  std::ranges::move(cells, std::back_inserter(cells_));
 }
 
 PricedCell Relaxation::priced(const Cell& cell) {
@@ -320,34 +239,36 @@ PricedCell Relaxation::priced(const Cell& cell) {
   return out;
 }
 
-double Relaxation::lowest(Slowest slowest) const {
+// No plan is faster, or faster than the incumbent.
+double Relaxation::bound(const Front& front) const {
+  if (!front.begun) return 0;
   double value = incumbent_;
-  for (const Cell& cell : cells_)
-    if (cell.slowest == slowest) value = std::min(value, cell.value);
+  for (const Cell& cell : front.cells) value = std::min(value, cell.value);
   return value;
 }
 
 Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, double work) {
-  const double single = table_.single();
-  said_ = Seconds(std::min(incumbent_, single));
+  if (settled_) return said_;
+  const double limit = std::min(incumbent_, table_.single());
+  said_ = Seconds(limit);
+  settled_ = true;
   if (max_stages_ == 1 || table_.longest_run() == 0) return said_;
-  work_left_ = work / 2;
-  cut_cells(Slowest::by_time, worth, least.value);
-  double value = lowest(Slowest::by_time);
-  if (value < std::min(incumbent_, single)) {
+  work_left_ = 0;
+  double value = 0;
+  for (Front& front : fronts_) {
+    // The second way to be slowest is no bound of a wholly other size.
+    if (value >= limit || (front.slowest == Slowest::by_step && value < kNear * limit)) break;
     work_left_ = std::max(0.0, work_left_) + work / 2;
-    cut_cells(Slowest::by_step, worth, least.value);
-    value = std::max(value, lowest(Slowest::by_step));
+    if (!front.begun) begin(front, worth, least.value);
+    cut_cells(front.cells);
+    settled_ = settled_ && work_left_ > 0 && !stop_();
+    value = std::max(value, bound(front));
   }
   std::vector<PricedCell> priced_cells;
-  for (const Cell& cell : cells_) priced_cells.push_back(priced(cell));
+  for (const Front& front : fronts_)
+    for (const Cell& cell : front.cells) priced_cells.push_back(priced(cell));
   tails_ = TailBounds(space_, m_, Seconds(incumbent_), std::move(priced_cells));
-  said_ = Seconds(std::min({incumbent_, single, value}));
-  return said_;
-}
-
-std::optional<Seconds> Relaxation::settled(Seconds incumbent) const {
-  if (!settled_ || incumbent.value != incumbent_) return std::nullopt;
+  said_ = Seconds(std::min(limit, value));
   return said_;
 }
 

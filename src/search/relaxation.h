@@ -3,10 +3,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "search/chains.h"
 #include "search/hand_over_floor.h"
 #include "search/space.h"
 #include "search/stage_costs.h"
@@ -43,14 +43,16 @@ class Relaxation {
   // False when it was stopped before it could say anything.
   bool usable() const { return table_.complete(); }
   // No plan is faster than this, or than the incumbent. `worth`: of a device of each pool, to begin
-  // with; `least`: of the slowest stage. Being stopped leaves it looser.
+  // with; `least`: of the slowest stage. Being stopped leaves it looser; being asked again goes on
+  // where it ended.
   Seconds tighten(std::span<const double> worth, Seconds least, double work);
-  // What tighten() said, if more work would not change it.
-  std::optional<Seconds> settled(Seconds incumbent) const;
+  // Whether it is about as tight for plans faster than this as another one would be.
+  bool serves(Seconds incumbent) const { return incumbent.value > kStale * incumbent_; }
   // The same for plans of which the last stages are known.
   const TailBounds& tails() const { return tails_; }
 
  private:
+  static constexpr double kStale = 0.98;
   enum class Slowest { by_time, by_step };
   struct Cell {
     Fill fill = Fill::filled;
@@ -66,28 +68,18 @@ class Relaxation {
     double count = 0;             // price of a stage
     std::vector<double> chains;   // PricedCell
   };
-  // A Part, for the stages of one class.
-  struct Rates {
-    double time, forward, longer, finish, send, each;
-    double cost(const StageOffer& offer) const {
-      return time * offer.time + forward * offer.forward + longer * offer.longer +
-             finish * offer.finish + send * offer.send + each;
-    }
-  };
-  // A stage takes a chain of stages with some pivots to one with more, or with as many.
-  struct Move {
-    int from = 0;
-    int to = 0;
+  // The open cells for one way to be slowest.
+  struct Front {
+    Slowest slowest;
+    std::vector<Cell> cells;
+    bool begun = false;
   };
 
   const std::vector<StepPath>& paths(const Cell& cell) const {
     return paths_[static_cast<int>(cell.fill)];
   }
-  Rates rates_of(const Part& part, const StageOffers& own, const Cell& cell) const;
-  std::vector<Part> mean_parts(const Cell& cell) const;
-  Part part_of(const StepPath& path, const Move& move) const;
-  void price_moves(const Cell& cell);
-  void chain(Cell& cell);
+  static const Part& part_of(const StepPath& path, int before, int after);
+  StagePrices prices(const Cell& cell) const;
   void evaluate(Cell& cell);
   std::vector<double> slope(const Cell& cell) const;
   std::vector<double> variables(const Cell& cell) const;
@@ -95,12 +87,13 @@ class Relaxation {
   void improve(Cell& cell, int evaluations);
   double fixed(const Cell& cell) const;
   double spent(const Cell& cell) const;
-  void cut_cells(Slowest slowest, std::span<const double> worth, double least);
-  double lowest(Slowest slowest) const;
+  bool is_open(const Cell& cell) const { return cell.value < incumbent_; }
+  void begin(Front& front, std::span<const double> worth, double least);
+  void cut_cells(std::vector<Cell>& cells);
+  double bound(const Front& front) const;
   PricedCell priced(const Cell& cell);
 
   const Space& space_;
-  const RunClasses& classes_;
   Schedule schedule_;
   double m_;
   int units_;
@@ -108,26 +101,14 @@ class Relaxation {
   double incumbent_;
   std::function<bool()> stop_;
   OfferTable table_;
+  Chains chains_;
   std::array<std::vector<StepPath>, 3> paths_;  // by Fill
-  std::vector<Cell> cells_;
+  std::array<Front, 2> fronts_{Front{Slowest::by_time, {}}, Front{Slowest::by_step, {}}};
   TailBounds tails_;
-  bool settled_ = true;  // work did not run out
-  Seconds said_;
-  double work_left_ = 0;  // offers and runs that may still be looked at
-  double work_each_ = 0;  // of one evaluation
+  Seconds said_;          // by tighten()
+  bool settled_ = false;  // more work would not change it
 
-  // Of the evaluation under way: least cost of a stage of each class for each move, and which offer
-  // that is; the stage that ends the best chain to each unit, by pivots passed.
-  struct Link {
-    int from = 0;
-    int move = 0;
-  };
-  std::vector<Move> moves_;  // those that pass no pivot first
-  std::vector<double> option_price_;
-  std::vector<double> costs_;  // [class * moves + move]
-  std::vector<int> choices_;
-  std::vector<char> pivotal_;  // by class: may have a pivot
-  std::vector<Link> links_;    // [u * kChains + i]
+  double work_left_ = 0;  // offers and runs that may still be looked at
 };
 
 }  // namespace plait

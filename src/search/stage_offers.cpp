@@ -27,54 +27,49 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
                       const std::function<bool()>& stop) {
   const RunClasses& classes = space.run_classes();
   const int units = space.problem().model.unit_count();
-  const int options = costs.option_count();
-  const double m = settings.micro_batches;
-  const bool one_stage = space.max_stages(settings) == 1;
-  std::vector<double> send(options);
-  for (int o = 0; o < options; ++o) send[o] = sends.beside(costs.option_at(o)).value;
   by_class_.resize(classes.count());
-  std::vector<char> alive(options, 1);  // not yet too slow, for runs that begin where they do
-  int begin = -1;
   for (int c = 0; c < classes.count(); ++c) {
-    const UnitRange& run = classes.firsts()[c];
-    if (run.begin != begin) {
-      alive.assign(options, 1);
-      if (stop()) {
-        complete_ = false;
-        return;
-      }
+    by_class_[c].first = classes.firsts()[c].begin == 0;
+    by_class_[c].last = classes.firsts()[c].end == units;
+  }
+  const bool one_stage = space.max_stages(settings) == 1;
+  for (int o = 0; o < costs.option_count(); ++o) {
+    if (stop()) {
+      complete_ = false;
+      return;
     }
-    begin = run.begin;
-    StageOffers& own = by_class_[c];
-    own.first = run.begin == 0;
-    own.last = run.end == units;
-    const bool whole = own.first && own.last;
-    if (one_stage && !whole) continue;
-    for (int o = 0; o < options; ++o) {
-      if (alive[o] == 0) continue;
+    const double send = sends.beside(costs.option_at(o)).value;
+    int too_long_from = -1;  // runs that begin here and end no earlier than the last are too long
+    for (int c = 0; c < classes.count(); ++c) {
+      const UnitRange& run = classes.firsts()[c];
+      StageOffers& own = by_class_[c];
+      const bool whole = own.first && own.last;
+      if (run.begin == too_long_from || (one_stage && !whole)) continue;
       const StageTime time = costs.run_time(o, run, 0);
-      const double total = time.total().value;
+      const double all = settings.micro_batches * time.total().value + time.finish.value;
       const double tied = own.last && !whole ? costs.tied_to(o).value : 0;
-      if (!(m * total + time.finish.value + tied < incumbent)) {
-        alive[o] = 0;  // more units take longer, and more memory
-        continue;
-      }
-      if (whole && space.min_stages() <= 1)
-        single_ = std::min(single_, m * total + time.finish.value);
+      if (!(all + tied < incumbent))
+        too_long_from = run.begin;  // more units take longer, and more memory
       else if (!whole)
-        own.offers.push_back({total, time.forward.value,
-                              std::max(time.forward, time.backward).value, time.finish.value,
-                              send[o], tied, o});
+        own.offers.push_back({time.total().value, time.forward.value,
+                              std::max(time.forward, time.backward).value, time.finish.value, send,
+                              tied, o});
+      else if (space.min_stages() <= 1)
+        single_ = std::min(single_, all);
     }
-    if (whole || own.offers.empty()) continue;
-    longest_run_ = std::max(longest_run_, run.size());
-    drop_dominated(own.offers);
+  }
+  for (int c = 0; c < classes.count(); ++c) {
+    if (by_class_[c].offers.empty()) continue;
+    longest_run_ = std::max(longest_run_, classes.firsts()[c].size());
+    drop_dominated(by_class_[c].offers);
   }
 }
 
 // Keeps those that are better than each of the others in something.
 void OfferTable::drop_dominated(std::vector<StageOffer>& offers) const {
-  std::ranges::stable_sort(offers, {}, &StageOffer::time);
+  std::ranges::sort(offers, [](const StageOffer& a, const StageOffer& b) {
+    return a.time != b.time ? a.time < b.time : a.option < b.option;
+  });
   std::vector<StageOffer> kept;
   for (const StageOffer& offer : offers) {
     const bool beaten = std::ranges::any_of(kept, [&](const StageOffer& other) {

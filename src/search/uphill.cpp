@@ -1,5 +1,6 @@
 #include "search/uphill.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -10,6 +11,9 @@ constexpr double kShrink = 0.5;
 constexpr double kLonger = 1.6;  // after three steps in one direction
 constexpr double kShorter = 0.7;
 constexpr double kLeastStride = 2e-4;  // of the first one
+// Looks in which so much of the way that is left, or of the height, must be gained.
+constexpr int kPatience = 12;
+constexpr double kLeastGain = 0.04;
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -61,7 +65,18 @@ double climb(const Hill& hill, std::vector<double>& at) {
   std::vector<double> best = at;
   double best_value = value;
   double stride = hill.stride;
-  for (int looks = 1; looks < hill.looks && best_value < hill.enough;) {
+  double before_value = -HUGE_VAL;  // the best one, some looks ago
+  int before_looks = 0;
+  const auto goes_on = [&](int looks) {
+    if (looks >= hill.looks || best_value >= hill.enough) return false;
+    if (looks - before_looks < kPatience) return true;
+    const double way = std::min(hill.enough - best_value, std::abs(best_value));
+    const bool pays = best_value - before_value >= kLeastGain * way;
+    before_value = best_value;
+    before_looks = looks;
+    return pays;
+  };
+  for (int looks = 1; goes_on(looks);) {
     std::vector<double> inner = space.inwards(slope);
     const double length = std::sqrt(dot(inner, inner));
     if (length <= 1e-9 || stride <= kLeastStride * hill.stride) break;

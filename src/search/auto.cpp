@@ -47,6 +47,7 @@ constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setti
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
+constexpr int kKept = 5;                       // plans, however few are asked for
 constexpr int kRescheduled = 5;                // plans that are tried under other schedules ..
 constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
@@ -87,7 +88,7 @@ class AutoSearch {
         space_(context.problem, context.options.pins),
         schedule_(searched_schedule(context.options.pins)),
         engine_(context.problem),
-        found_(engine_, context.options.keep),
+        found_(engine_, std::max(kKept, context.options.keep)),
         deadline_(std::chrono::steady_clock::now() +
                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                       std::chrono::duration<double>(context.options.time_limit.value))) {}
@@ -110,6 +111,8 @@ class AutoSearch {
     if (!small) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
+    const auto asked = static_cast<std::size_t>(context_.options.keep);
+    if (result.plans.size() > asked) result.plans.resize(asked);
     result.evaluations = found_.evaluations();
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
@@ -294,7 +297,7 @@ class AutoSearch {
 
   // The plans so far, as the incumbents of a task that counts its own evaluations.
   Shortlist found_without_counts() const {
-    Shortlist copy(engine_, context_.options.keep);
+    Shortlist copy(engine_, std::max(kKept, context_.options.keep));
     copy.start_from(found_);
     return copy;
   }

@@ -8,16 +8,20 @@ namespace plait {
 namespace {
 
 constexpr int kUnused = -1;
-constexpr std::size_t kPerPool = 12;       // options of a pool that are combined
-constexpr std::size_t kCombinations = 12;  // that are balanced
+constexpr std::size_t kPerPool = 12;  // options of a pool that are combined
+constexpr std::size_t kRoomy = 4;     // of these, at least, can hold the pool's part of the model
+constexpr std::size_t kCombinations = 48;  // that are balanced
 constexpr std::size_t kMostProducts = 20'000;
 constexpr std::size_t kOrders = 6;
 constexpr int kBisections = 12;
+constexpr int kWanted = 4;     // pipelines
+constexpr double kFull = 0.9;  // of the model must seem to fit
 
 struct PoolChoice {
   int option = kUnused;
   int stages = 0;
-  double rate = 0;  // models per second of one micro-batch, all stages together
+  double rate = 0;      // models per second of one micro-batch, all stages together
+  double capacity = 0;  // units that fit into all stages together, about
 };
 
 struct Combination {
@@ -64,15 +68,52 @@ class Families {
       const int most = std::min(max_stages_, space_.pools()[pool].size() / option.devices());
       // All of the pool, and a stage less or half of it when that leaves a shorter pipeline.
       for (const int stages : {most, most - 1, most / 2})
-        if (stages >= 1) choices_[pool].push_back({o, stages, stages / whole.total().value});
+        if (stages >= 1)
+          choices_[pool].push_back({o, stages, stages / whole.total().value, capacity(o, stages)});
     }
-    for (std::vector<PoolChoice>& pool : choices_) {
-      // By what a pool alone would promise.
-      std::ranges::stable_sort(pool, {},
-                               [&](const PoolChoice& c) { return promise(c.rate, c.stages); });
-      if (pool.size() > kPerPool) pool.resize(kPerPool);
-      pool.push_back({});
+    for (std::size_t p = 0; p < choices_.size(); ++p) shorten(p);
+  }
+
+  // The choices of a pool by what it alone would promise: the best, and the best of those that can
+  // hold its part of the model.
+  void shorten(std::size_t p) {
+    std::vector<PoolChoice>& pool = choices_[p];
+    std::ranges::stable_sort(pool, {},
+                             [&](const PoolChoice& c) { return promise(c.rate, c.stages); });
+    const double part = units_ * (1.0 * space_.pools()[p].size() / devices());
+    std::size_t roomy = 0;
+    std::vector<PoolChoice> kept;
+    for (const PoolChoice& choice : pool) {
+      const bool has_room = choice.capacity >= part;
+      roomy += has_room ? 1 : 0;
+      if (kept.size() < kPerPool - kRoomy || (has_room && roomy <= kRoomy) ||
+          (kept.size() < kPerPool && roomy >= kRoomy))
+        kept.push_back(choice);
     }
+    pool = std::move(kept);
+    pool.push_back({});
+  }
+
+  double devices() const {
+    double sum = 0;
+    for (const Pool& pool : space_.pools()) sum += pool.size();
+    return sum;
+  }
+
+  // Units that fit into so many stages of an option at the end of a pipeline: the mean of what the
+  // last and the first of them can hold, of layers from the first one on.
+  double capacity(int o, int stages) {
+    RunCosts& runs = *menu_.first_runs(o);
+    const auto most = [&](int after) {
+      int good = 0;
+      int bad = units_;
+      while (bad - good > 1) {
+        const int middle = (good + bad) / 2;
+        (runs.choose({1, 1 + middle}, after) ? good : bad) = middle;
+      }
+      return good;
+    };
+    return stages * (most(0) + most(stages - 1)) / 2.0;
   }
 
   // Stages of equal time y each: (m + stages - 1) y.
@@ -95,13 +136,16 @@ class Families {
       Combination combination;
       double rate = 0;
       int stages = 0;
+      double capacity = 0;
       for (std::size_t p = 0; p < choices_.size(); ++p) {
         combination.pools.push_back(choices_[p][at[p]]);
         rate += combination.pools.back().rate;
         stages += combination.pools.back().stages;
+        capacity += combination.pools.back().capacity;
       }
       combination.promise = promise(rate, stages);
-      const bool allowed = stages >= space_.min_stages() && stages <= max_stages_ && stages > 0;
+      const bool allowed = stages >= space_.min_stages() && stages <= max_stages_ && stages > 0 &&
+                           capacity >= kFull * units_;
       if (allowed) keep(std::move(combination));
       more = false;
       for (std::size_t p = 0; p < at.size() && !more; ++p) {
@@ -134,7 +178,7 @@ class Families {
     }
     if (sequence_.empty()) return;
     double low = 0;
-    double high = incumbent_.value;
+    double high = std::min(incumbent_.value, worst_wanted());
     if (!std::isfinite(high)) high = 100 * combination.promise;
     if (!fill(Seconds(high))) return;
     for (int i = 0; i < kBisections; ++i) {
@@ -142,6 +186,15 @@ class Families {
       (fill(Seconds(middle)) ? high : low) = middle;
     }
     if (fill(Seconds(high))) found_.push_back({{stages_.rbegin(), stages_.rend()}, length_});
+  }
+
+  // Pipelines that are longer than the best few need not be balanced.
+  double worst_wanted() const {
+    if (found_.size() < kWanted) return HUGE_VAL;
+    std::vector<Seconds> lengths;
+    for (const Pipelined& pipeline : found_) lengths.push_back(pipeline.length);
+    std::ranges::nth_element(lengths, lengths.begin() + kWanted - 1);
+    return lengths[kWanted - 1].value;
   }
 
   // Gives every stage, from the last, as many units as it can take with its slack below the limit.

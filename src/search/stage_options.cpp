@@ -200,6 +200,13 @@ std::vector<int> Space::tensor_degrees(const Pool& pool) const {
     if (pins_.tensor && *pins_.tensor != t) continue;
     if (cuts_evenly(problem_.model, t)) degrees.push_back(t);
   }
+  // A degree of several nodes that does not divide the sequence would keep all others from cutting
+  // it: 24 of 2,048 tokens.
+  const auto cuts_sequence = [&](int t) { return problem_.model.sequence_length % t == 0; };
+  const auto inside_node = [&](int t) { return t <= pool.per_node; };
+  if (!pins_.tensor && pins_.sequence_parallel.value_or(true) &&
+      std::ranges::all_of(degrees, [&](int t) { return !inside_node(t) || cuts_sequence(t); }))
+    std::erase_if(degrees, [&](int t) { return !cuts_sequence(t); });
   return degrees;
 }
 

@@ -45,6 +45,7 @@ constexpr double kLittleBoundWork = 2e5;       // .. and on small ones
 constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
+constexpr int kEnumerable = 8;                 // devices
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
 constexpr int kKept = 5;                       // plans, however few are asked for
@@ -108,7 +109,7 @@ class AutoSearch {
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
-    if (!small) try_schedules();
+    if (!small || !is_enumerable()) try_schedules();
     SearchResult result;
     result.plans = found_.plans();
     const auto asked = static_cast<std::size_t>(context_.options.keep);
@@ -126,6 +127,11 @@ class AutoSearch {
   }
 
   bool is_small() const { return context_.problem.cluster.device_count() <= kExactDevices; }
+  // Whether `exhaustive` comes to an end, whose plans are all under one schedule.
+  bool is_enumerable() const {
+    return context_.problem.cluster.device_count() <= kEnumerable ||
+           context_.problem.model.unit_count() <= kShortChain;
+  }
   bool is_large() const { return context_.problem.cluster.device_count() >= kManyDevices; }
 
   bool is_promising(int micro_batches) const {
@@ -267,18 +273,23 @@ class AutoSearch {
     if (megatron)
       schedules.insert(schedules.end(), {Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v});
     const std::vector<RankedPlan> best = found_.plans();
+    const std::vector<RankedPlan> without_bubble = found_.without_bubble();
     int tried = 0;
-    for (const RankedPlan& ranked : best) {
-      const double tasks = 1.0 * ranked.plan.stage_count() * ranked.plan.micro_batches;
-      if (ranked.plan.stage_count() == 1 || tasks > kMostTasks) continue;
-      if (++tried > kRescheduled) break;
+    const auto try_all = [&](const Plan& pipeline, Seconds (Shortlist::*limit)() const) {
+      const double tasks = 1.0 * pipeline.stage_count() * pipeline.micro_batches;
+      if (pipeline.stage_count() == 1 || tasks > kMostTasks || tried == kRescheduled) return;
+      ++tried;
       for (const Schedule schedule : schedules) {
         pins.schedule = schedule;
-        for (const Plan& plan : plans_for(ranked.plan, pins))
-          if (!stop() && (found_.empty() || engine_.floor_of(plan) < found_.worst_kept()))
-            found_.offer(plan);
+        for (const Plan& plan : plans_for(pipeline, pins))
+          if (!stop() && engine_.floor_of(plan) < (found_.*limit)()) found_.offer(plan);
       }
-    }
+    };
+    for (const RankedPlan& ranked : best) try_all(ranked.plan, &Shortlist::worst_kept);
+    tried = 0;
+    for (const RankedPlan& ranked : without_bubble)
+      if (ranked.cost.step - ranked.cost.bubble < found_.best())
+        try_all(ranked.plan, &Shortlist::best);
   }
 
   // No plan of the space is faster, under the schedule that is searched.

@@ -11,6 +11,14 @@ bool better(const RankedPlan& a, const RankedPlan& b) {
   return a.plan < b.plan;
 }
 
+constexpr std::size_t kWithoutBubble = 8;
+
+bool better_without_bubble(const RankedPlan& a, const RankedPlan& b) {
+  const Seconds own = a.cost.step - a.cost.bubble;
+  const Seconds other = b.cost.step - b.cost.bubble;
+  return own != other ? own < other : a.plan < b.plan;
+}
+
 }  // namespace
 
 Bytes excess_of(const Estimate& estimate) {
@@ -28,6 +36,7 @@ bool Shortlist::offer(const Plan& plan) {
     return false;
   }
   const bool first = plans_.empty() || better(ranked, plans_.front());
+  insert_without_bubble(ranked);
   insert(std::move(ranked));
   return first;
 }
@@ -39,8 +48,18 @@ void Shortlist::insert(RankedPlan plan) {
   if (static_cast<int>(plans_.size()) > keep_) plans_.pop_back();
 }
 
+void Shortlist::insert_without_bubble(const RankedPlan& plan) {
+  if (plan.plan.stage_count() == 1) return;
+  const auto at = std::ranges::lower_bound(without_bubble_, plan, better_without_bubble);
+  if (at != without_bubble_.end() && at->plan == plan.plan) return;
+  if (at == without_bubble_.end() && without_bubble_.size() == kWithoutBubble) return;
+  without_bubble_.insert(at, plan);
+  if (without_bubble_.size() > kWithoutBubble) without_bubble_.pop_back();
+}
+
 void Shortlist::merge(const Shortlist& other) {
   for (const RankedPlan& plan : other.plans_) insert(plan);
+  for (const RankedPlan& plan : other.without_bubble_) insert_without_bubble(plan);
   if (other.nearest_ && (!nearest_ || excess_of(other.nearest_->cost) < excess_of(nearest_->cost)))
     nearest_ = other.nearest_;
   evaluations_ += other.evaluations_;
@@ -48,6 +67,7 @@ void Shortlist::merge(const Shortlist& other) {
 
 void Shortlist::start_from(const Shortlist& other) {
   plans_ = other.plans_;
+  without_bubble_ = other.without_bubble_;
   nearest_ = other.nearest_;
 }
 

@@ -9,8 +9,9 @@
 
 namespace plait {
 
-// The best plans seen so far, by simulated step time; ties by the plans' own order. Plans that do
-// not fit are kept apart: the one that is nearest to fitting.
+// The best plans seen so far, by simulated step time; ties by the plans' own order. Pipelines that
+// would be the best without their bubble are kept apart, for schedules that have less of it. So is,
+// of plans that do not fit, the one that is nearest to fitting.
 class Shortlist {
  public:
   Shortlist(const CostEngine& engine, int keep) : engine_(engine), keep_(keep) {}
@@ -23,6 +24,7 @@ class Shortlist {
 
   bool empty() const { return plans_.empty(); }
   const std::vector<RankedPlan>& plans() const { return plans_; }
+  const std::vector<RankedPlan>& without_bubble() const { return without_bubble_; }
   const std::optional<RankedPlan>& nearest() const { return nearest_; }
   // Step time of the best plan, infinite when there is none.
   Seconds best() const;
@@ -32,10 +34,12 @@ class Shortlist {
 
  private:
   void insert(RankedPlan plan);
+  void insert_without_bubble(const RankedPlan& plan);
 
   const CostEngine& engine_;
   int keep_;
-  std::vector<RankedPlan> plans_;  // best first
+  std::vector<RankedPlan> plans_;           // best first
+  std::vector<RankedPlan> without_bubble_;  // the same
   std::optional<RankedPlan> nearest_;
   std::int64_t evaluations_ = 0;
 };

@@ -180,7 +180,7 @@ std::string CheckpointWriter::commit(const CheckpointNote& note, int keep,
     if (on_progress) on_progress();
   }
   sync_path(temporary_);
-  const std::string path = (fs::path(directory_) / name_).string();
+  std::string path = (fs::path(directory_) / name_).string();
   std::error_code fault;
   // The same step again changes places with the one that is there, in one move where the file
   // system can.

@@ -245,7 +245,7 @@ std::string LayerLowering::skip(const Op& op, Step& step) {
 }
 
 std::string LayerLowering::skip_norm(const Op& op, Step& step) {
-  const std::string fault = batch_norm(op, step);
+  std::string fault = batch_norm(op, step);
   step.kind = StepKind::skip_norm;
   return fault;
 }
@@ -264,7 +264,7 @@ std::string LayerLowering::average_pool(const Op&, Step& step) {
 }
 
 std::string LayerLowering::fully_connected(const Op& op, Step& step) {
-  const std::string fault = dense(op, step);
+  std::string fault = dense(op, step);
   for (Parameter& parameter : step.parameters) parameter.gradient = GradientOf::whole;
   alive("x", Alive::Cut::none, {1, step.columns});
   return fault;

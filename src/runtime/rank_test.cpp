@@ -9,7 +9,7 @@
 namespace plait::runtime {
 namespace {
 
-Variables these(std::map<std::string, std::string> values) {
+Variables these(const std::map<std::string, std::string>& values) {
   return [values](const std::string& name) -> std::optional<std::string> {
     const auto found = values.find(name);
     return found == values.end() ? std::nullopt : std::optional<std::string>(found->second);

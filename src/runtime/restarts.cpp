@@ -95,7 +95,7 @@ LaunchOutcome launch_with_restarts(
   for (int start = 0;; ++start) {
     options.ranks = static_cast<int>(devices_of_ranks(file.plan).size());
     options.command = command(path);
-    const LaunchOutcome outcome = launch(options);
+    LaunchOutcome outcome = launch(options);
     if (!outcome.failure) return outcome;
     tell(in_words(*outcome.failure));
     const bool hopeless = outcome.failure->status == kWrongInputStatus;

@@ -169,7 +169,7 @@ void RunLog::read(std::string_view line) {
 
 void RunLog::read_time(std::string_view line) {
   if (own_time_) {
-    if (const auto value = own_time_(line); value && *value > 0) steps_.push_back(Seconds(*value));
+    if (const auto value = own_time_(line); value && *value > 0) steps_.emplace_back(*value);
     return;
   }
   for (std::size_t i = 0; i < kTimeLines.size(); ++i) {
@@ -186,7 +186,7 @@ void RunLog::read_time(std::string_view line) {
       }
     if (!all || sum <= 0) continue;
     form_ = static_cast<int>(i);
-    steps_.push_back(Seconds(known.scale == 0 ? global_batch_ / sum : known.scale * sum));
+    steps_.emplace_back(known.scale == 0 ? global_batch_ / sum : known.scale * sum);
     return;
   }
 }

@@ -15,12 +15,12 @@ RunLog after(const std::vector<std::string>& lines, const LogPatterns& patterns 
 
 TEST(RunLogTest, ReadsMegatronLm) {
   const RunLog log = after({
-      " iteration        1/     100 | consumed samples:           64 | elapsed time per iteration "
-      "(ms): 9000.5 | learning rate: 1.000E-06 | global batch size:    64 |",
-      "[Rank 0] (after 1 iterations) memory (MB) | allocated: 1024.0 | max allocated: 2048.0 | "
-      "reserved: 3072.0 | max reserved: 3072.0",
-      "[Rank 8] (after 1 iterations) memory (MB) | allocated: 1024.0 | max allocated: 4096.0 | "
-      "reserved: 5000.0 | max reserved: 5000.0",
+      (" iteration        1/     100 | consumed samples:           64 | elapsed time per iteration "
+       "(ms): 9000.5 | learning rate: 1.000E-06 | global batch size:    64 |"),
+      ("[Rank 0] (after 1 iterations) memory (MB) | allocated: 1024.0 | max allocated: 2048.0 | "
+       "reserved: 3072.0 | max reserved: 3072.0"),
+      ("[Rank 8] (after 1 iterations) memory (MB) | allocated: 1024.0 | max allocated: 4096.0 | "
+       "reserved: 5000.0 | max reserved: 5000.0"),
       " iteration        2/     100 | elapsed time per iteration (ms): 1500.0 | learning rate",
       " iteration        3/     100 | elapsed time per iteration (ms): 1600.0 | learning rate",
   });

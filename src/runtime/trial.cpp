@@ -3,11 +3,11 @@
 #include <dirent.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -82,7 +82,7 @@ class Trial {
 
  private:
   bool enough() const {
-    return log_.steps().size() >= static_cast<std::size_t>(options_.warm_up + options_.steps);
+    return static_cast<int>(log_.steps().size()) >= options_.warm_up + options_.steps;
   }
 
   // Ends when the command does (then it says how), or when there is a reason to stop it.

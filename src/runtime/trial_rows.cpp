@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -142,9 +143,9 @@ TrialRows::TrialRows(std::string path) : path_(std::move(path)) {
 }
 
 const TrialRow* TrialRows::find(const std::string& id) const {
-  for (auto row = rows_.rbegin(); row != rows_.rend(); ++row)
-    if (row->id == id) return &*row;
-  return nullptr;
+  const auto last =
+      std::find_if(rows_.rbegin(), rows_.rend(), [&](const TrialRow& row) { return row.id == id; });
+  return last == rows_.rend() ? nullptr : &*last;
 }
 
 void TrialRows::append(const TrialRow& row, const Problem& problem) {

@@ -1,9 +1,9 @@
 #include "runtime/trial.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 

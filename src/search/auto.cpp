@@ -57,7 +57,8 @@ constexpr double kGoodEnough = 0.01;
 constexpr double kGoodEnoughAlike = 0.03;  // the same on equal devices, after the first four times
 constexpr int kManyDevices = 128;          // at least
 constexpr double kEffortPerDevice = 0.5;
-constexpr double kLittleEffort = 40;   // the same on clusters that are not large; it pays there ..
+constexpr double kMediumEffort = 14;   // the same on clusters that are not large ..
+constexpr double kLittleEffort = 40;   // .. and on those of few devices; it pays there ..
 constexpr double kHopeless = 0.65;     // .. on small ones of several types, up to this gap,
 constexpr int kFewDevices = 32;        // .. on up to so many others
 constexpr double kNearlyClosed = 0.1;  // .. up to this gap,
@@ -218,7 +219,9 @@ class AutoSearch {
   void close_gap() {
     double effort =
         std::min(kMostEffort, kEffortPerDevice * context_.problem.cluster.device_count());
-    if (!is_large()) effort = kLittleEffort;
+    if (!is_large())
+      effort =
+          context_.problem.cluster.device_count() > kFewDevices ? kMediumEffort : kLittleEffort;
     if (!is_large() && !std::isfinite(wanted(found_).value)) return;
     const bool alike = space_.pools().size() == 1;
     for (double before = HUGE_VAL; !stop();) {

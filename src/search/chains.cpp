@@ -74,8 +74,8 @@ void Chains::price_run(const StageOffers& own, RunPrice& run) const {
   if (!run.possible) return;
   for (int band = 0; band < kChains; ++band)
     for (int i = 0; i < kChains; ++i) {
-      double& known = run.from[std::min(i, band)][i];
-      known = std::min(known, least[band][i]);
+      Lanes& known = run.from[std::min(i, band)];
+      known[i] = std::min<double>(known[i], least[band][i]);
     }
   for (int i = 0; i < kChains; ++i) run.stay[i] = run.from[i][i];
 }

@@ -109,7 +109,8 @@ SearchResult search_like_fasop(const SearchContext& context) {
   for (int i = 0; i < count && !search.stopped(); ++i) {
     search.report_progress(static_cast<double>(i) / count);
     std::vector<int> rotated = nodes;
-    std::ranges::rotate(rotated, rotated.begin() + static_cast<long>(period) * i / count);
+    std::rotate(rotated.begin(), rotated.begin() + static_cast<long>(period) * i / count,
+                rotated.end());
     try_order(search, devices_of(cluster, rotated), all);
   }
   return search.result(nothing);

@@ -52,7 +52,8 @@ HeldState::HeldState(const Model& model, const Job& job, const Plan& plan, int d
           double ranks = static_cast<double>(span.tensor) * expert;
           if (cut) {
             const int groups = std::max(1, copies / expert);
-            rank = rank * groups + copy / expert;
+            const int group = copy / expert;
+            rank = rank * groups + group;
             ranks *= groups;
           }
           share.parts[k] = {rank / ranks, (rank + 1) / ranks};

@@ -36,7 +36,6 @@ namespace plait {
 namespace {
 
 constexpr int kRound = 8;
-constexpr std::size_t kFamilies = 4;  // simulated per setting
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
@@ -374,11 +373,9 @@ class AutoSearch {
   }
 
   void family_pass(Candidate& c, Shortlist& found) {
-    std::vector<Pipelined> pipelines =
-        families(space_, *c.menu, incumbent(found), [this] { return stop(); });
-    std::ranges::stable_sort(pipelines, {}, &Pipelined::length);
-    if (pipelines.size() > kFamilies) pipelines.resize(kFamilies);
-    for (const Pipelined& pipeline : pipelines) offer(pipeline, c, found);
+    for (const Pipelined& pipeline :
+         families(space_, *c.menu, incumbent(found), [this] { return stop(); }))
+      offer(pipeline, c, found);
   }
 
   void label_pass(Candidate& c, Shortlist& found, int width, int effort) {

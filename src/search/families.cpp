@@ -14,8 +14,8 @@ constexpr std::size_t kCombinations = 48;  // that are balanced
 constexpr std::size_t kMostProducts = 20'000;
 constexpr std::size_t kOrders = 6;
 constexpr int kBisections = 12;
-constexpr int kWanted = 4;     // pipelines
-constexpr double kFull = 0.9;  // of the model must seem to fit
+constexpr std::size_t kWanted = 4;  // pipelines
+constexpr double kFull = 0.9;       // of the model must seem to fit
 
 struct PoolChoice {
   int option = kUnused;
@@ -53,6 +53,8 @@ class Families {
         balance(combination, order);
       } while (++tried < kOrders && std::ranges::next_permutation(order).found);
     }
+    std::ranges::stable_sort(found_, {}, &Pipelined::length);
+    if (found_.size() > kWanted) found_.resize(kWanted);
     return std::move(found_);
   }
 

@@ -40,7 +40,7 @@ MetisTable table_of(const Problem& problem, const std::vector<double>& base, dou
         MetisTable::Point point;
         const double slow = std::pow(slower, static_cast<double>(type));
         for (int l = 0; l < layers; ++l) {
-          point.layers.push_back(Seconds(1e-3 * (1 + base[l] * slow * samples / tensor)));
+          point.layers.emplace_back(1e-3 * (1 + base[l] * slow * samples / tensor));
           point.memory.push_back(problem.cluster.device_types[type].memory *
                                  (memory_share * base[l] * samples / tensor));
         }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,10 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
 #include "runtime/child_process.h"
+#include "runtime/cores.h"
 
 namespace plait::runtime {
 namespace {
@@ -138,6 +137,7 @@ void Supervisor::start() {
     // Gloo would otherwise ask for this host's name, which need not resolve.
     if (std::getenv("GLOO_SOCKET_IFNAME") == nullptr)
       child.environment.emplace_back("GLOO_SOCKET_IFNAME", "lo");
+    if (!child.cores.empty()) child.environment.emplace_back(kCoresOfRun, list_of_cores(available));
     for (const auto& [name, value] : options_.environment)
       child.environment.emplace_back(name, value);
     ranks_.emplace_back(child);
@@ -289,30 +289,6 @@ std::string in_words(const RankFailure& failure) {
 }
 
 LaunchOutcome launch(const LaunchOptions& options) { return Supervisor(options).run(); }
-
-std::vector<std::vector<int>> cores_of_ranks(const std::vector<int>& threads,
-                                             const std::vector<int>& available) {
-  std::vector<std::vector<int>> cores(threads.size());
-  const auto wanted =
-      static_cast<std::size_t>(std::accumulate(threads.begin(), threads.end(), std::int64_t{0}));
-  if (wanted > available.size()) return cores;
-  auto next = available.begin();
-  for (std::size_t rank = 0; rank < threads.size(); ++rank) {
-    cores[rank].assign(next, next + threads[rank]);
-    next += threads[rank];
-  }
-  return cores;
-}
-
-std::vector<int> available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
-  return cores;
-}
 
 int free_port() {
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

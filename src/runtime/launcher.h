@@ -63,13 +63,6 @@ struct LaunchOutcome {
 // no process of it is left. InputError when the command cannot be run.
 LaunchOutcome launch(const LaunchOptions& options);
 
-// Cores of each rank, disjoint and in order; empty lists when `available` are too few.
-std::vector<std::vector<int>> cores_of_ranks(const std::vector<int>& threads,
-                                             const std::vector<int>& available);
-
-// The cores that this process may use.
-std::vector<int> available_cores();
-
 // A TCP port of the loopback that nobody listens on at the moment.
 int free_port();
 

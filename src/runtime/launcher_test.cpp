@@ -75,11 +75,6 @@ TEST(LauncherTest, ThreadsOfEachRankAreSet) {
   EXPECT_THROW(run_shell("true", 2, options), InputError);
 }
 
-TEST(LauncherTest, CoresAreDisjointWhereThereAreEnough) {
-  EXPECT_EQ(cores_of_ranks({1, 2}, {4, 5, 7}), (std::vector<std::vector<int>>{{4}, {5, 7}}));
-  EXPECT_EQ(cores_of_ranks({2, 2}, {0, 1, 2}), (std::vector<std::vector<int>>{{}, {}}));
-}
-
 TEST(LauncherTest, ARankThatFailsIsNamedAndTheOthersAreStopped) {
   const Watched run = run_shell("if [ $RANK = 1 ]; then exit 3; fi; sleep 30", 3);
   EXPECT_EQ(failure_of(run), "rank 1 exited with status 3, before its first step");

@@ -49,12 +49,13 @@ class MetisSearch {
     const GroupRules rules{cluster_.device_count(), context_.options.group_scale_variance,
                            context_.options.max_permute_len};
     const int most = std::min({cluster_.device_count(), search_.units(), kMostStages});
-    const std::vector<int> batches = divisors_of(context_.problem.job.global_batch);
+    std::vector<int> batches = divisors_of(context_.problem.job.global_batch);
+    std::ranges::reverse(batches);
     for (int stages = 1; stages <= most && !search_.stopped(); ++stages) {
       if (!search_.allows_stages(stages)) continue;
       for_each_grouping(rules, stages, [&](const std::vector<int>& groups) {
-        for (auto m = batches.rbegin(); m != batches.rend(); ++m) {
-          if (search_.tries(*m)) walk(groups, search_.settings(*m));
+        for (const int m : batches) {
+          if (search_.tries(m)) walk(groups, search_.settings(m));
           if (search_.stopped()) return false;
         }
         return true;

@@ -137,7 +137,7 @@ class OneOrder {
   // Of pipelines whose last stages are `label`, with the first `end` layers and `rank` devices to
   // come.
   double bound(const Label& label, int end, int rank) const {
-    const double samples = formula_.problem().job.global_batch / micro_batches_;
+    const int samples = formula_.problem().job.global_batch / micro_batches_;
     const double longest = end == 0 ? 0 : floors_.work[end] * samples / capacity_[rank];
     return label.sum + floors_.time[end] + (micro_batches_ - 1) * std::max(label.longest, longest) +
            label.update + label.gradients;

@@ -19,7 +19,7 @@ namespace plait {
 
 // All stages that plans with the same settings may have, with their costs: the ground that the
 // planners build on. Not thread-safe: frames are made when first asked for.
-class StageMenu : public StageCosts {
+class StageMenu final : public StageCosts {
  public:
   StageMenu(const Space& space, const CostEngine& engine, const PlanSettings& settings,
             Schedule schedule);

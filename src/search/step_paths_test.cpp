@@ -18,7 +18,7 @@ Pipeline random_pipeline(std::mt19937_64& random, Schedule schedule) {
   p.micro_batches = std::uniform_int_distribution(1, 12)(random);
   for (int s = 0; s < p.stages; ++s)
     p.time.push_back({Seconds(time(random)), Seconds(time(random)), Seconds(0)});
-  for (int s = 0; s + 1 < p.stages; ++s) p.send.push_back(Seconds(time(random) / 4));
+  for (int s = 0; s + 1 < p.stages; ++s) p.send.emplace_back(time(random) / 4);
   return p;
 }
 

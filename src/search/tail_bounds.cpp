@@ -20,9 +20,9 @@ TailBounds::TailBounds(const Space& space, double micro_batches, Seconds incumbe
     return sum;
   };
   std::ranges::stable_sort(cells_, {}, value);
-  const auto middle =
-      std::ranges::stable_partition(cells_, [](const PricedCell& cell) { return !cell.by_step; });
-  timed_ = static_cast<std::size_t>(middle.begin() - cells_.begin());
+  const auto middle = std::stable_partition(cells_.begin(), cells_.end(),
+                                            [](const PricedCell& cell) { return !cell.by_step; });
+  timed_ = static_cast<std::size_t>(middle - cells_.begin());
   for (const PricedCell& cell : cells_) {
     price_.insert(price_.end(), cell.price.begin(), cell.price.end());
     double whole = 0;

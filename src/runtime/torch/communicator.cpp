@@ -17,6 +17,7 @@
 #endif
 
 #include "base/error.h"
+#include "runtime/cores.h"
 
 namespace plait::runtime {
 
@@ -51,6 +52,7 @@ bool is_loopback(const std::string& address) {
 }
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address) {
+  const RoamingThreads receiving;
   auto options = c10d::ProcessGroupGloo::Options::create();
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr && *interface != 0)

@@ -12,6 +12,7 @@
 #include "plan/names.h"
 #include "report/quantities.h"
 #include "report/summary.h"
+#include "search/space.h"
 
 namespace plait {
 namespace {
@@ -19,10 +20,9 @@ namespace {
 const Planner& usual_planner() { return planners().front(); }
 
 // Bytes that all devices together must hold, and can.
-Bytes state_of(const Problem& problem, bool optimizer) {
+Bytes state_of(const Problem& problem) {
   const StateBytes each = state_bytes(problem.job);
-  return Bytes((each.weight + each.gradient + (optimizer ? each.optimizer : 0)) *
-               problem.model.parameters());
+  return Bytes((each.weight + each.gradient + each.optimizer) * problem.model.parameters());
 }
 
 Bytes memory_of(const Cluster& cluster) {
@@ -153,15 +153,25 @@ Cluster repeated(const Cluster& cluster, int times) {
   return large;
 }
 
+// Where memory is short, small micro-batches and full recomputation are what fits if anything does.
+bool is_solvable_thriftily(const Problem& problem, SearchOptions options) {
+  constexpr std::size_t kSmallest = 4;  // micro-batches
+  std::vector<int> counts = divisors_of(problem.job.global_batch);
+  if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
+  options.promising_micro_batches = counts;
+  return is_solvable(problem, options, {.recompute = Recompute::full});
+}
+
 std::vector<std::string> larger_machines(const Problem& problem, const SearchOptions& options) {
   constexpr int kMostDevices = 512;
   constexpr int kMostTimes = 64;
+  constexpr double kRoom = 1.2;  // for activations and the reserve; with less it seldom fits
   for (int times = 2; times <= kMostTimes; times *= 2) {
     if (problem.cluster.device_count() * times > kMostDevices) return {};
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
-    if (memory_of(larger.cluster) < state_of(problem, true)) continue;
-    if (is_solvable(larger, options, {}))
+    if (memory_of(larger.cluster) < kRoom * state_of(problem)) continue;
+    if (is_solvable_thriftily(larger, options))
       return {fmt::format("with {} times this cluster ({})", times,
                           counted(larger.cluster.device_count(), "device"))};
   }
@@ -173,17 +183,16 @@ std::vector<std::string> smaller_jobs(const Problem& problem, const SearchOption
   if (problem.job.precision != Precision::pure_bf16) {
     Problem lean = problem;
     lean.job.precision = Precision::pure_bf16;
-    if (is_solvable(lean, options, {})) helps.emplace_back("with --precision pure-bf16");
+    if (is_solvable_thriftily(lean, options)) helps.emplace_back("with --precision pure-bf16");
   }
   return helps;
 }
 
 std::string why(const Problem& problem, const SearchOptions& options, const SearchResult& result) {
-  if (memory_of(problem.cluster) < state_of(problem, true))
+  if (is_hopeless(problem))
     return fmt::format(
         "the weights, gradients and optimizer state of {} need {}, all devices together have {}",
-        problem.model.name, in_words(state_of(problem, true)),
-        in_words(memory_of(problem.cluster)));
+        problem.model.name, in_words(state_of(problem)), in_words(memory_of(problem.cluster)));
   std::optional<RankedPlan> nearest = result.nearest;
   if (!nearest) nearest = nearest_plan(problem, options);
   if (nearest)
@@ -203,9 +212,7 @@ std::string shortage(const Problem& problem, const RankedPlan& plan) {
                      in_words(stage.capacity - stage.reserve), in_words(Bytes(0) - stage.spare()));
 }
 
-bool is_hopeless(const Problem& problem) {
-  return memory_of(problem.cluster) < state_of(problem, false);
-}
+bool is_hopeless(const Problem& problem) { return memory_of(problem.cluster) < state_of(problem); }
 
 std::string why_nothing_fits(const Problem& problem, const PlanArguments& arguments,
                              const SearchResult& result) {

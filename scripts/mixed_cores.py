@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains on ranks of one and of four threads: does a plan for mixed devices pay, and is it predicted?
 
-    scripts/mixed_cores.py build/release/plait --out DIR [--slow 4 --fast 2] [--model gpt.json ...]
+    scripts/mixed_cores.py build/release/plait --out DIR [--slow 3 --fast 3] [--model gpt.json ...]
 
 Measures both kinds of rank and the links between ranks with `plait profile`, lets `auto` plan for them, runs
 its best plans and the uniform ones (equal layers, equal batches; every pp x dp that uses all ranks), and
@@ -92,8 +92,8 @@ def link_between_ranks(o):
         run(o.plait, "profile", "merge", o.out / "profile.json", path, "-o", o.out / "profile.json")
     send = next(curve for curve in file["collectives"] if curve["collective"] == "send")
     points = [(point["size_B"], point["time_s"]) for point in send["points"]]
-    (small, latency), (large, time) = points[0], points[-1]
-    return (large - small) / (time - latency), latency
+    (small, latency), (large, longest) = points[0], points[-1]
+    return (large - small) / (longest - latency), latency
 
 
 def cluster_of(o, bandwidth, latency):
@@ -140,6 +140,12 @@ def uniform_plans(o, template, units):
             yield path
 
 
+def stolen():
+    """Core-seconds that the hypervisor kept from this machine since it started, as far as it tells."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def train(o, path):
     """Seconds of the steps after the first; none where the plan cannot be run."""
     threads = ",".join([str(o.threads)] * o.fast + ["1"] * o.slow)
@@ -161,13 +167,18 @@ def measure(o, paths):
         words = run(o.plait, "check", path).stdout.splitlines()[-1]
         if used == o.fast + o.slow and estimate.returncode == 0 and words not in plans and len(plans) < o.most:
             plans[words] = (path, json.loads(estimate.stdout)["step_s"], [])
+    before, begin = stolen(), time.monotonic()
     for _ in range(o.passes):
         for path, _, steps in plans.values():
             steps += train(o, path)
-    rows = [(path.stem, predicted, statistics.median(steps), words)
-            for words, (path, predicted, steps) in plans.items() if steps]
-    for name, predicted, measured, words in rows:
-        print(f"{name:24} predicted {predicted:7.3f} s  measured {measured:7.3f} s  "
+    print(f"the hypervisor took {(stolen() - before) / (time.monotonic() - begin):.2f} cores meanwhile")
+    rows = []
+    for words, (path, predicted, steps) in plans.items():
+        if not steps:
+            continue
+        measured = statistics.median(steps)
+        rows.append((path.stem, predicted, measured, words))
+        print(f"{path.stem:24} predicted {predicted:7.3f} s  measured {measured:7.3f} s ({min(steps):.3f} to {max(steps):.3f})  "
               f"{100 * (predicted / measured - 1):+6.1f} %  {words}", flush=True)
     return rows
 
@@ -181,10 +192,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("plait")
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--slow", type=int, default=4)
-    parser.add_argument("--fast", type=int, default=2)
+    parser.add_argument("--slow", type=int, default=3)
+    parser.add_argument("--fast", type=int, default=3)
     parser.add_argument("--threads", type=int, default=4, help="of a fast rank")
-    parser.add_argument("--global-batch", type=int, default=48)
+    parser.add_argument("--global-batch", type=int, default=96)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--passes", type=int, default=2, help="through all plans, of so many steps each")
     parser.add_argument("--most", type=int, default=13, help="plans to run")

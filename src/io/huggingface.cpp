@@ -119,11 +119,12 @@ void read_kernels(const HfFields& fields, const std::string& type, TransformerCo
   const bool gpt = type == "gpt2" || type == "gpt_neo" || type == "gptj" || type == "phi" ||
                    type == "codegen" || type == "gpt_bigcode";
   const bool t5 = type == "t5" || type == "mt5";
-  const Function usual = t5              ? (c.gated ? Function::gelu_new : Function::relu)
-                         : c.gated       ? Function::silu
-                         : gpt           ? Function::gelu_new
-                         : type == "opt" ? Function::relu
-                                         : Function::gelu;
+  const Function usual = t5                ? (c.gated ? Function::gelu_new : Function::relu)
+                         : c.gated         ? Function::silu
+                         : gpt             ? Function::gelu_new
+                         : type == "opt"   ? Function::relu
+                         : type == "bloom" ? Function::gelu_twice
+                                           : Function::gelu;
   c.activation = activation_named(name, usual);
   const std::string_view concatenated[] = {"gpt2", "gpt_neox", "bloom",   "falcon",
                                            "mpt",  "phi3",     "codegen", "gpt_bigcode"};

@@ -29,6 +29,7 @@ enum class Function {
   gelu,        // x Phi(x), in one kernel
   gelu_tanh,   // its approximation, in one kernel
   gelu_new,    // the same approximation, written out: eight kernels
+  gelu_twice,  // written out, and once more in the backward pass (BLOOM): nine kernels and eighteen
   quick_gelu,  // x sigmoid(1.702 x)
   relu,
   silu,  // with a gate: silu(gate) * up

@@ -65,9 +65,12 @@ at::Tensor plain_attention(const at::Tensor& q, at::Tensor k, at::Tensor v, cons
   return at::matmul(at::softmax(scores, -1), v);
 }
 
-const char* gelu_kind(Function function) {
-  return function == Function::gelu_tanh || function == Function::gelu_new ? "tanh" : "none";
+bool approximates_gelu(Function function) {
+  return function == Function::gelu_tanh || function == Function::gelu_new ||
+         function == Function::gelu_twice;
 }
+
+const char* gelu_kind(Function function) { return approximates_gelu(function) ? "tanh" : "none"; }
 
 at::Tensor activation_of(const at::Tensor& x, Function function) {
   switch (function) {
@@ -112,8 +115,7 @@ struct Gated : torch::autograd::Function<Gated> {
 };
 
 bool has_gated_kernel(Function function) {
-  return function == Function::silu || function == Function::gelu ||
-         function == Function::gelu_tanh || function == Function::gelu_new;
+  return function == Function::silu || function == Function::gelu || approximates_gelu(function);
 }
 
 // Keeps the chances of all classes and makes the gradient of them in one pass; log_softmax and

@@ -63,5 +63,15 @@ TEST(Steps, BlocksThatShareWeightsLearnWhatTheFirstOwns) {
   }
 }
 
+TEST(Steps, ImagesMayHaveSeveralLearntTokens) {
+  TransformerConfig config = samples::tiny_vit();
+  config.patches.tokens = 2;
+  const Lowered lowered = lower(build_transformer(config));
+  ASSERT_EQ(lowered.fault, "");
+  // 4 x 4 patches and two tokens.
+  EXPECT_EQ(lowered.steps.all[1].kind, StepKind::class_token);
+  EXPECT_EQ(lowered.steps.all[1].alive[0].shape, (std::vector<std::int64_t>{18, 32}));
+}
+
 }  // namespace
 }  // namespace plait::runtime

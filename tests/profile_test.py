@@ -111,11 +111,30 @@ def test_other_systems_forms_are_read_back():
 
 
 def test_what_cannot_be_measured_is_refused():
-    for words, complaint in ((["profile"], "give --model"),
+    for words, complaint in ((["profile"], "give one of --model"),
+                             ([*tiny(), "--ops", "ops.json"], "give one of --model"),
+                             ([*tiny(), "--comm", "--local", "2"], "measures links alone"),
+                             ([*tiny(), "--local", "2"], "goes with --comm"),
                              (["profile", "--comm"], "two ranks"),
                              (["profile", "frobnicate"], "must be merge")):
         _, err = plait(*words, status=2)
         assert complaint in err, err
+
+
+def test_a_number_format_that_the_device_cannot_compute_is_said():
+    (Here.folder / "ops.json").write_text(json.dumps({"plait_ops": 1, "ops": [
+        {"op": "norm", "dtype": "fp16", "rows": 16, "columns": 16}]}))
+    run = subprocess.run([Here.program, "profile", "--ops", "ops.json", *QUICK, "-o", "a.json"], cwd=Here.folder,
+                         capture_output=True, text=True, check=False)
+    # Newer libtorch has these kernels.
+    assert run.returncode == 0 or (run.returncode == 2 and "cannot run what is to be measured" in run.stderr), run
+
+
+def test_a_warning_is_said_once_and_kept():
+    _, err = plait(*tiny(), "--seq", 64, "--what", "units", "-o", "profile.json")
+    assert err.count("its table is taken to grow to 64") == 1, err
+    profile = json.loads((Here.folder / "profile.json").read_text())
+    assert "its table is taken to grow to 64" in profile["provenance"]["notes"][0]
 
 
 if __name__ == "__main__":

@@ -162,13 +162,13 @@ int measure_links(const ProfileArguments& arguments) {
 }
 
 // The model with each of the lengths.
-std::vector<Model> models_of(const ProfileArguments& arguments) {
+std::vector<Model> models_of(const ProfileArguments& arguments, std::vector<std::string>& notes) {
   std::vector<std::optional<int>> lengths(arguments.sequences.begin(), arguments.sequences.end());
   if (lengths.empty()) lengths.emplace_back();
   std::vector<Model> models;
   for (const std::optional<int>& length : lengths) {
     LoadedModel loaded = load_model(arguments.model, length);
-    for (const std::string& warning : loaded.warnings) warn(warning);
+    notes.insert(notes.end(), loaded.warnings.begin(), loaded.warnings.end());
     models.push_back(arguments.granularity == "op" ? at_op_granularity(loaded.model)
                                                    : std::move(loaded.model));
   }
@@ -177,7 +177,7 @@ std::vector<Model> models_of(const ProfileArguments& arguments) {
 
 int measure(const ProfileArguments& arguments) {
   if (arguments.model.empty() == arguments.ops.empty())
-    throw InputError("plait profile", "give --model M, --ops FILE or --comm");
+    throw InputError("plait profile", "give one of --model M, --ops FILE and --comm");
   const bool native = arguments.format == "native";
   if (!native && (arguments.output.empty() || arguments.model.empty()))
     throw InputError("--format", "needs --model M and -o DIRECTORY");
@@ -188,7 +188,7 @@ int measure(const ProfileArguments& arguments) {
   if (!arguments.ops.empty()) {
     points = runtime::points_of_list(arguments.ops);
   } else {
-    request.models = models_of(arguments);
+    request.models = models_of(arguments, notes);
     request.job = arguments.meter.job;
     request.tensors = arguments.tensors;
     request.micro_batches = arguments.micro_batches;
@@ -233,7 +233,7 @@ int measure(const ProfileArguments& arguments) {
       outcome.results, [](const auto& result) { return result && result->out_of_memory; });
   if (!native) {
     save_as(arguments, profile, request.models.front());
-    return kDone;
+    return interrupt.happened() ? kInterrupted : kDone;
   }
   save(profile, arguments.output,
        fmt::format("{} measured on {}, {} known before, {} left out, {} did not fit",
@@ -242,7 +242,21 @@ int measure(const ProfileArguments& arguments) {
   return interrupt.happened() ? kInterrupted : kDone;
 }
 
+void check_flags(const ProfileArguments& arguments) {
+  if (arguments.comm && !(arguments.model.empty() && arguments.ops.empty()))
+    throw InputError("--comm",
+                     "measures links alone; give models and ops a run of their own, and join the "
+                     "files with plait profile merge");
+  if (arguments.comm) return;
+  if (arguments.local)
+    throw InputError("--local", "goes with --comm; one device measures the rest");
+  if (!arguments.threads.empty())
+    throw InputError("--threads-per-rank", "goes with --comm and --local");
+  if (!arguments.sizes.empty()) throw InputError("--sizes", "goes with --comm");
+}
+
 int profile(const ProfileArguments& arguments) {
+  check_flags(arguments);
   if (arguments.words.empty())
     return arguments.comm ? measure_links(arguments) : measure(arguments);
   if (arguments.words[0] == "merge") return merge(arguments);

@@ -115,6 +115,7 @@ def test_what_cannot_be_measured_is_refused():
                              ([*tiny(), "--ops", "ops.json"], "give one of --model"),
                              ([*tiny(), "--comm", "--local", "2"], "measures links alone"),
                              ([*tiny(), "--local", "2"], "goes with --comm"),
+                             (["profile", "--comm", "--local", "2", "--format", "metis", "-o", "x"], "only plait's own"),
                              (["profile", "--comm"], "two ranks"),
                              (["profile", "frobnicate"], "must be merge")):
         _, err = plait(*words, status=2)
@@ -128,6 +129,12 @@ def test_a_number_format_that_the_device_cannot_compute_is_said():
                          capture_output=True, text=True, check=False)
     # Newer libtorch has these kernels.
     assert run.returncode == 0 or (run.returncode == 2 and "cannot run what is to be measured" in run.stderr), run
+
+
+def test_links_of_gpus_that_are_not_there_are_refused():
+    _, err = plait("profile", "--comm", "--local", 2, "--device", "cuda", "-o", "links.json", status=2,
+                   CUDA_VISIBLE_DEVICES="")
+    assert "cuda needs a GPU for each rank" in err and "terminate" not in err, err
 
 
 def test_a_warning_is_said_once_and_kept():

@@ -154,7 +154,8 @@ int measure_links(const ProfileArguments& arguments) {
       .source = "plait profile",
       .command = typed(),
       .versions = machine.versions,
-      .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world, place->local_world,
+      .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world,
+                            place->local_world > 0 ? place->local_world : place->world,
                             arguments.meter.device == "cuda" ? "NCCL" : "Gloo")}};
   profile.provenance.versions["plait"] = PLAIT_VERSION;
   save(profile, arguments.output, counted(static_cast<int>(profile.collectives.size()), "curve"));
@@ -247,6 +248,8 @@ void check_flags(const ProfileArguments& arguments) {
     throw InputError("--comm",
                      "measures links alone; give models and ops a run of their own, and join the "
                      "files with plait profile merge");
+  if (arguments.comm && arguments.format != "native")
+    throw InputError("--format", "of links there is only plait's own");
   if (arguments.comm) return;
   if (arguments.local)
     throw InputError("--local", "goes with --comm; one device measures the rest");

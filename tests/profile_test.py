@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """plait profile on the CPU: measured, killed, resumed, planned with, exported."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from program import Here, answer, plait, run_tests
 
@@ -100,6 +102,31 @@ def test_collectives_between_local_ranks_are_curves():
     for curve in profile["collectives"]:
         assert len(curve["points"]) == 2 and curve["fit"]["latency_s"] >= 0
         assert all(point["time_s"] > 0 for point in curve["points"])
+
+
+def sockets_of(pid):
+    links = []
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            links.append(os.readlink(descriptor))
+        except OSError:
+            pass
+    return sum(link.startswith("socket:") for link in links)
+
+
+def test_a_rank_that_is_stopped_ends_the_measuring_of_links():
+    run = subprocess.Popen([Here.program, "profile", "--comm", "--local", "2", "-o", "links.json"], cwd=Here.folder,
+                           stderr=subprocess.PIPE, text=True)
+    ranks = []
+    for _ in range(600):  # until both have met: they talk over sockets, and their hearts beat
+        time.sleep(0.05)
+        ranks = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        if len(ranks) == 2 and all(sockets_of(rank) >= 3 for rank in ranks):
+            break
+    time.sleep(0.5)
+    os.kill(int(ranks[1]), signal.SIGSTOP)
+    _, err = run.communicate(timeout=40)
+    assert run.returncode == 2 and "rank 1 is silent" in err, err
 
 
 def test_other_systems_forms_are_read_back():

@@ -137,18 +137,21 @@ int measure_links(const ProfileArguments& arguments) {
     options.ranks = *arguments.local;
     options.threads = arguments.threads;
     options.stop = interrupt.token();
+    options.first_beat = Seconds(120);  // libtorch is loaded by then
     const runtime::LaunchOutcome outcome = runtime::launch(options);
     if (outcome.failure) throw InputError("--comm", in_words(*outcome.failure));
     return outcome.interrupted ? kInterrupted : kDone;
   }
   const runtime::Backend& backend = runtime::need_backend("profile");
   const runtime::Machine machine = backend.machine(arguments.meter);
+  runtime::Heartbeat heart;
   Profile profile;
   profile.collectives = backend.links({.place = *place,
                                        .device = arguments.meter.device,
                                        .device_type = machine.device_type,
                                        .sizes = arguments.sizes,
-                                       .longest = arguments.meter.longest});
+                                       .longest = arguments.meter.longest,
+                                       .heart = &heart});
   if (place->rank != 0) return kDone;
   profile.provenance = {
       .source = "plait profile",

@@ -66,6 +66,26 @@ def test_the_number_of_ranks_must_be_the_plans():
     assert "start its ranks with --local 2" in plait("train", "plan.json", status=2)[1]
 
 
+def test_what_is_needed_at_the_end_is_tried_at_the_beginning():
+    plan("--dp", 2, ranks=2)
+    (Here.folder / "file").write_text("")
+    for words, complaint in ((["--checkpoint", "/proc/run"], "/proc/run: cannot be made"),
+                             (["--checkpoint", "file"], "file: is a file"),
+                             (["--trace", "none/trace.json"], "there is no directory none"),
+                             (["--tokens", "none.bin"], "none.bin: has no index"),
+                             (["--max-restarts", 1], "needs --local N and --checkpoint DIR"),
+                             (["--device-lost"], "needs --max-restarts N"),
+                             (["--checkpoint-every", 2], "needs --checkpoint DIR")):
+        _, err = plait("train", "plan.json", "--local", 2, "--device", "cpu", "--steps", 2, *words, status=2)
+        assert complaint in err and "step" not in err, err
+
+
+def test_a_rank_that_fails_is_named_once():
+    plan("--dp", 2, ranks=2)
+    _, err = plait("train", "plan.json", "--local", 2, "--device", "cuda", status=2, CUDA_VISIBLE_DEVICES="")
+    assert err.count("exited with status 2") == 1, err
+
+
 def test_a_run_goes_on_from_its_checkpoint_under_another_plan():
     plan()
     alone = losses()

@@ -39,6 +39,13 @@ def test_a_pipeline_of_processes_trains_as_one():
     # 4 ranks, 4 steps, 4 micro-batches, forward and backward.
     assert sum(event["cat"] in ("forward", "backward") for event in events) == 4 * 4 * 4 * 2
     assert sum(event["name"] == "update" for event in events) == 4 * 4
+    # The predicted step has the same rows and names: of a stage, and one step.
+    plait("estimate", "plan.json", "--trace", "predicted.json")
+    predicted = json.loads((Here.folder / "predicted.json").read_text())["traceEvents"]
+    timed = lambda some, rank: [event["name"] for event in some if event["ph"] == "X" and event["name"] != "wait" and
+                                event["tid"] == rank and event["args"]["step"] == 0]
+    ranks = {event["tid"] for event in predicted}
+    assert len(ranks) == 2 and all(timed(predicted, rank) == timed(events, rank) for rank in ranks)
 
 
 def test_other_launchers_are_understood():
@@ -92,6 +99,11 @@ def test_a_run_goes_on_from_its_checkpoint_under_another_plan():
     plait("train", "plan.json", "--device", "cpu", "--steps", 2, "--checkpoint", "run")
     plan("--dp", 2, "--zero", 1, ranks=2)
     assert close(losses("--local", 2, "--threads-per-rank", 1, "--checkpoint", "run"), alone[2:])
+    # Nothing is left to do, which is said; the trace of nothing is one, too.
+    _, err = plait("train", "plan.json", "--device", "cpu", "--local", 2, "--steps", 4, "--checkpoint", "run",
+                   "--trace", "trace.json")
+    assert "step-00000004 has 4 steps, and --steps is 4" in err, err
+    assert all(event["ph"] == "M" for event in json.loads((Here.folder / "trace.json").read_text())["traceEvents"])
 
 
 def test_a_rank_that_dies_ends_the_others():

@@ -130,7 +130,7 @@ int measure_links(const ProfileArguments& arguments) {
       throw InputError(
           "--comm", "needs two ranks or more: --local N, or a launcher such as torchrun or srun");
     runtime::need_backend("profile");
-    Interrupt interrupt;
+    Interrupt interrupt(Interrupt::By::requests);
     runtime::LaunchOptions options;
     options.command = runtime::command_line();
     options.command[0] = runtime::program_file();
@@ -208,7 +208,7 @@ int measure(const ProfileArguments& arguments) {
   const auto meter = backend.meter(options);
   runtime::PointCache cache(arguments.cache == "auto" ? runtime::usual_cache() : arguments.cache,
                             !arguments.fresh);
-  Interrupt interrupt;
+  Interrupt interrupt(Interrupt::By::requests);
   runtime::MeasureOutcome outcome;
   {
     Progress progress;

@@ -159,7 +159,7 @@ int launch_ranks(const TrainArguments& arguments, int world) {
   if (arguments.local != world)
     throw InputError("--local", fmt::format("must be {}, the devices of the plan, is {}", world,
                                             arguments.local));
-  const Interrupt interrupt;
+  const Interrupt interrupt(Interrupt::By::requests);
   runtime::LaunchOptions options;
   options.threads = arguments.threads;
   options.stop = interrupt.token();

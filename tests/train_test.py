@@ -2,6 +2,7 @@
 """plait train as a user runs it: ranks are processes."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -59,6 +60,21 @@ def test_other_launchers_are_understood():
     outputs = [rank.communicate(timeout=50)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
     assert len(outputs[0].splitlines()) == 3 and outputs[1] == ""
+
+
+def test_a_place_to_meet_that_is_taken_is_named():
+    plan("--dp", 2, ranks=2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        _, err = plait("train", "plan.json", "--device", "cpu", status=75, RANK="0", WORLD_SIZE="2", LOCAL_RANK="0",
+                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    assert f"cannot meet the other ranks at 127.0.0.1:{port}" in err, err
+
+
+def test_images_are_counted_as_such():
+    plait("plan", "--model", "vit-base", "--cluster", "T4:1", "--global-batch", 1, "--precision", "fp32", "-o", "plan.json")
+    _, err = plait("train", "plan.json", "--device", "cpu", "--steps", 1)
+    assert " images/s " in err and "tokens" not in err, err
 
 
 def test_what_cannot_be_executed_is_refused_with_the_reason():

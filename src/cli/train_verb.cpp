@@ -64,8 +64,9 @@ class TrainLog {
                 .str() +
             "\n");
     std::string line =
-        fmt::format("step {} | loss {:.6f} | time {:.4g} s | {} tokens/s | MFU {}", report.step,
-                    report.loss, report.seconds, grouped(tokens), percent(mfu));
+        fmt::format("step {} | loss {:.6f} | time {:.4g} s | {} {}/s | MFU {}", report.step,
+                    report.loss, report.seconds, grouped(tokens),
+                    file_.problem.model.vocabulary > 0 ? "tokens" : "images", percent(mfu));
     line += fmt::format(" | memory {:.2f} GiB | norm {:.3g}", report.peak_bytes / 0x1p30,
                         report.gradient_norm);
     if (report.busy.size() > 1) line += " | busy";

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """plait profile on the CPU: measured, killed, resumed, planned with, exported."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 from program import Here, answer, plait, run_tests
 
@@ -102,6 +104,31 @@ def test_collectives_between_local_ranks_are_curves():
         assert all(point["time_s"] > 0 for point in curve["points"])
 
 
+def sockets_of(pid):
+    links = []
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            links.append(os.readlink(descriptor))
+        except OSError:
+            pass
+    return sum(link.startswith("socket:") for link in links)
+
+
+def test_a_rank_that_is_stopped_ends_the_measuring_of_links():
+    run = subprocess.Popen([Here.program, "profile", "--comm", "--local", "2", "-o", "links.json"], cwd=Here.folder,
+                           stderr=subprocess.PIPE, text=True)
+    ranks = []
+    for _ in range(600):  # until both have met: they talk over sockets, and their hearts beat
+        time.sleep(0.05)
+        ranks = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        if len(ranks) == 2 and all(sockets_of(rank) >= 3 for rank in ranks):
+            break
+    time.sleep(0.5)
+    os.kill(int(ranks[1]), signal.SIGSTOP)
+    _, err = run.communicate(timeout=40)
+    assert run.returncode == 2 and "rank 1 is silent" in err, err
+
+
 def test_other_systems_forms_are_read_back():
     plait(*tiny(), "--what", "units", "-o", "profile.json")
     for form in ("metis", "aceso"):
@@ -111,11 +138,37 @@ def test_other_systems_forms_are_read_back():
 
 
 def test_what_cannot_be_measured_is_refused():
-    for words, complaint in ((["profile"], "give --model"),
+    for words, complaint in ((["profile"], "give one of --model"),
+                             ([*tiny(), "--ops", "ops.json"], "give one of --model"),
+                             ([*tiny(), "--comm", "--local", "2"], "measures links alone"),
+                             ([*tiny(), "--local", "2"], "goes with --comm"),
+                             (["profile", "--comm", "--local", "2", "--format", "metis", "-o", "x"], "only plait's own"),
                              (["profile", "--comm"], "two ranks"),
                              (["profile", "frobnicate"], "must be merge")):
         _, err = plait(*words, status=2)
         assert complaint in err, err
+
+
+def test_a_number_format_that_the_device_cannot_compute_is_said():
+    (Here.folder / "ops.json").write_text(json.dumps({"plait_ops": 1, "ops": [
+        {"op": "norm", "dtype": "fp16", "rows": 16, "columns": 16}]}))
+    run = subprocess.run([Here.program, "profile", "--ops", "ops.json", *QUICK, "-o", "a.json"], cwd=Here.folder,
+                         capture_output=True, text=True, check=False)
+    # Newer libtorch has these kernels.
+    assert run.returncode == 0 or (run.returncode == 2 and "cannot run what is to be measured" in run.stderr), run
+
+
+def test_links_of_gpus_that_are_not_there_are_refused():
+    _, err = plait("profile", "--comm", "--local", 2, "--device", "cuda", "-o", "links.json", status=2,
+                   CUDA_VISIBLE_DEVICES="")
+    assert "cuda needs a GPU for each rank" in err and "terminate" not in err, err
+
+
+def test_a_warning_is_said_once_and_kept():
+    _, err = plait(*tiny(), "--seq", 64, "--what", "units", "-o", "profile.json")
+    assert err.count("its table is taken to grow to 64") == 1, err
+    profile = json.loads((Here.folder / "profile.json").read_text())
+    assert "its table is taken to grow to 64" in profile["provenance"]["notes"][0]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """plait train as a user runs it: ranks are processes."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -39,6 +40,13 @@ def test_a_pipeline_of_processes_trains_as_one():
     # 4 ranks, 4 steps, 4 micro-batches, forward and backward.
     assert sum(event["cat"] in ("forward", "backward") for event in events) == 4 * 4 * 4 * 2
     assert sum(event["name"] == "update" for event in events) == 4 * 4
+    # The predicted step has the same rows and names: of a stage, and one step.
+    plait("estimate", "plan.json", "--trace", "predicted.json")
+    predicted = json.loads((Here.folder / "predicted.json").read_text())["traceEvents"]
+    timed = lambda some, rank: [event["name"] for event in some if event["ph"] == "X" and event["name"] != "wait" and
+                                event["tid"] == rank and event["args"]["step"] == 0]
+    ranks = {event["tid"] for event in predicted}
+    assert len(ranks) == 2 and all(timed(predicted, rank) == timed(events, rank) for rank in ranks)
 
 
 def test_other_launchers_are_understood():
@@ -54,6 +62,21 @@ def test_other_launchers_are_understood():
     assert len(outputs[0].splitlines()) == 3 and outputs[1] == ""
 
 
+def test_a_place_to_meet_that_is_taken_is_named():
+    plan("--dp", 2, ranks=2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        _, err = plait("train", "plan.json", "--device", "cpu", status=75, RANK="0", WORLD_SIZE="2", LOCAL_RANK="0",
+                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    assert f"cannot meet the other ranks at 127.0.0.1:{port}" in err, err
+
+
+def test_images_are_counted_as_such():
+    plait("plan", "--model", "vit-base", "--cluster", "T4:1", "--global-batch", 1, "--precision", "fp32", "-o", "plan.json")
+    _, err = plait("train", "plan.json", "--device", "cpu", "--steps", 1)
+    assert " images/s " in err and "tokens" not in err, err
+
+
 def test_what_cannot_be_executed_is_refused_with_the_reason():
     plan("--schedule", "zb-h1", "--pp", 2, "--micro-batches", 4, ranks=2)
     _, err = plait("train", "plan.json", "--local", 2, status=3)
@@ -66,12 +89,37 @@ def test_the_number_of_ranks_must_be_the_plans():
     assert "start its ranks with --local 2" in plait("train", "plan.json", status=2)[1]
 
 
+def test_what_is_needed_at_the_end_is_tried_at_the_beginning():
+    plan("--dp", 2, ranks=2)
+    (Here.folder / "file").write_text("")
+    for words, complaint in ((["--checkpoint", "/proc/run"], "/proc/run: cannot be made"),
+                             (["--checkpoint", "file"], "file: is a file"),
+                             (["--trace", "none/trace.json"], "there is no directory none"),
+                             (["--tokens", "none.bin"], "none.bin: has no index"),
+                             (["--max-restarts", 1], "needs --local N and --checkpoint DIR"),
+                             (["--device-lost"], "needs --max-restarts N"),
+                             (["--checkpoint-every", 2], "needs --checkpoint DIR")):
+        _, err = plait("train", "plan.json", "--local", 2, "--device", "cpu", "--steps", 2, *words, status=2)
+        assert complaint in err and "step" not in err, err
+
+
+def test_a_rank_that_fails_is_named_once():
+    plan("--dp", 2, ranks=2)
+    _, err = plait("train", "plan.json", "--local", 2, "--device", "cuda", status=2, CUDA_VISIBLE_DEVICES="")
+    assert err.count("exited with status 2") == 1, err
+
+
 def test_a_run_goes_on_from_its_checkpoint_under_another_plan():
     plan()
     alone = losses()
     plait("train", "plan.json", "--device", "cpu", "--steps", 2, "--checkpoint", "run")
     plan("--dp", 2, "--zero", 1, ranks=2)
     assert close(losses("--local", 2, "--threads-per-rank", 1, "--checkpoint", "run"), alone[2:])
+    # Nothing is left to do, which is said; the trace of nothing is one, too.
+    _, err = plait("train", "plan.json", "--device", "cpu", "--local", 2, "--steps", 4, "--checkpoint", "run",
+                   "--trace", "trace.json")
+    assert "step-00000004 has 4 steps, and --steps is 4" in err, err
+    assert all(event["ph"] == "M" for event in json.loads((Here.folder / "trace.json").read_text())["traceEvents"])
 
 
 def test_a_rank_that_dies_ends_the_others():

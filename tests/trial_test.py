@@ -2,8 +2,12 @@
 """plait trial with engines that are shell scripts, and plait tokenize."""
 import csv
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
+import time
 
 from program import Here, answer, plait, run_tests
 
@@ -95,6 +99,22 @@ def test_saved_plans_are_tried_in_the_order_of_prediction():
     plait("plan", *PROBLEM, "--tp", 1, "-o", "mine/b.json")
     found = trial("--plans", "mine")
     assert [" tp1 " in row["plan"] for row in found["trials"]] == [True, False]
+
+
+def test_a_trial_that_is_ended_by_the_batch_system_leaves_nothing_behind():
+    mark = f"{os.getpid()}{time.time_ns()}"
+    engine(f"#!/bin/sh\necho begun > begun\nMARK={mark} exec sleep 300\n")
+    run = subprocess.Popen([Here.program, "trial", "--launch", "./run.sh", *PROBLEM, "--grace", "1s"],
+                           cwd=Here.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (Here.folder / "begun").exists():
+        time.sleep(0.05)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=30) == 130
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            assert f"MARK={mark}".encode() not in path.read_bytes(), path
+        except OSError:
+            pass
 
 
 def test_own_patterns():

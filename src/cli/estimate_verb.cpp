@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/nothing_fits.h"
+#include "cli/plan_arguments.h"
 #include "cli/plan_report.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -15,12 +16,14 @@
 #include "plan/describe.h"
 #include "report/quantities.h"
 #include "report/summary.h"
+#include "report/timeline.h"
 
 namespace plait {
 namespace {
 
 struct EstimateArguments {
   std::string path;
+  std::string trace;
   bool json = false;
 };
 
@@ -235,9 +238,14 @@ std::string as_json(const Evaluated& e) {
 
 int estimate(const EstimateArguments& arguments) {
   const PlanFile file = read_plan_file(arguments.path);
+  if (!arguments.trace.empty()) check_output(arguments.trace);
   const CostEngine engine(file.problem);
+  Trace trace;
   const Evaluated evaluated{file.problem, file.plan, engine.estimate(file.plan),
-                            engine.simulate(file.plan), engine.sources(file.plan)};
+                            engine.simulate(file.plan, arguments.trace.empty() ? nullptr : &trace),
+                            engine.sources(file.plan)};
+  if (!arguments.trace.empty())
+    write_text_file(arguments.trace, predicted_trace(file.plan, evaluated.simulated, trace));
   print(arguments.json ? as_json(evaluated) : as_text(evaluated));
   if (evaluated.simulated.fits) return kDone;
   complain(fmt::format("{} does not fit: {}", arguments.path,
@@ -250,12 +258,15 @@ int estimate(const EstimateArguments& arguments) {
 Command estimate_command() {
   const auto arguments = std::make_shared<EstimateArguments>();
   Command command;
-  command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
-                    {"Flags",
-                     {{.name = "--json",
-                       .value = "",
-                       .help = "print JSON",
-                       .set = into_switch(arguments->json)}}}};
+  command.groups = {
+      {"Arguments", {plan_file_flag(arguments->path)}},
+      {"Flags",
+       {{.name = "--json", .value = "", .help = "print JSON", .set = into_switch(arguments->json)},
+        {.name = "--trace",
+         .value = "FILE",
+         .help = "write when every stage would run what, for Perfetto; plait train "
+                 "--trace has the same rows",
+         .set = into_text(arguments->trace)}}}};
   command.run = [arguments] { return estimate(*arguments); };
   return command;
 }

@@ -54,6 +54,11 @@ std::string summary(const Profile& profile) {
     types.insert(key.device_type);
   }
   for (const auto& [key, curve] : profile.collectives) types.insert(key.device_type);
+  if (units.empty())
+    return fmt::format(
+        "{} on {}",
+        counted(static_cast<int>(profile.collectives.size()), "curve") + " of collectives",
+        fmt::join(types, ", "));
   return fmt::format("{} points of compute of {} on {}, {} curves of collectives",
                      profile.compute.size(), fmt::join(units, ", "), fmt::join(types, ", "),
                      profile.collectives.size());

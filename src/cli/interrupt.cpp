@@ -8,6 +8,7 @@ namespace plait {
 namespace {
 
 std::stop_source* current = nullptr;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 // request_stop() is a few lock-free atomic operations as long as nobody registers a stop_callback,
 // and nobody does: searches poll their token. So it may be called from a signal.
@@ -17,17 +18,27 @@ extern "C" void on_interrupt(int) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(By by) {
   PLAIT_CHECK(current == nullptr);
   current = &source_;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESETHAND | SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : kSignals) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    // nohup ignores SIGHUP, and wants it to stay so.
+    if (signal == SIGINT || (by == By::requests && before.sa_handler != SIG_IGN))
+      sigaction(signal, &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, SIG_DFL);
+  for (const int signal : kSignals) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    if (now.sa_handler == on_interrupt) std::signal(signal, SIG_DFL);
+  }
   current = nullptr;
 }
 

@@ -7,7 +7,10 @@ namespace plait {
 // While it lives, the first Ctrl-C asks for a stop and the second ends the program. One at a time.
 class Interrupt {
  public:
-  Interrupt();
+  // What else asks for a stop: with `requests`, what batch systems and closed terminals send
+  // (SIGTERM, SIGHUP). For verbs that must not leave behind what they started or measured.
+  enum class By { keyboard, requests };
+  explicit Interrupt(By by = By::keyboard);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -130,31 +130,35 @@ int measure_links(const ProfileArguments& arguments) {
       throw InputError(
           "--comm", "needs two ranks or more: --local N, or a launcher such as torchrun or srun");
     runtime::need_backend("profile");
-    Interrupt interrupt;
+    Interrupt interrupt(Interrupt::By::requests);
     runtime::LaunchOptions options;
     options.command = runtime::command_line();
     options.command[0] = runtime::program_file();
     options.ranks = *arguments.local;
     options.threads = arguments.threads;
     options.stop = interrupt.token();
+    options.first_beat = Seconds(120);  // libtorch is loaded by then
     const runtime::LaunchOutcome outcome = runtime::launch(options);
     if (outcome.failure) throw InputError("--comm", in_words(*outcome.failure));
     return outcome.interrupted ? kInterrupted : kDone;
   }
   const runtime::Backend& backend = runtime::need_backend("profile");
   const runtime::Machine machine = backend.machine(arguments.meter);
+  runtime::Heartbeat heart;
   Profile profile;
   profile.collectives = backend.links({.place = *place,
                                        .device = arguments.meter.device,
                                        .device_type = machine.device_type,
                                        .sizes = arguments.sizes,
-                                       .longest = arguments.meter.longest});
+                                       .longest = arguments.meter.longest,
+                                       .heart = &heart});
   if (place->rank != 0) return kDone;
   profile.provenance = {
       .source = "plait profile",
       .command = typed(),
       .versions = machine.versions,
-      .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world, place->local_world,
+      .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world,
+                            place->local_world > 0 ? place->local_world : place->world,
                             arguments.meter.device == "cuda" ? "NCCL" : "Gloo")}};
   profile.provenance.versions["plait"] = PLAIT_VERSION;
   save(profile, arguments.output, counted(static_cast<int>(profile.collectives.size()), "curve"));
@@ -162,13 +166,13 @@ int measure_links(const ProfileArguments& arguments) {
 }
 
 // The model with each of the lengths.
-std::vector<Model> models_of(const ProfileArguments& arguments) {
+std::vector<Model> models_of(const ProfileArguments& arguments, std::vector<std::string>& notes) {
   std::vector<std::optional<int>> lengths(arguments.sequences.begin(), arguments.sequences.end());
   if (lengths.empty()) lengths.emplace_back();
   std::vector<Model> models;
   for (const std::optional<int>& length : lengths) {
     LoadedModel loaded = load_model(arguments.model, length);
-    for (const std::string& warning : loaded.warnings) warn(warning);
+    notes.insert(notes.end(), loaded.warnings.begin(), loaded.warnings.end());
     models.push_back(arguments.granularity == "op" ? at_op_granularity(loaded.model)
                                                    : std::move(loaded.model));
   }
@@ -177,7 +181,7 @@ std::vector<Model> models_of(const ProfileArguments& arguments) {
 
 int measure(const ProfileArguments& arguments) {
   if (arguments.model.empty() == arguments.ops.empty())
-    throw InputError("plait profile", "give --model M, --ops FILE or --comm");
+    throw InputError("plait profile", "give one of --model M, --ops FILE and --comm");
   const bool native = arguments.format == "native";
   if (!native && (arguments.output.empty() || arguments.model.empty()))
     throw InputError("--format", "needs --model M and -o DIRECTORY");
@@ -188,7 +192,7 @@ int measure(const ProfileArguments& arguments) {
   if (!arguments.ops.empty()) {
     points = runtime::points_of_list(arguments.ops);
   } else {
-    request.models = models_of(arguments);
+    request.models = models_of(arguments, notes);
     request.job = arguments.meter.job;
     request.tensors = arguments.tensors;
     request.micro_batches = arguments.micro_batches;
@@ -204,7 +208,7 @@ int measure(const ProfileArguments& arguments) {
   const auto meter = backend.meter(options);
   runtime::PointCache cache(arguments.cache == "auto" ? runtime::usual_cache() : arguments.cache,
                             !arguments.fresh);
-  Interrupt interrupt;
+  Interrupt interrupt(Interrupt::By::requests);
   runtime::MeasureOutcome outcome;
   {
     Progress progress;
@@ -233,7 +237,7 @@ int measure(const ProfileArguments& arguments) {
       outcome.results, [](const auto& result) { return result && result->out_of_memory; });
   if (!native) {
     save_as(arguments, profile, request.models.front());
-    return kDone;
+    return interrupt.happened() ? kInterrupted : kDone;
   }
   save(profile, arguments.output,
        fmt::format("{} measured on {}, {} known before, {} left out, {} did not fit",
@@ -242,7 +246,23 @@ int measure(const ProfileArguments& arguments) {
   return interrupt.happened() ? kInterrupted : kDone;
 }
 
+void check_flags(const ProfileArguments& arguments) {
+  if (arguments.comm && !(arguments.model.empty() && arguments.ops.empty()))
+    throw InputError("--comm",
+                     "measures links alone; give models and ops a run of their own, and join the "
+                     "files with plait profile merge");
+  if (arguments.comm && arguments.format != "native")
+    throw InputError("--format", "of links there is only plait's own");
+  if (arguments.comm) return;
+  if (arguments.local)
+    throw InputError("--local", "goes with --comm; one device measures the rest");
+  if (!arguments.threads.empty())
+    throw InputError("--threads-per-rank", "goes with --comm and --local");
+  if (!arguments.sizes.empty()) throw InputError("--sizes", "goes with --comm");
+}
+
 int profile(const ProfileArguments& arguments) {
+  check_flags(arguments);
   if (arguments.words.empty())
     return arguments.comm ? measure_links(arguments) : measure(arguments);
   if (arguments.words[0] == "merge") return merge(arguments);

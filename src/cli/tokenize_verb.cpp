@@ -41,7 +41,18 @@ Tokenizer tokenizer_of(const std::string& index_file) {
   return Tokenizer(index.merges);
 }
 
+// What is written would take the place of what is read.
+void spare_input(const TokenizeArguments& arguments, const std::vector<std::string>& written) {
+  for (const std::string& path : written)
+    for (const std::string& input : {arguments.path, arguments.tokenizer}) {
+      std::error_code fault;
+      if (!input.empty() && std::filesystem::equivalent(path, input, fault))
+        throw InputError(path, "is read, and would be overwritten; give --output another name");
+    }
+}
+
 int decode(const TokenizeArguments& arguments) {
+  spare_input(arguments, {arguments.output});
   const runtime::TokenFile file(arguments.path);
   const Tokenizer tokenizer = tokenizer_of(runtime::index_path(arguments.path));
   constexpr std::int64_t kPiece = 1 << 20;
@@ -65,6 +76,7 @@ int encode(const TokenizeArguments& arguments) {
   if (!arguments.tokenizer.empty() && arguments.vocabulary)
     throw InputError("--vocabulary", "goes without --tokenizer, which has a vocabulary already");
   check_output(arguments.output);
+  spare_input(arguments, {arguments.output, runtime::index_path(arguments.output)});
   const runtime::MappedFile file(arguments.path);
   const std::string_view text = file.text();
   if (text.empty()) throw InputError(arguments.path, "is empty");

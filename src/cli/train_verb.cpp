@@ -1,11 +1,17 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
+#include "cli/plan_arguments.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cost/engine.h"
@@ -16,6 +22,7 @@
 #include "runtime/backend.h"
 #include "runtime/layout.h"
 #include "runtime/restarts.h"
+#include "runtime/token_file.h"
 #include "runtime/train.h"
 
 namespace plait {
@@ -57,8 +64,9 @@ class TrainLog {
                 .str() +
             "\n");
     std::string line =
-        fmt::format("step {} | loss {:.6f} | time {:.4g} s | {} tokens/s | MFU {}", report.step,
-                    report.loss, report.seconds, grouped(tokens), percent(mfu));
+        fmt::format("step {} | loss {:.6f} | time {:.4g} s | {} {}/s | MFU {}", report.step,
+                    report.loss, report.seconds, grouped(tokens),
+                    file_.problem.model.vocabulary > 0 ? "tokens" : "images", percent(mfu));
     line += fmt::format(" | memory {:.2f} GiB | norm {:.3g}", report.peak_bytes / 0x1p30,
                         report.gradient_norm);
     if (report.busy.size() > 1) line += " | busy";
@@ -105,24 +113,54 @@ class TrainLog {
 // The words of one rank: this command line without what starts ranks, and with the plan that a
 // restart may have changed.
 std::vector<std::string> rank_words(const std::string& own_plan, const std::string& plan) {
+  const std::set<std::string> with_value{"--local", "--threads-per-rank", "--max-restarts"};
   std::vector<std::string> words{runtime::torch_program_file()};
   const std::vector<std::string>& all = runtime::command_line();
   for (std::size_t i = 1; i < all.size(); ++i) {
-    if (all[i] == "--local" || all[i] == "--threads-per-rank" || all[i] == "--threads_per_rank") {
-      ++i;
+    std::string name = all[i].substr(0, all[i].find('='));
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (name == "--device-lost") continue;
+    if (with_value.contains(name)) {
+      if (name.size() == all[i].size()) ++i;
       continue;
     }
-    if (all[i].starts_with("--local=") || all[i].starts_with("--threads-per-rank=")) continue;
     words.push_back(all[i] == own_plan ? plan : all[i]);
   }
   return words;
+}
+
+void check_flags(const TrainArguments& a) {
+  if (a.restarts.most > 0 && (a.local == 0 || a.options.checkpoint.empty()))
+    throw InputError("--max-restarts", "needs --local N and --checkpoint DIR");
+  if (a.restarts.device_lost && a.restarts.most == 0)
+    throw InputError("--device-lost", "needs --max-restarts N");
+  if (a.options.checkpoint_every > 0 && a.options.checkpoint.empty())
+    throw InputError("--checkpoint-every", "needs --checkpoint DIR");
+  if (a.threads.size() > 1 && a.local == 0)
+    throw InputError("--threads-per-rank", "needs --local N to give each rank its own number");
+}
+
+// What is needed at the end of a long run is tried at its beginning.
+void check_files(const runtime::TrainOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.tokens.empty()) runtime::TokenFile tokens(options.tokens);
+  if (!options.trace.empty()) check_output(options.trace);
+  if (options.checkpoint.empty()) return;
+  std::error_code fault;
+  fs::create_directories(options.checkpoint, fault);
+  if (fs::exists(options.checkpoint) && !fs::is_directory(options.checkpoint))
+    throw InputError(options.checkpoint, "is a file; checkpoints go to a directory");
+  if (!fs::is_directory(options.checkpoint))
+    throw InputError(options.checkpoint, "cannot be made: " + fault.message());
+  if (access(options.checkpoint.c_str(), W_OK) != 0)
+    throw InputError(options.checkpoint, std::string("cannot be written: ") + std::strerror(errno));
 }
 
 int launch_ranks(const TrainArguments& arguments, int world) {
   if (arguments.local != world)
     throw InputError("--local", fmt::format("must be {}, the devices of the plan, is {}", world,
                                             arguments.local));
-  const Interrupt interrupt;
+  const Interrupt interrupt(Interrupt::By::requests);
   runtime::LaunchOptions options;
   options.threads = arguments.threads;
   options.stop = interrupt.token();
@@ -140,14 +178,12 @@ int launch_ranks(const TrainArguments& arguments, int world) {
       options, arguments.path, restarts,
       [&](const std::string& plan) { return rank_words(arguments.path, plan); });
   if (outcome.interrupted) return kInterrupted;
-  if (outcome.failure) {
-    complain(in_words(*outcome.failure));
-    return outcome.failure->status == kWrongInput ? kWrongInput : runtime::kRankFailed;
-  }
-  return kDone;
+  if (!outcome.failure) return kDone;
+  return outcome.failure->status == kWrongInput ? kWrongInput : runtime::kRankFailed;
 }
 
 int train(const TrainArguments& arguments) {
+  check_flags(arguments);
   const PlanFile file = read_plan_file(arguments.path);
   const std::string reason = runtime::why_not(file.problem, file.plan);
   if (!reason.empty()) {
@@ -158,6 +194,7 @@ int train(const TrainArguments& arguments) {
   for (const Stage& stage : file.plan.stages) world += static_cast<int>(stage.devices.size());
   if (arguments.local > 0) {
     if (runtime::backend() == nullptr) runtime::need_torch_program("train");
+    check_files(arguments.options);
     return launch_ranks(arguments, world);
   }
   const auto place = runtime::rank_place(runtime::environment_variables());
@@ -171,6 +208,7 @@ int train(const TrainArguments& arguments) {
                      fmt::format("is a plan for {} devices, but {} started {} ranks", world,
                                  place->launcher, place->world));
   const runtime::Backend& backend = runtime::need_backend("train");
+  if (!place || place->rank == 0) check_files(arguments.options);
   runtime::TrainRequest request{.problem = file.problem, .plan = file.plan};
   request.options = arguments.options;
   request.options.cuda = arguments.device == "cuda" ||

@@ -192,7 +192,7 @@ int trial(TrialArguments arguments) {
   check_output(arguments.table);
   const runtime::RunLog checked(arguments.trial.patterns, 1);
   if (arguments.launch.empty()) launch_own(arguments);
-  Interrupt interrupt;
+  Interrupt interrupt(Interrupt::By::requests);
   if (!arguments.trials && arguments.plans.empty()) arguments.trials = 5;
   arguments.search.keep = arguments.own ? kMaxTrials : arguments.trials.value_or(kMaxTrials);
   Candidates found = arguments.plans.empty() ? found_candidates(arguments, interrupt)

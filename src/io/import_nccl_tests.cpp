@@ -94,38 +94,53 @@ bool recognises(const ProfilePath& files) {
                              [](const auto& name) { return collective_in(name) != nullptr; });
 }
 
+// A log may hold what several programs printed, one after the other. Each begins with the line of
+// its parameters; newer ones name themselves in the line before it.
+std::vector<Output> outputs_in(const std::string& path, const std::string& name) {
+  std::vector<Output> outputs;
+  std::istringstream text(read_text_file(path));
+  for (std::string line; std::getline(text, line);) {
+    const bool named = line.starts_with("# Collective test starting");
+    const bool begins = named || line.starts_with("# nThread");
+    if (outputs.empty() || (begins && (outputs.back().ranks > 0 || outputs.back().time_column > 0)))
+      outputs.push_back(
+          {.collective = collective_in(name), .hosts = {}, .device = {}, .points = {}});
+    read_line(line, outputs.back());
+  }
+  std::erase_if(outputs, [](const Output& output) { return output.time_column == 0; });
+  return outputs;
+}
+
+void add_curve(const std::string& path, const Output& output, Profile& profile) {
+  if (output.collective == nullptr)
+    throw InputError(path,
+                     "does not say which collective it measures: name it like all_reduce_perf.txt");
+  if (output.ranks < 2 || output.points.empty())
+    throw InputError(path, "has no table of times, or not the list of two or more ranks");
+  const int nodes = static_cast<int>(output.hosts.size());
+  if (output.ranks % nodes != 0)
+    throw InputError(
+        path, fmt::format("has {} ranks on {} nodes: not as many on each", output.ranks, nodes));
+  const DeviceEntry* known = lookup_device(builtin_catalogue(), output.device);
+  const bool send = std::string_view(output.collective) == "send";
+  const CollectiveKey key{.collective = output.collective,
+                          .device_type = known != nullptr ? known->type.name : output.device,
+                          .nodes = nodes,
+                          .devices_per_node = send ? 1 : output.ranks / nodes};
+  std::vector<CollectivePoint> points;
+  for (const auto& [size, time] : output.points)
+    points.push_back({.size = Bytes(size), .time = Seconds(time)});
+  profile.collectives[key] = std::move(points);
+}
+
 LoadedProfile read(const ProfilePath& files, const Model&) {
   LoadedProfile loaded;
-  for (const std::string& name : files.names) {
-    const std::string path = files.path(name);
-    Output output;
-    output.collective = collective_in(name);
-    std::istringstream text(read_text_file(path));
-    for (std::string line; std::getline(text, line);) read_line(line, output);
-    if (output.time_column == 0) continue;
-    if (output.collective == nullptr)
-      throw InputError(path,
-                       "does not say which collective it measures: name it like "
-                       "all_reduce_perf.txt");
-    if (output.ranks < 2 || output.points.empty())
-      throw InputError(path, "has no table of times, or not the list of two or more ranks");
-    const int nodes = static_cast<int>(output.hosts.size());
-    if (output.ranks % nodes != 0)
-      throw InputError(
-          path, fmt::format("has {} ranks on {} nodes: not as many on each", output.ranks, nodes));
-    const DeviceEntry* known = lookup_device(builtin_catalogue(), output.device);
-    const bool send = std::string_view(output.collective) == "send";
-    const CollectiveKey key{.collective = output.collective,
-                            .device_type = known != nullptr ? known->type.name : output.device,
-                            .nodes = nodes,
-                            .devices_per_node = send ? 1 : output.ranks / nodes};
-    std::vector<CollectivePoint> points;
-    for (const auto& [size, time] : output.points)
-      points.push_back({.size = Bytes(size), .time = Seconds(time)});
-    loaded.profile.collectives[key] = std::move(points);
-  }
+  for (const std::string& name : files.names)
+    for (const Output& output : outputs_in(files.path(name), name))
+      add_curve(files.path(name), output, loaded.profile);
   if (loaded.profile.collectives.empty())
-    throw InputError(files.directory, "has no output of nccl-tests");
+    throw InputError(files.names.size() == 1 ? files.path(files.names[0]) : files.directory,
+                     "has no output of nccl-tests");
   return loaded;
 }
 

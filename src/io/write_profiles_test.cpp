@@ -97,5 +97,28 @@ TEST(NcclTests, TheTableIsReadAsACurve) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(NcclTests, ALogOfSeveralProgramsHasACurveOfEach) {
+  const std::string directory = scratch("nccl_log");
+  std::filesystem::create_directories(directory);
+  const std::string ranks =
+      "#  Rank  0 Group  0 Pid  11 on  node1 device  0 [0x07] NVIDIA A100-SXM4-80GB\n"
+      "#  Rank  1 Group  0 Pid  11 on  node1 device  1 [0x08] NVIDIA A100-SXM4-80GB\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  std::ofstream(directory + "/log.txt")
+      << "# nccl-tests version 2.17.1 nccl-headers=22304 nccl-library=22304\n"
+         "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 2\n"
+      << ranks << "   1024   256   float   sum   -1   30.0   0.03   0.03   0\n"
+      << "# Collective test concluded: all_reduce_perf\n"
+         "# Collective test starting: alltoall_perf\n# nThread 1 nGpus 2\n"
+      << ranks << "   1024   128   float   none   -1   40.0   0.03   0.03   N/A\n";
+  const Profile profile = import_profile("nccl-tests", directory + "/log.txt", {}).profile;
+  ASSERT_EQ(profile.collectives.size(), 2u);
+  EXPECT_NEAR(profile.collectives.at({"all_reduce", "A100-80GB", 1, 2})[0].time.value, 30e-6,
+              1e-12);
+  EXPECT_NEAR(profile.collectives.at({"all_to_all", "A100-80GB", 1, 2})[0].time.value, 40e-6,
+              1e-12);
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace plait

@@ -232,8 +232,9 @@ std::string LayerLowering::patches(const Op& op, Step& step) {
 std::string LayerLowering::class_token(const Op& op, Step& step) {
   step.kind = StepKind::class_token;
   const std::vector<std::int64_t> shape = shape_of("x");
-  add(step, "weight", {whole(op.parameters)});
-  alive("x", Alive::Cut::stream, {shape[0] + 1, shape[1]});
+  const std::int64_t tokens = whole(op.parameters) / shape[1];  // DeiT has two
+  add(step, "weight", {tokens * shape[1]});
+  alive("x", Alive::Cut::stream, {shape[0] + tokens, shape[1]});
   return "";
 }
 

@@ -124,6 +124,7 @@ void add_flags(const std::vector<double>& seconds, std::vector<std::string>& fla
   const auto add = [&](const std::string& flag) {
     if (std::ranges::find(flags, flag) == flags.end()) flags.push_back(flag);
   };
+  if (seconds.size() == 1) add("measured once");
   if (has_outliers(seconds)) add("outliers");
   const double drift = drift_of(seconds);
   if (seconds.size() >= kFewest && std::abs(drift) > kDrift)

@@ -29,7 +29,8 @@ Timing timing_of(std::vector<double> seconds);
 bool has_outliers(std::vector<double> seconds);
 // By how much the second half of the repeats is slower than the first: the clock has changed.
 double drift_of(const std::vector<double>& seconds);
-// "outliers", and "slowed down by 4 %" where the drift is over 3 % either way; each once.
+// "measured once", "outliers", and "slowed down by 4 %" where the drift is over 3 % either way;
+// each once.
 void add_flags(const std::vector<double>& seconds, std::vector<std::string>& flags);
 
 // What was found out about one point; what is absent was not measured.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "runtime/heartbeat.h"
 #include "runtime/rank.h"
 
 namespace plait::runtime {
@@ -28,6 +29,7 @@ struct LinkRequest {
   std::string device_type = "CPU";
   std::vector<int> sizes;  // bytes of the whole tensor; empty = 1 KiB to 64 MiB
   Seconds longest{1};      // for one collective of one size
+  Heartbeat* heart = nullptr;
 };
 
 using LinkCurves = std::map<CollectiveKey, std::vector<CollectivePoint>>;

@@ -12,6 +12,7 @@
 #include "model/fingerprint.h"
 #include "plan/names.h"
 #include "runtime/profile.h"
+#include "runtime/steps.h"
 
 namespace plait::runtime {
 namespace {
@@ -79,6 +80,21 @@ bool unit_divides(const Job& job, const Model& model, const LayerKind& kind, int
   return true;
 }
 
+// By unit: whether it runs alone. Where ops are units, those between experts do not.
+std::vector<bool> units_that_run_alone(const Model& model) {
+  std::vector<bool> alone(model.units.size(), true);
+  const Lowered lowered = lower(model);
+  if (!lowered.fault.empty()) return alone;  // which is said when the first is measured
+  const Steps& steps = lowered.steps;
+  for (int u = 0; u < model.unit_count(); ++u) {
+    const int begin = steps.begin[u];
+    const int end = steps.begin[u + 1];
+    alone[u] =
+        (begin == 0 || steps.all[begin - 1].may_cut_after) && steps.all[end - 1].may_cut_after;
+  }
+  return alone;
+}
+
 ProfilePoint point_of(const PointRequest& request, const Model& model, int unit, int tensor,
                       int micro_batch) {
   const LayerKind& kind = model.unit(unit);
@@ -132,6 +148,8 @@ std::vector<OpKey> keys_of(const JsonValue& item) {
 }
 
 void check_key(const JsonValue& item, const OpKey& key) {
+  if (key.window > 1 && !is_whole(key.inner / (key.window * key.window)))
+    throw InputError(item.where(), "inner must be the channels times the square of window");
   if (!divides(key))
     throw InputError(item.where(), "sizes must be whole numbers, and rows at least 1");
   const bool product = key.kind == OpKind::matmul || key.kind == OpKind::convolution ||
@@ -156,7 +174,8 @@ std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std
   const auto add = [&](ProfilePoint point) {
     if (seen.insert(point.text).second) points.push_back(std::move(point));
   };
-  for (const Model& model : request.models)
+  for (const Model& model : request.models) {
+    const std::vector<bool> alone = units_that_run_alone(model);
     for (const int u : distinct_units(model))
       for (const int tensor : request.tensors) {
         const LayerKind& kind = model.unit(u);
@@ -165,7 +184,7 @@ std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std
           continue;
         }
         for (const int micro_batch : request.micro_batches) {
-          if (request.units) add(point_of(request, model, u, tensor, micro_batch));
+          if (request.units && alone[u]) add(point_of(request, model, u, tensor, micro_batch));
           if (!request.ops) continue;
           for (const Op& op : kind.ops) {
             OpKey key = op_key(request.job, model, op,
@@ -176,6 +195,10 @@ std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std
           }
         }
       }
+    if (request.units && std::ranges::find(alone, false) != alone.end())
+      notes.push_back(
+          "ops between the experts of a mixture run together only: they are not measured as units");
+  }
   return points;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/error.h"
 #include "io/json_reader.h"
@@ -104,6 +105,25 @@ TEST(ProfilePoints, TheFarthestComeFirst) {
   // the largest is 8.5 at i = 3.
   EXPECT_EQ(decoder[0], 64);
   EXPECT_EQ(decoder[1], 8);
+}
+
+TEST(ProfilePoints, OpsBetweenExpertsAreNoUnitsOfTheirOwn) {
+  PointRequest request;
+  request.models = {at_op_granularity(build_transformer(samples::tiny_mixture()))};
+  std::vector<std::string> notes;
+  std::set<std::string> units;
+  bool products = false;  // of the experts, as ops
+  for (const ProfilePoint& point : points_of(request, notes))
+    if (point.unit)
+      units.insert(point.unit->model->unit(point.unit->unit).ops[0].name);
+    else
+      products = products || (point.op.kind == OpKind::matmul && point.op.count == 4);
+  EXPECT_TRUE(units.contains("router") && units.contains("attention.qkv"));
+  for (const char* inside : {"router.top_k", "experts.up", "experts.activation", "experts.down"})
+    EXPECT_FALSE(units.contains(inside)) << inside;
+  EXPECT_TRUE(products);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("ops between the experts"));
 }
 
 TEST(PointCache, KeepsWhatWasMeasuredWhenTheRunIsKilled) {

@@ -22,7 +22,9 @@ struct Unit {
   std::string_view name;
   double scale;
 };
-constexpr std::array kTimeUnits{Unit{"s", 1}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"min", 60}};
+constexpr std::array kTimeUnits{Unit{"s", 1},     Unit{"sec", 1},     Unit{"seconds", 1},
+                                Unit{"ms", 1e-3}, Unit{"msec", 1e-3}, Unit{"milliseconds", 1e-3},
+                                Unit{"us", 1e-6}, Unit{"min", 60}};
 constexpr std::array kMemoryUnits{Unit{"GiB", 0x1p30}, Unit{"B", 1},     Unit{"KB", 1e3},
                                   Unit{"KiB", 0x1p10}, Unit{"MB", 1e6},  Unit{"MiB", 0x1p20},
                                   Unit{"GB", 1e9},     Unit{"TB", 1e12}, Unit{"TiB", 0x1p40},
@@ -203,9 +205,11 @@ void RunLog::read_memory(std::string_view line) {
   if (value && *value > 0) memory_ = std::max(memory_.value_or(Bytes()), Bytes(*value));
 }
 
-std::optional<Seconds> RunLog::median_step(int warm_up) const {
+std::optional<Seconds> RunLog::median_step(int warm_up, int most) const {
   if (steps_.size() <= static_cast<std::size_t>(warm_up)) return std::nullopt;
-  std::vector<Seconds> counted(steps_.begin() + warm_up, steps_.end());
+  const auto end = std::min(steps_.size(), static_cast<std::size_t>(warm_up) + most);
+  std::vector<Seconds> counted(steps_.begin() + warm_up,
+                               steps_.begin() + static_cast<std::ptrdiff_t>(end));
   std::sort(counted.begin(), counted.end());
   const std::size_t middle = counted.size() / 2;
   return counted.size() % 2 == 1 ? counted[middle] : (counted[middle - 1] + counted[middle]) / 2;

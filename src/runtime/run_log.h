@@ -41,8 +41,9 @@ class RunLog {
   const std::string& out_of_memory() const { return out_of_memory_; }  // the line that says so
   const std::string& last_error() const { return last_error_; }  // the last line that tells of one
 
-  // Of the steps after the first `warm_up`; nothing when there are none.
-  std::optional<Seconds> median_step(int warm_up) const;
+  // Of up to `most` steps after the first `warm_up`; nothing when there are none. What a command
+  // shows while it is being stopped does not count.
+  std::optional<Seconds> median_step(int warm_up, int most) const;
 
  private:
   void read_time(std::string_view line);

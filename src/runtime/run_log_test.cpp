@@ -25,9 +25,9 @@ TEST(RunLogTest, ReadsMegatronLm) {
       " iteration        3/     100 | elapsed time per iteration (ms): 1600.0 | learning rate",
   });
   ASSERT_EQ(log.steps().size(), 3U);
-  EXPECT_DOUBLE_EQ(log.median_step(1)->value, 1.55);
+  EXPECT_DOUBLE_EQ(log.median_step(1, 10)->value, 1.55);
   EXPECT_DOUBLE_EQ(log.memory()->value, 4096 * 0x1p20);
-  EXPECT_FALSE(log.median_step(3));
+  EXPECT_FALSE(log.median_step(3, 10));
 }
 
 TEST(RunLogTest, ReadsDeepSpeedsThroughput) {
@@ -35,7 +35,7 @@ TEST(RunLogTest, ReadsDeepSpeedsThroughput) {
   const RunLog log = after(
       {"[INFO] [timer.py:264:stop] epoch=0/micro_step=20/global_step=10, RunningAvgSamplesPerSec="
        "30.1, CurrSamplesPerSec=32.0, MemAllocated=1.5GB, MaxMemAllocated=12.25GB"});
-  EXPECT_DOUBLE_EQ(log.median_step(0)->value, 2);
+  EXPECT_DOUBLE_EQ(log.median_step(0, 10)->value, 2);
   EXPECT_DOUBLE_EQ(log.memory()->value, 12.25 * 0x1p30);
 }
 

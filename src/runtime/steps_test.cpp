@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "io/model_json.h"
 #include "model/resnet.h"
+#include "runtime/tiny_models.h"
 
 namespace plait::runtime {
 namespace {
@@ -41,6 +44,33 @@ TEST(Steps, OpGranularityGivesTheSameSteps) {
     EXPECT_EQ(coarse.steps.all[i].parameters.size(), fine.steps.all[i].parameters.size());
   }
   EXPECT_EQ(owned(fine.steps), model.parameters());
+}
+
+TEST(Steps, BlocksThatShareWeightsLearnWhatTheFirstOwns) {
+  const Model model = build_transformer(samples::tiny_shared());
+  for (const Model& cut : {model, at_op_granularity(model)}) {
+    const Lowered lowered = lower(cut);
+    ASSERT_EQ(lowered.fault, "");
+    EXPECT_EQ(owned(lowered.steps), model.parameters());
+    // Four blocks of ten tensors, norms included: the first block owns each, three use it again.
+    std::map<std::string, int> uses;
+    for (const Step& step : lowered.steps.all)
+      for (const Parameter& parameter : step.parameters) ++uses[parameter.name];
+    for (const char* name : {"1.attention.qkv.weight", "1.attention.qkv.bias",
+                             "1.attention.norm.weight", "1.mlp.norm.bias", "1.mlp.down.bias"})
+      EXPECT_EQ(uses[name], 4) << name;
+    EXPECT_FALSE(uses.contains("2.mlp.up.weight"));
+  }
+}
+
+TEST(Steps, ImagesMayHaveSeveralLearntTokens) {
+  TransformerConfig config = samples::tiny_vit();
+  config.patches.tokens = 2;
+  const Lowered lowered = lower(build_transformer(config));
+  ASSERT_EQ(lowered.fault, "");
+  // 4 x 4 patches and two tokens.
+  EXPECT_EQ(lowered.steps.all[1].kind, StepKind::class_token);
+  EXPECT_EQ(lowered.steps.all[1].alive[0].shape, (std::vector<std::int64_t>{18, 32}));
 }
 
 }  // namespace

@@ -44,6 +44,18 @@ inline TransformerConfig tiny_bert() {
   return c;
 }
 
+// ALBERT: blocks that share their weights, and a table narrower than they are.
+inline TransformerConfig tiny_shared() {
+  TransformerConfig c = tiny_bert();
+  c.name = "shared";
+  c.embedding_width = 16;
+  c.narrow_embedding = true;
+  c.shared_layers = true;
+  c.head = Head::masked;
+  c.pooler = 0;
+  return c;
+}
+
 inline TransformerConfig tiny_t5() {
   TransformerConfig c = tiny_llama();
   c.name = "t5";
@@ -100,7 +112,7 @@ inline std::vector<Model> tiny_models() {
   std::vector<Model> models;
   for (const TransformerConfig& config :
        {tiny_gpt(), tiny_llama(), tiny_bert(), tiny_t5(), tiny_mixture(), tiny_parallel(false),
-        tiny_parallel(true), tiny_vit()})
+        tiny_parallel(true), tiny_vit(), tiny_shared()})
     models.push_back(build_transformer(config));
   models.push_back(build_wide_resnet(tiny_resnet()));
   return models;

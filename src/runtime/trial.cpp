@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -148,10 +149,11 @@ class Trial {
       result.reason = log_.out_of_memory();
       return result;
     }
-    if (enough() || ended_well) result.step = log_.median_step(options_.warm_up);
+    if (enough() || ended_well) result.step = log_.median_step(options_.warm_up, options_.steps);
     if (result.step) {
       result.end = TrialEnd::measured;
-      result.steps = static_cast<int>(log_.steps().size()) - options_.warm_up;
+      result.steps =
+          std::min(static_cast<int>(log_.steps().size()) - options_.warm_up, options_.steps);
       return result;
     }
     const std::string seen = log_.steps().empty()

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "plan/names.h"
 #include "runtime/layout.h"
@@ -64,6 +65,22 @@ std::string cut_fault(const Step& step, const SpanPlace& a, const SpanPlace& b) 
   return "";
 }
 
+// Shards that are cut along an inner dimension are not parts of each other in memory.
+std::string sharing_fault(const Layout& layout, const Steps& steps) {
+  std::map<std::string, int> tensor_of;
+  for (const SpanPlace& span : layout.spans)
+    for (int s = span.begin; s < span.end; ++s)
+      for (const Parameter& parameter : steps.all[s].parameters) {
+        if (parameter.dim <= 0) continue;
+        const int tensor = tensor_of.emplace(parameter.name, span.tensor).first->second;
+        if (tensor != span.tensor)
+          return "'" + steps.all[s].name + "' has the same weights in layers of tensor " +
+                 std::to_string(tensor) + " and " + std::to_string(span.tensor) +
+                 ", which is not implemented; give all layers one degree (--tp)";
+      }
+  return "";
+}
+
 }  // namespace
 
 std::string why_not(const Problem& problem, const Plan& plan) {
@@ -94,7 +111,7 @@ std::string why_not(const Problem& problem, const Plan& plan) {
     fault = cut_fault(lowered.steps.all[span.end - 1], span, layout.spans[i + 1]);
     if (!fault.empty()) return fault;
   }
-  return "";
+  return sharing_fault(layout, lowered.steps);
 }
 
 }  // namespace plait::runtime

@@ -87,9 +87,14 @@ std::shared_ptr<Meeting> meet_at(const RankPlace& place) {
   options.isServer = place.rank == 0;
   options.waitWorkers = false;
   options.timeout = kMeetingTimeout;
-  return guarded(nullptr, [&] {
+  try {
     return std::make_shared<Meeting>(c10::make_intrusive<c10d::TCPStore>(place.address, options));
-  });
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw PeerLost(
+        "cannot meet the other ranks at " + place.address + ":" + std::to_string(place.port) +
+        " (MASTER_ADDR and MASTER_PORT name another place): " + text.substr(0, text.find('\n')));
+  }
 }
 
 std::shared_ptr<Meeting> meet_in_process() {

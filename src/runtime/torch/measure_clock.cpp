@@ -32,6 +32,7 @@ constexpr int kFewestWarm = 9;    // runs of them
 constexpr double kAhead = 2;      // of the time to launch a run, that the device must take
 constexpr int kMostOfBatch = 64;  // marks beyond that fill the queue of the device
 constexpr int kMostRepeats = 2000;
+constexpr double kSlow = 2;  // seconds; a first run on the CPU that takes longer is the only one
 
 }  // namespace
 
@@ -92,7 +93,11 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
   Stopwatch watch(device);
   // The first run loads kernels and fills the allocator's pool.
   what.once(watch);
-  watch.intervals();
+  const std::vector<double> first = watch.intervals();
+  if (device.is_cpu() && elapsed() > std::max(kSlow, repetition.longest.value)) {
+    for (std::size_t part = 0; part < parts; ++part) out.device[part].push_back(first[part]);
+    return out;
+  }
   std::vector<double> launching;
   const int burst = device.is_cpu() ? 1 : kBurst;
   double one = 0;

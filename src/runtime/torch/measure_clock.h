@@ -58,7 +58,8 @@ struct Repeats {
 // Runs it again and again: first to warm up, waiting for each, then in batches without waiting in
 // between, until the median of every interval is tight or time is over. Where the host takes as
 // long to launch a run as the device to do it, the device is held before each run until all of it
-// is launched: so what is measured is the device.
+// is launched: so what is measured is the device. A run of over two seconds on the CPU is not
+// repeated: it would take a budget of many points.
 Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated& what);
 
 // Counts what tensors take on this thread and on the threads that compute its gradients, while it

@@ -1,11 +1,14 @@
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 
+#include "base/error.h"
 #include "runtime/profile_links.h"
 #include "runtime/torch/communicator.h"
+#include "runtime/torch/device_state.h"
 #include "runtime/torch/measure_clock.h"
 #include "runtime/torch/profile_backend.h"
 
@@ -105,15 +108,13 @@ std::vector<int> usual_sizes() {
   return sizes;
 }
 
-}  // namespace
-
-LinkCurves measure_links(const LinkRequest& request) {
+LinkCurves all_curves(const LinkRequest& request) {
   const RankPlace& place = request.place;
   const at::Device device =
       request.device == "cuda"
           ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank))
           : at::Device(at::kCPU);
-  Communicator all(meet_at(place), place.rank, place.world, device, place.address, nullptr);
+  Communicator all(meet_at(place), place.rank, place.world, device, place.address, request.heart);
   const int per_node = place.local_world > 0 ? place.local_world : place.world;
   const std::vector<LinkShape> shapes = link_shapes(place.world, per_node);
   std::vector<std::vector<int>> groups;
@@ -139,6 +140,21 @@ LinkCurves measure_links(const LinkRequest& request) {
   at::Tensor token = at::ones({1}, at::TensorOptions().dtype(at::kFloat).device(device));
   all.everyone().all_reduce(token, Reduction::sum);
   return place.rank == 0 ? curves : LinkCurves();
+}
+
+}  // namespace
+
+LinkCurves measure_links(const LinkRequest& request) {
+  if (request.device == "cuda" && request.place.local_rank >= cuda_devices())
+    throw InputError("--device", fmt::format("cuda needs a GPU for each rank of a machine: there "
+                                             "are {}, this is local rank {}; --device cpu measures "
+                                             "Gloo",
+                                             cuda_devices(), request.place.local_rank));
+  try {
+    return all_curves(request);
+  } catch (const PeerLost& error) {
+    throw InputError("--comm", error.what());
+  }
 }
 
 }  // namespace plait::runtime

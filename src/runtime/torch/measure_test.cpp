@@ -1,7 +1,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "runtime/tiny_models.h"
 #include "runtime/torch/measure_meter.h"
@@ -42,6 +44,23 @@ TEST(Stopwatch, GivesTheTimesBetweenMarks) {
   ASSERT_EQ(times.size(), 2u);
   EXPECT_GE(times[0].size(), 5u);
   EXPECT_GT(timing_of(times[1]).median, timing_of(times[0]).median);
+}
+
+TEST(Stopwatch, WhatTakesSecondsOnTheCpuRunsOnce) {
+  int runs = 0;
+  const auto once = [&](Stopwatch& watch) {
+    ++runs;
+    watch.mark();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+    watch.mark();
+  };
+  const auto times = repeat(at::kCPU, {}, {2, once}).device;
+  EXPECT_EQ(runs, 1);
+  ASSERT_EQ(times[0].size(), 1u);
+  EXPECT_GE(times[0][0], 2.1);
+  std::vector<std::string> flags;
+  add_flags(times[0], flags);
+  EXPECT_EQ(flags, std::vector<std::string>{"measured once"});
 }
 
 TEST(TorchMeter, EveryKindOfOpHasTimes) {

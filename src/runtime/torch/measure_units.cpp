@@ -177,9 +177,9 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
                                                   noise_parameters(shard, options), plain));
     for (const LocalParameter& parameter : copies.back()->parameters())
       bytes += static_cast<double>(parameter.value.nbytes());
-    if (parameters.empty())
+    if (copies.size() == 1)
       for (const LocalParameter& parameter : copies.back()->parameters())
-        parameters.push_back(parameter.value);
+        if (parameter.parameter.owned) parameters.push_back(parameter.value);
   } while (!device_.is_cpu() && bytes > 0 && bytes < kCaches &&
            static_cast<int>(copies.size()) < kMostCopies);
   const Bundle pattern = copies[0]->sample_input(place.micro_batch, options);

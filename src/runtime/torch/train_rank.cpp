@@ -7,9 +7,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 
 #include "base/error.h"
+#include "io/json_reader.h"
+#include "report/timeline.h"
 #include "runtime/torch/checkpointing.h"
 #include "runtime/torch/device_state.h"
 #include "runtime/torch/trainer.h"
@@ -21,57 +22,34 @@ namespace {
 // Steps at the end of a run that a trace shows.
 constexpr int kTracedSteps = 20;
 
-// The tasks of one rank as events of a trace (Chrome's format, which Perfetto reads): processes are
-// stages, threads are ranks.
-class TraceWriter {
- public:
-  TraceWriter(int stage, int rank) : stage_(stage), rank_(rank) {
-    begin_ =
-        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What the rank did in a step; times count from `begin`.
+void add_step(int step, const Trainer& trainer, double begin, Timeline& into) {
+  const auto at = [&](double time) { return Seconds(time - begin); };
+  for (const Trainer::TaskTime& time : trainer.task_times()) {
+    const double start = time.begin + time.waited;
+    if (time.waited > 1e-6) into.wait(step, time.task, at(time.begin), at(start));
+    into.task(step, time.task, at(start), at(time.end));
   }
+  for (const Trainer::EndTime& time : trainer.end_times())
+    into.end_of_step(step, time.what, at(time.begin), at(time.end));
+}
 
-  void add(std::int64_t step, const Trainer& trainer) {
-    for (const Trainer::TaskTime& time : trainer.task_times()) {
-      const bool forward = time.task.kind == TaskKind::forward;
-      const double start = time.begin + time.waited;
-      const std::string of = fmt::format(R"(, "chunk": {}, "micro_batch": {})", time.task.chunk,
-                                         time.task.micro_batch);
-      if (time.waited > 1e-6) event("wait", "idle", time.begin, start, step, of);
-      event(fmt::format("{}{}", forward ? "F" : "B", time.task.micro_batch),
-            forward ? "forward" : "backward", start, time.end, step, of);
-    }
-    for (const Trainer::EndTime& time : trainer.end_times())
-      event(time.what, "end of step", time.begin, time.end, step, "");
-  }
-
-  const std::string& text() const { return text_; }
-
- private:
-  void event(const std::string& name, const char* category, double begin, double end,
-             std::int64_t step, const std::string& of) {
-    text_ += fmt::format(
-        "{}{{\"name\": \"{}\", \"cat\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, "
-        "\"pid\": {}, \"tid\": {}, \"args\": {{\"step\": {}{}}}}}",
-        text_.empty() ? "" : ",\n", name, category, (begin - begin_) * 1e6, (end - begin) * 1e6,
-        stage_ + 1, rank_, step, of);
-  }
-
-  int stage_;
-  int rank_;
-  double begin_;
-  std::string text_;
-};
-
-void write_trace(const std::string& path, const TraceWriter& mine, Communicator& ranks) {
+void write_trace(const std::string& path, const Timeline& mine, Communicator& ranks) {
   if (ranks.rank() != 0) {
     ranks.put("trace " + std::to_string(ranks.rank()), mine.text());
     return;
   }
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + mine.text();
-  for (int r = 1; r < ranks.world(); ++r) text += ",\n" + ranks.get("trace " + std::to_string(r));
-  std::ofstream file(path);
-  file << text << "\n]}\n";
-  if (!file) throw InputError(path, "cannot be written");
+  std::vector<std::string> all{mine.text()};
+  for (int r = 1; r < ranks.world(); ++r) all.push_back(ranks.get("trace " + std::to_string(r)));
+  write_text_file(path, trace_file(all));
+}
+
+void tell(const TrainRequest& request, const std::string& text) {
+  if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
 }
 
 void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks) {
@@ -80,22 +58,24 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
   std::int64_t first = 0;
   if (!options.checkpoint.empty())
     first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
+  if (ranks.rank() == 0 && first >= options.steps)
+    tell(request, fmt::format("{} has {} steps, and --steps is {}: nothing is left to do",
+                              latest_checkpoint(options.checkpoint).value_or(options.checkpoint),
+                              first, options.steps));
   ranks.everyone().all_gather(at::zeros({1}, ranks.device()), 0);
-  TraceWriter trace(trainer.stage(), ranks.rank());
+  Timeline trace(trainer.stage(), ranks.rank(), fmt::format("rank {}", ranks.rank()));
+  const double begin = now();
   for (std::int64_t step = first; step < options.steps; ++step) {
     const StepReport report = trainer.step(step);
     if (ranks.rank() == 0 && request.on_step) request.on_step(report);
-    if (!options.trace.empty() && step + kTracedSteps >= options.steps) trace.add(step, trainer);
+    if (!options.trace.empty() && step + kTracedSteps >= options.steps)
+      add_step(static_cast<int>(step), trainer, begin, trace);
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
     if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
       save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),
                       options.checkpoint, options.keep_checkpoints, ranks, request.heart);
   }
   if (!options.trace.empty()) write_trace(options.trace, trace, ranks);
-}
-
-void tell(const TrainRequest& request, const std::string& text) {
-  if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
 }
 
 int train_on(const TrainRequest& request, at::Device device) {

@@ -162,7 +162,7 @@ TEST(Trainer, MixedPrecisionKeepsWhatItsWeightsCannotShow) {
     }
 }
 
-TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 9, 4, 3); }
+TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 10, 4, 3); }
 
 TEST(SlowTrainer, ManyRandomPlansTrainAsOneRankDoes) { run_random_plans(100, 90, 8, 5); }
 

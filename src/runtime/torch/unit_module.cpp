@@ -158,7 +158,8 @@ void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& ba
   }
   if (step.kind == StepKind::class_token) {
     const at::Tensor x = bundle.at("x");
-    bundle["x"] = at::cat({held.weight.expand({x.size(0), 1, x.size(2)}), x}, 1);
+    const at::Tensor first = held.weight.view({1, -1, x.size(2)});
+    bundle["x"] = at::cat({first.expand({x.size(0), -1, -1}), x}, 1);
     return;
   }
   if (step.kind == StepKind::tokens) {

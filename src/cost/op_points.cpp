@@ -97,6 +97,7 @@ OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& s
       key.causal = model.causal && op.rows == op.columns;
       break;
     case OpKind::norm:
+    case OpKind::reduction:
       key.rows = op.rows * share;
       key.columns = op.columns;
       break;

@@ -380,6 +380,7 @@ OpTime op_time(const Job& job, const Model& model, const DeviceType& device, con
     case OpKind::loss:
       return loss_time(job, model, device, op, sharding);
     case OpKind::norm:
+    case OpKind::reduction:
     case OpKind::elementwise:
     case OpKind::embedding:
       break;

@@ -20,8 +20,8 @@ constexpr int kMostSize = 1 << 28;
 constexpr int kMostUnits = 100'000;
 constexpr std::size_t kMostKinds = 1000;
 
-const std::vector<std::string_view> kOpKinds = {"matmul",      "attention", "convolution", "norm",
-                                                "elementwise", "embedding", "loss"};
+const std::vector<std::string_view> kOpKinds = {
+    "matmul", "attention", "convolution", "norm", "elementwise", "embedding", "loss", "reduction"};
 const std::vector<std::string_view> kSplits = {"replicated", "column",  "row",  "heads",
                                                "vocabulary", "experts", "shard"};
 

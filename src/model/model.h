@@ -17,6 +17,7 @@ enum class OpKind {
   elementwise,  // activation functions, residual additions, dropout, rotary embedding
   embedding,    // table look-up
   loss,         // softmax cross-entropy over `columns` classes for `rows` positions
+  reduction,    // `rows` sums of `columns` values each
 };
 
 // What a memory-bound op computes. Fused kernels make little difference between them; programs that

@@ -78,7 +78,7 @@ const Names& dtype_names() {
 
 const Names& op_kind_names() {
   static const Names names = {"matmul",      "attention", "convolution", "norm",
-                              "elementwise", "embedding", "loss"};
+                              "elementwise", "embedding", "loss",        "reduction"};
   return names;
 }
 

@@ -27,7 +27,7 @@ TEST(Names, EveryEnumeratorHasOneNameThatReadsBack) {
   expect_round_trip(attention_names(), AttentionKernel::plain, attention_named);
   expect_round_trip(framework_names(), Framework::plait, framework_named);
   expect_round_trip(dtype_names(), DType::fp8, dtype_named);
-  expect_round_trip(op_kind_names(), OpKind::loss, op_kind_named);
+  expect_round_trip(op_kind_names(), OpKind::reduction, op_kind_named);
   expect_round_trip(function_names(), Function::rotary, function_named);
   expect_round_trip(split_names(), Split::shard, split_named);
 }

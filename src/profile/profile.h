@@ -62,6 +62,7 @@ struct ComputeSample {
 //   elementwise  `rows` results
 //   embedding    rows of `columns` features out of `inner` entries
 //   loss         rows of `columns` classes
+//   reduction    rows of `columns` values, summed
 struct OpKey {
   OpKind kind = OpKind::matmul;
   Function function = Function::other;

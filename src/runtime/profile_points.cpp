@@ -156,8 +156,8 @@ void check_key(const JsonValue& item, const OpKey& key) {
                        key.kind == OpKind::attention;
   if (product && (key.inner < 1 || key.columns < 1))
     throw InputError(item.where(), "needs inner and columns");
-  const bool wide =
-      key.kind == OpKind::norm || key.kind == OpKind::embedding || key.kind == OpKind::loss;
+  const bool wide = key.kind == OpKind::norm || key.kind == OpKind::embedding ||
+                    key.kind == OpKind::loss || key.kind == OpKind::reduction;
   if (wide && key.columns < 1) throw InputError(item.where(), "needs columns");
   if (key.kind == OpKind::attention && key.kv_count > 0 && !is_whole(key.count / key.kv_count))
     throw InputError(item.where(), "kv_count must divide count");

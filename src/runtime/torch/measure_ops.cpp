@@ -115,6 +115,10 @@ std::vector<TorchMeter::Pass> TorchMeter::passes_of(const OpKey& key) {
       const Function function = key.function;
       return differentiated({x, w}, [=] { return normalise(x, function, w, {}); });
     }
+    case OpKind::reduction: {
+      const at::Tensor x = learnt({rows, columns});
+      return differentiated({x}, [=] { return x.sum(-1); });
+    }
     case OpKind::elementwise: {
       const at::Tensor a = learnt({rows});
       if (key.function == Function::add || key.function == Function::other) {

@@ -68,8 +68,9 @@ TEST(TorchMeter, EveryKindOfOpHasTimes) {
   OpKey key;
   key.dtype = DType::fp32;
   key.rows = key.inner = key.columns = 16;
-  for (const OpKind kind : {OpKind::matmul, OpKind::attention, OpKind::convolution, OpKind::norm,
-                            OpKind::elementwise, OpKind::embedding, OpKind::loss}) {
+  for (const OpKind kind :
+       {OpKind::matmul, OpKind::attention, OpKind::convolution, OpKind::norm, OpKind::elementwise,
+        OpKind::embedding, OpKind::loss, OpKind::reduction}) {
     key.kind = kind;
     key.window = key.stride = kind == OpKind::convolution ? 1 : 0;
     const Measurement result = meter.op(key);

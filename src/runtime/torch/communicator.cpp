@@ -211,14 +211,12 @@ Communicator::~Communicator() = default;
 namespace {
 
 // libtorch 2 keeps a record of all collectives of a process, and enters new groups into it before
-// it takes its lock: threads with groups of their own crash. The record is not needed.
-void keep_no_record() {
-  [[maybe_unused]] static const int once = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
-}
+// it takes its lock: threads with groups of their own crash. The record is not needed. Said before
+// main: setenv moves what getenv of another thread reads.
+[[maybe_unused]] const int kNoRecord = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
 
 BackendPointer make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                             bool cuda, const std::string& address) {
-  keep_no_record();
   if (!cuda)
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo_options(address));
 #if defined(USE_C10D_NCCL)

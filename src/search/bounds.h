@@ -39,6 +39,8 @@ class Bounds {
   // Whether no step is below `limit` that has these last stages, in front of them a stage of which
   // nothing is known but that its devices are part of `used`, and then units [0, left).
   bool hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const;
+  // Of a micro-batch through all stages.
+  Seconds least_round_trip() const { return least_latency_.back(); }
   // The slowest stage of any way to run units [0, left) on the devices that are free.
   Seconds slowest_stage(int left, std::span<const int> used) const {
     return at_will(pipeline_, left, used);

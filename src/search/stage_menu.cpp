@@ -63,6 +63,16 @@ RunCosts* StageMenu::first_runs(int o) {
   return *first;
 }
 
+Seconds StageMenu::hand_over(int from, int to, int unit) {
+  const Model& model = engine_.problem().model;
+  if (hand_overs_.empty()) hand_overs_.resize(options_.size());
+  std::vector<Seconds>& row = hand_overs_[from];
+  if (row.empty()) row.assign(options_.size() * model.kinds.size(), Seconds(-1));
+  Seconds& known = row[to * model.kinds.size() + model.units[unit - 1]];
+  if (known < Seconds(0)) known = sends_.between(options_[from], options_[to], unit);
+  return known;
+}
+
 StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
   const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
   RunCosts* on = first_runs(o);

@@ -40,9 +40,7 @@ class StageMenu : public StageCosts {
   RunCosts* first_runs(int o);
 
   // Least time of the hand-over from one option to another before a unit.
-  Seconds hand_over(int from, int to, int unit) const {
-    return sends_.between(options_[from], options_[to], unit);
-  }
+  Seconds hand_over(int from, int to, int unit);
 
   // What follows the pipeline for a tied embedding, at least: with this first stage, which begins
   // there, and this last one; with any first stage.
@@ -75,6 +73,8 @@ class StageMenu : public StageCosts {
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<RunCosts>>> runs_;
   std::vector<std::optional<RunCosts*>> first_runs_;  // by option, on free pools
+  // By option; [to * kinds + kind of the unit before] = hand-over, negative where not known yet.
+  std::vector<std::vector<Seconds>> hand_overs_;
   std::unique_ptr<TiedFloor> tied_;
   std::vector<Seconds> tied_to_;  // by option of the last stage
   std::unique_ptr<Bounds> bounds_;

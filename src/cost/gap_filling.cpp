@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <limits>
-#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "cost/schedule.h"
@@ -19,44 +18,57 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Of the length of an order, by which sums of the same times in another order may differ.
+constexpr double kRounding = 1e-12;
+
+struct Policy {
+  double patience = 0;
+  bool forward_first = false;
+};
+
 class GreedyOrder {
  public:
-  GreedyOrder(const Pipeline& p, double patience, bool forward_first)
-      : p_(p),
-        patience_(patience),
-        order_{forward_first ? TaskKind::forward : TaskKind::backward,
-               forward_first ? TaskKind::backward : TaskKind::forward},
-        positions_(p.stages * p.chunks),
-        forward_end_(positions_, std::vector<double>(p.micro_batches, kNever)),
-        backward_end_(forward_end_),
-        stages_(p.stages) {
+  explicit GreedyOrder(const Pipeline& p)
+      : p_(p), positions_(p.stages * p.chunks), position_(positions_), stage_at_(positions_) {
     for (int s = 0; s < p.stages; ++s) {
-      Stage& stage = stages_[s];
-      stage.limit = chunks_in_flight(p.schedule, p.stages, s, p.micro_batches, p.chunks);
-      stage.next_forward.assign(p.chunks, 0);
-      stage.next_backward.assign(p.chunks, 0);
+      for (int c = 0; c < p.chunks; ++c) {
+        const int at = chunk_position(p.schedule, p.stages, s, c);
+        position_[s * p.chunks + c] = at;
+        stage_at_[at] = s;
+      }
     }
   }
 
   // Runs to the end; the longest time from a stage's first task to its last, or infinity when the
-  // limits lock the stages up.
-  double run() {
-    const int total = p_.stages * p_.chunks * p_.micro_batches * 3;
-    // What a stage would do next changes only when it or a neighbour has done something.
-    std::vector<std::optional<Choice>> choices;
-    for (int s = 0; s < p_.stages; ++s) choices.push_back(choose(s));
+  // limits lock the stages up or it is not below `shortest`.
+  double run(const Policy& policy, double shortest) {
+    begin(policy);
+    const int total = positions_ * p_.micro_batches * 3;
     for (int done = 0; done < total; ++done) {
-      int best = -1;
-      for (int s = 0; s < p_.stages; ++s)
-        if (choices[s] && (best < 0 || choices[s]->begin < choices[best]->begin)) best = s;
-      if (best < 0) return kNever;
-      execute(best, *choices[best]);
-      for (int s = std::max(0, best - 1); s <= std::min(best + 1, p_.stages - 1); ++s)
-        choices[s] = choose(s);
+      int best = 0;
+      for (int s = 1; s < p_.stages; ++s)
+        if (choices_[s].begin < choices_[best].begin) best = s;
+      if (choices_[best].begin == kNever) return kNever;
+      const Task task = choices_[best].task;
+      execute(best, choices_[best]);
+      const Stage& stage = stages_[best];
+      if (stage.free - stage.begin + stage.left >= (1 - kRounding) * shortest) return kNever;
+      // What a stage would do next changes only when it, or what it waits for, has been done.
+      const int at = position(best, task.chunk);
+      if (task.kind == TaskKind::forward && at + 1 < positions_) choose_at(stage_at_[at + 1], best);
+      if (task.kind == TaskKind::backward && at > 0) choose_at(stage_at_[at - 1], best);
+      choices_[best] = choose(best);
     }
     double longest = 0;
     for (const Stage& stage : stages_) longest = std::max(longest, stage.free - stage.begin);
     return longest;
+  }
+
+  // Of a stage: no order is shorter.
+  double most_work() const {
+    double most = 0;
+    for (int s = 0; s < p_.stages; ++s) most = std::max(most, work_of(s));
+    return most;
   }
 
   std::vector<std::vector<Task>> lists() const {
@@ -69,35 +81,69 @@ class GreedyOrder {
   struct Stage {
     double begin = kNever;
     double free = 0;
-    int live = 0;   // chunks whose activations are held
-    int limit = 0;  // most of them
+    double left = 0;  // of its work
+    int live = 0;     // chunks whose activations are held
+    int limit = 0;    // most of them
     std::vector<int> next_forward;
     std::vector<int> next_backward;
-    std::deque<Task> weight_gradients;  // waiting
+    std::vector<Task> weight_gradients;    // in order of their backward passes ..
+    std::size_t next_weight_gradient = 0;  // .. those before it are done
     std::vector<Task> list;
   };
   struct Choice {
     Task task;
-    double begin = kNever;
+    double begin = kNever;  // when there is nothing to do
   };
 
-  int position(int stage, int chunk) const {
-    return chunk_position(p_.schedule, p_.stages, stage, chunk);
+  void begin(const Policy& policy) {
+    patience_ = policy.patience;
+    order_ = {policy.forward_first ? TaskKind::forward : TaskKind::backward,
+              policy.forward_first ? TaskKind::backward : TaskKind::forward};
+    const std::size_t tasks = static_cast<std::size_t>(positions_) * p_.micro_batches;
+    forward_end_.assign(tasks, kNever);
+    backward_end_.assign(tasks, kNever);
+    stages_.assign(p_.stages, {});
+    choices_.clear();
+    for (int s = 0; s < p_.stages; ++s) {
+      Stage& stage = stages_[s];
+      stage.limit = chunks_in_flight(p_.schedule, p_.stages, s, p_.micro_batches, p_.chunks);
+      stage.next_forward.assign(p_.chunks, 0);
+      stage.next_backward.assign(p_.chunks, 0);
+      stage.weight_gradients.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches);
+      stage.list.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches * 3);
+      stage.left = work_of(s);
+      choices_.push_back(choose(s));
+    }
+  }
+
+  double work_of(int stage) const {
+    Seconds sum;
+    for (int c = 0; c < p_.chunks; ++c) {
+      const ChunkTime& time = p_.at(stage, c);
+      sum += time.forward + time.backward + time.weight_gradient;
+    }
+    return (p_.micro_batches * sum).value;
+  }
+
+  int position(int stage, int chunk) const { return position_[stage * p_.chunks + chunk]; }
+  std::size_t at(int position, int micro_batch) const {
+    return static_cast<std::size_t>(position) * p_.micro_batches + micro_batch;
   }
 
   // When the input of the next forward or backward of a chunk is there; kNever while unknown.
   double forward_ready(int stage, int chunk) const {
-    const int at = position(stage, chunk);
+    const int here = position(stage, chunk);
     const int i = stages_[stage].next_forward[chunk];
     if (i == p_.micro_batches) return kNever;
-    return at == 0 ? 0 : forward_end_[at - 1][i] + p_.send[at - 1].value;
+    return here == 0 ? 0 : forward_end_[at(here - 1, i)] + p_.send[here - 1].value;
   }
   double backward_ready(int stage, int chunk) const {
-    const int at = position(stage, chunk);
+    const int here = position(stage, chunk);
     const int i = stages_[stage].next_backward[chunk];
     if (i == p_.micro_batches) return kNever;
-    if (at == positions_ - 1) return forward_end_[at][i];
-    return std::max(forward_end_[at][i], backward_end_[at + 1][i] + p_.send[at].value);
+    const double forward = forward_end_[at(here, i)];
+    if (here == positions_ - 1) return forward;
+    return std::max(forward, backward_end_[at(here + 1, i)] + p_.send[here].value);
   }
 
   // A forward may start when its chunk fits, and, for a chunk that is not the last of its stage,
@@ -109,7 +155,7 @@ class GreedyOrder {
     return true;
   }
 
-  std::optional<Choice> choose(int s) const {
+  Choice choose(int s) const {
     const Stage& stage = stages_[s];
     Choice soonest;  // of B and F, by begin, B and deep chunks first on a tie
     for (const TaskKind kind : order_) {
@@ -123,50 +169,58 @@ class GreedyOrder {
         if (begin < soonest.begin) soonest = {{kind, c, i}, begin};
       }
     }
-    if (!stage.weight_gradients.empty()) {
-      const Task& task = stage.weight_gradients.front();
+    if (stage.next_weight_gradient < stage.weight_gradients.size()) {
+      const Task& task = stage.weight_gradients[stage.next_weight_gradient];
       const double length = p_.at(s, task.chunk).weight_gradient.value;
-      if (soonest.begin >= stage.free + patience_ * length) return Choice{task, stage.free};
+      if (soonest.begin >= stage.free + patience_ * length) return {task, stage.free};
     }
-    if (soonest.begin == kNever) return std::nullopt;
     return soonest;
+  }
+  void choose_at(int stage, int unless) {
+    if (stage != unless) choices_[stage] = choose(stage);
   }
 
   void execute(int s, const Choice& choice) {
     Stage& stage = stages_[s];
     const Task& task = choice.task;
-    const int at = position(s, task.chunk);
+    const int here = position(s, task.chunk);
     const ChunkTime& time = p_.at(s, task.chunk);
     stage.list.push_back(task);
     stage.begin = std::min(stage.begin, choice.begin);
+    double length = 0;
     switch (task.kind) {
       case TaskKind::forward:
-        stage.free = choice.begin + time.forward.value;
-        forward_end_[at][task.micro_batch] = stage.free;
+        length = time.forward.value;
+        forward_end_[at(here, task.micro_batch)] = choice.begin + length;
         ++stage.next_forward[task.chunk];
         ++stage.live;
         break;
       case TaskKind::backward:
-        stage.free = choice.begin + time.backward.value;
-        backward_end_[at][task.micro_batch] = stage.free;
+        length = time.backward.value;
+        backward_end_[at(here, task.micro_batch)] = choice.begin + length;
         ++stage.next_backward[task.chunk];
         stage.weight_gradients.push_back({TaskKind::weight_gradient, task.chunk, task.micro_batch});
         break;
       case TaskKind::weight_gradient:
-        stage.free = choice.begin + time.weight_gradient.value;
-        stage.weight_gradients.pop_front();
+        length = time.weight_gradient.value;
+        ++stage.next_weight_gradient;
         --stage.live;
         break;
     }
+    stage.free = choice.begin + length;
+    stage.left -= length;
   }
 
   const Pipeline& p_;
-  double patience_;
-  std::array<TaskKind, 2> order_;  // which of two tasks that could start together goes first
+  double patience_ = 0;
+  std::array<TaskKind, 2> order_{};  // which of two tasks that could start together goes first
   int positions_;
-  std::vector<std::vector<double>> forward_end_;  // [position][micro-batch]
-  std::vector<std::vector<double>> backward_end_;
+  std::vector<int> position_;         // [stage * chunks + chunk]
+  std::vector<int> stage_at_;         // by position
+  std::vector<double> forward_end_;   // [position * micro-batches + micro-batch]
+  std::vector<double> backward_end_;  // the same
   std::vector<Stage> stages_;
+  std::vector<Choice> choices_;  // by stage
 };
 
 }  // namespace
@@ -174,14 +228,14 @@ class GreedyOrder {
 std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline) {
   std::vector<std::vector<Task>> best;
   double shortest = kNever;
+  GreedyOrder order(pipeline);
   for (const bool forward_first : {false, true}) {
     for (const double patience : {0.0, 0.5, 1.0}) {
-      GreedyOrder order(pipeline, patience, forward_first);
-      const double length = order.run();
-      if (length < shortest) {
-        shortest = length;
-        best = order.lists();
-      }
+      const double length = order.run({patience, forward_first}, shortest);
+      if (length >= shortest) continue;
+      shortest = length;
+      best = order.lists();
+      if (shortest <= (1 + kRounding) * order.most_work()) return best;
     }
   }
   PLAIT_CHECK(!best.empty());

@@ -38,7 +38,8 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
       complete_ = false;
       return;
     }
-    const double send = sends.beside(costs.option_at(o)).value;
+    sends_.push_back(sends.beside(costs.option_at(o)).value);
+    tied_.push_back(costs.tied_to(o).value);
     int too_long_from = -1;  // runs that begin here and end no earlier than the last are too long
     for (int c = 0; c < classes.count(); ++c) {
       const UnitRange& run = classes.firsts()[c];
@@ -47,13 +48,12 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
       if (run.begin == too_long_from || (one_stage && !whole)) continue;
       const StageTime time = costs.run_time(o, run, 0);
       const double all = settings.micro_batches * time.total().value + time.finish.value;
-      const double tied = own.last && !whole ? costs.tied_to(o).value : 0;
+      const double tied = own.last && !whole ? tied_[o] : 0;
       if (!(all + tied < incumbent))
         too_long_from = run.begin;  // more units take longer, and more memory
       else if (!whole)
         own.offers.push_back({time.total().value, time.forward.value,
-                              std::max(time.forward, time.backward).value, time.finish.value, send,
-                              tied, o});
+                              std::max(time.forward, time.backward).value, time.finish.value, o});
       else if (space.min_stages() <= 1)
         single_ = std::min(single_, all);
     }
@@ -61,20 +61,21 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
   for (int c = 0; c < classes.count(); ++c) {
     if (by_class_[c].offers.empty()) continue;
     longest_run_ = std::max(longest_run_, classes.firsts()[c].size());
-    drop_dominated(by_class_[c].offers);
+    drop_dominated(by_class_[c]);
   }
 }
 
 // Keeps those that are better than each of the others in something.
-void OfferTable::drop_dominated(std::vector<StageOffer>& offers) const {
-  std::ranges::sort(offers, [](const StageOffer& a, const StageOffer& b) {
+void OfferTable::drop_dominated(StageOffers& own) const {
+  std::ranges::sort(own.offers, [](const StageOffer& a, const StageOffer& b) {
     return a.time != b.time ? a.time < b.time : a.option < b.option;
   });
   std::vector<StageOffer> kept;
-  for (const StageOffer& offer : offers) {
+  for (const StageOffer& offer : own.offers) {
     const bool beaten = std::ranges::any_of(kept, [&](const StageOffer& other) {
-      if (other.finish > offer.finish || other.send > offer.send || other.forward > offer.forward ||
-          other.longer > offer.longer || other.tied > offer.tied)
+      if (other.finish > offer.finish || other.forward > offer.forward ||
+          other.longer > offer.longer || sends_[other.option] > sends_[offer.option] ||
+          (own.last && tied_[other.option] > tied_[offer.option]))
         return false;
       for (std::size_t p = 0; p < pools_; ++p)
         if (devices(other.option, p) > devices(offer.option, p)) return false;
@@ -82,7 +83,7 @@ void OfferTable::drop_dominated(std::vector<StageOffer>& offers) const {
     });
     if (!beaten) kept.push_back(offer);
   }
-  offers = std::move(kept);
+  own.offers = std::move(kept);
 }
 
 }  // namespace plait

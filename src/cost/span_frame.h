@@ -113,7 +113,7 @@ class SpanFrame {
   // Parameters that one device updates or keeps when they are cut over the copies.
   double cut(const UnitCost& cost) const;
 
-  Seconds reduce(double parameters, const Group& group) const;
+  Seconds reduce(double parameters, const Group& group, const Ring& ring) const;
   // Parameters of an average unit that is no input or output layer.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
 
@@ -121,12 +121,15 @@ class SpanFrame {
   PlanSettings settings_;
   FrameworkTraits traits_;
   StateBytes state_;
+  double optimizer_traffic_ = 0;  // bytes of a parameter
   bool weights_are_cut_ = false;  // gathered for every micro-batch
   int tensor_ = 1;
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones
   Group data_group_;
   Group expert_data_group_;  // copies of one expert
+  Ring data_ring_;
+  Ring expert_data_ring_;
 };
 
 // Parameters of ties that these units keep a second copy of: their owner is elsewhere.

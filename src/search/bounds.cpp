@@ -20,12 +20,12 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
     Seconds latency;
     for (int u = 0; u + 1 < units; ++u)
       if (u == 0 || kind_of[u] != kind_of[u - 1] || kind_of[u + 1] != kind_of[u])
-        latency = std::max(latency, costs.run_time(o, {u, u + 1}, -1).finish +
-                                        costs.run_time(o, {u + 1, u + 2}, -1).finish -
-                                        costs.run_time(o, {u, u + 2}, -1).finish);
+        latency = std::max(latency, costs.run_time(o, {u, u + 1}).finish +
+                                        costs.run_time(o, {u + 1, u + 2}).finish -
+                                        costs.run_time(o, {u, u + 2}).finish);
     for (std::size_t k = 0; k < first_of_kind.size(); ++k) {
       const int u = first_of_kind[k];
-      const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1}, -1);
+      const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1});
       const Seconds finish = std::max(Seconds(0), unit.finish - latency);
       in_pipeline[o].push_back(unit.total().value);
       in_step[o].push_back(unit.total().value + finish.value / settings.micro_batches);

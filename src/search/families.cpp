@@ -76,7 +76,7 @@ class Families {
       const StageOption& option = menu_.option_at(o);
       if (option.takes.size() > 1) continue;
       const int pool = option.takes.front().pool;
-      const StageTime whole = menu_.run_time(o, {0, units_}, -1);
+      const StageTime whole = menu_.run_time(o, {0, units_});
       if (!std::isfinite(whole.total().value)) continue;
       const int most = std::min(max_stages_, space_.pools()[pool].size() / option.devices());
       // All of the pool, and a stage less or half of it when that leaves a shorter pipeline.

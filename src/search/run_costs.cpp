@@ -73,11 +73,38 @@ std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int aft
   for (std::size_t r = 0; r < recomputes.size(); ++r) {
     if (known_[at + r] < 0) {
       known_[at + r] = static_cast<int>(entries_.size());
-      entries_.push_back(entry_of(units, recomputes[r]));
+      entries_.push_back(entry_of(classes.firsts()[classes.of(units)], recomputes[r]));
     }
     const Entry& entry = entries_[known_[at + r]];
     if (after <= entry.most_after)
       return Choice{{entry.forward, entry.backward, entry.finish}, recomputes[r]};
+  }
+  return std::nullopt;
+}
+
+int RunCosts::longest_last(int begin, Recompute recompute) const {
+  const int units = space_.problem().model.unit_count();
+  if (fits({begin, units}, recompute, 0)) return units;
+  int good = begin;
+  int bad = units;
+  while (bad - good > 1) {
+    const int middle = (good + bad) / 2;
+    (fits({begin, middle}, recompute, 0) ? good : bad) = middle;
+  }
+  return good;
+}
+
+std::optional<RunCosts::Choice> RunCosts::choose_last(const UnitRange& units) {
+  const std::vector<Recompute>& recomputes = space_.recomputes();
+  // The whole model has no second copy of what is tied.
+  if (units.size() == space_.problem().model.unit_count()) return choose(units, 0);
+  if (last_begin_ != units.begin) {
+    last_begin_ = units.begin;
+    last_ends_.assign(recomputes.size(), -1);
+  }
+  for (std::size_t r = 0; r < recomputes.size(); ++r) {
+    if (last_ends_[r] < 0) last_ends_[r] = longest_last(units.begin, recomputes[r]);
+    if (units.end <= last_ends_[r]) return cost(units, recomputes[r]);
   }
   return std::nullopt;
 }

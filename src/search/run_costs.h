@@ -24,6 +24,8 @@ class RunCosts {
   // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
   // none fits.
   std::optional<Choice> choose(const UnitRange& units, int after);
+  // The same when none follows; where more units need more memory.
+  std::optional<Choice> choose_last(const UnitRange& units);
   Choice cost(const UnitRange& units, Recompute recompute) const;
   bool fits(const UnitRange& units, Recompute recompute, int after) const;
   // On the replica that is slowest over the whole model, with the least recompute: a sum over units
@@ -38,6 +40,8 @@ class RunCosts {
     int most_after = 0;  // stages that may follow, or -1
   };
   Entry entry_of(const UnitRange& units, Recompute recompute) const;
+  // Where the longest run ends that begins there and fits when no stage follows.
+  int longest_last(int begin, Recompute recompute) const;
 
   const Space& space_;
   Rhythm rhythm_;
@@ -46,6 +50,8 @@ class RunCosts {
   int most_stages_ = 1;     // of a plan
   std::vector<int> known_;  // [class * recomputes + r] = position in entries_, or -1
   std::vector<Entry> entries_;
+  int last_begin_ = -1;         // of the runs that choose_last() was asked for
+  std::vector<int> last_ends_;  // longest_last() from there, by recompute; -1 where not known yet
 };
 
 }  // namespace plait

@@ -4,6 +4,11 @@
 #include <cmath>
 
 namespace plait {
+namespace {
+
+constexpr StageTime kNever{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
+
+}  // namespace
 
 StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSettings& settings,
                      Schedule schedule)
@@ -73,13 +78,18 @@ Seconds StageMenu::hand_over(int from, int to, int unit) {
   return known;
 }
 
-StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
-  const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
+StageTime StageMenu::run_time(int o, const UnitRange& units) {
   RunCosts* on = first_runs(o);
-  if (on == nullptr) return never;
-  if (after < 0) return on->alone(units);
-  const auto choice = on->choose(units, after);
-  return choice ? StageTime(*choice) : never;
+  return on != nullptr ? on->alone(units) : kNever;
+}
+
+StageTime StageMenu::last_time(int o, const UnitRange& units) {
+  RunCosts* on = first_runs(o);
+  if (on == nullptr) return kNever;
+  // Weights that are gathered unit by unit take as much as the units do on average.
+  const bool grows = settings_.zero != ZeroStage::parameters;
+  const auto choice = grows ? on->choose_last(units) : on->choose(units, 0);
+  return choice ? StageTime(*choice) : kNever;
 }
 
 // Options that take the same devices differ in how they cut them. One that is slower on every unit

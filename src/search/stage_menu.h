@@ -58,7 +58,8 @@ class StageMenu : public StageCosts {
 
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
-  StageTime run_time(int o, const UnitRange& units, int after) override;
+  StageTime run_time(int o, const UnitRange& units) override;
+  StageTime last_time(int o, const UnitRange& units) override;
 
  private:
   void drop_dominated_options();

@@ -46,7 +46,7 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
       StageOffers& own = by_class_[c];
       const bool whole = own.first && own.last;
       if (run.begin == too_long_from || (one_stage && !whole)) continue;
-      const StageTime time = costs.run_time(o, run, 0);
+      const StageTime time = costs.last_time(o, run);
       const double all = settings.micro_batches * time.total().value + time.finish.value;
       const double tied = own.last && !whole ? tied_[o] : 0;
       if (!(all + tied < incumbent))

@@ -66,17 +66,23 @@ Bounds::Economy Bounds::economy_of(const std::vector<std::vector<double>>& time)
   return economy;
 }
 
-Seconds Bounds::at_will(const Economy& economy, int left, std::span<const int> used) const {
+double Bounds::worth(const Economy& economy, std::span<const int> used) const {
   double worth = 0;
   for (std::size_t p = 0; p < used.size(); ++p)
     worth += (space_.pools()[p].size() - used[p]) * economy.device_price[p];
-  return worth > 0 ? Seconds(economy.least_spend[left] / worth) : Seconds(left == 0 ? 0 : HUGE_VAL);
+  return worth;
+}
+
+void Bounds::set_rest(std::span<const int> used, Rest& rest) const {
+  rest.pipeline = worth(pipeline_, used);
+  rest.step = worth(step_, used);
+  if (relaxation_) relaxation_->tails().left_over(used, rest.by_cell);
 }
 
 Seconds Bounds::any_step() const {
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const int units = space_.problem().model.unit_count();
-  return settings_.micro_batches * at_will(step_, units, nothing_used);
+  return settings_.micro_batches * at_will(step_, units, worth(step_, nothing_used));
 }
 
 Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work,
@@ -89,20 +95,22 @@ Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double wo
     relaxation_ = std::move(relaxation);
   }
   const std::vector<int> nothing_used(space_.pools().size(), 0);
-  const Seconds least = slowest_stage(space_.problem().model.unit_count(), nothing_used);
+  const Seconds least =
+      at_will(pipeline_, space_.problem().model.unit_count(), worth(pipeline_, nothing_used));
   return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));
 }
 
-bool Bounds::hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const {
-  if (relaxation_) return relaxation_->tails().reaches(tail, left, used, limit);
-  return tail.length(std::max(least_latency_[left], at_will(pipeline_, left, used))) >= limit;
+bool Bounds::hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const {
+  if (relaxation_) return relaxation_->tails().reaches(tail, left, rest.by_cell, limit);
+  return tail.length(std::max(least_latency_[left], slowest_stage(left, rest))) >= limit;
 }
 
-Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const {
-  const Seconds open = std::max(least_latency_[left], at_will(pipeline_, left, used));
+Seconds Bounds::step(const Tail& tail, int left, const Rest& rest, Seconds tied) const {
+  const Seconds open = std::max(least_latency_[left], slowest_stage(left, rest));
   const Seconds bound =
-      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used)) + tied;
-  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, used, tied)) : bound;
+      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, rest.step)) + tied;
+  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, rest.by_cell, tied))
+                     : bound;
 }
 
 }  // namespace plait

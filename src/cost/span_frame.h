@@ -38,7 +38,16 @@ class SpanFrame {
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
-  // The same on one of the distinct replicas.
+  // The totals of it.
+  PassTime pass_time(const UnitRange& units, Recompute recompute) const {
+    PassTime worst = replicas_.front().table->pass_time(units, recompute);
+    for (std::size_t r = 1; r < replicas_.size(); ++r) {
+      const PassTime time = replicas_[r].table->pass_time(units, recompute);
+      if (time.total() > worst.total()) worst = time;
+    }
+    return worst;
+  }
+  // The same as time() on one of the distinct replicas.
   UnitCost time_on(int replica, const UnitRange& units, Recompute recompute) const {
     return replicas_[replica].table->cost(units, recompute);
   }

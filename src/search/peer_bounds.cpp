@@ -162,9 +162,9 @@ bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, con
   Tail tail;
   for (int s = layout.stages() - 1; s >= 0; --s) {
     const UnitRange units{cuts[s], cuts[s + 1]};
-    const UnitCost time = layout.frames[s]->time(units, recompute_);
+    const PassTime time = layout.frames[s]->pass_time(units, recompute_);
     const StageTime stage{
-        time.forward_total(), time.backward_total(),
+        time.forward, time.backward,
         layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
     const bool hands_over = sends != nullptr && s + 1 < layout.stages();
     tail.prepend(stage, hands_over ? sends->between[s] : Seconds(0), rhythm);

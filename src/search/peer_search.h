@@ -124,7 +124,7 @@ class PeerSearch {
 
   // Forward and backward of one micro-batch.
   Seconds time(const SpanFrame& frame, const UnitRange& units) const {
-    return frame.time(units, recompute_).total();
+    return frame.pass_time(units, recompute_).total();
   }
   // [u]: of units [0, u).
   const std::vector<double>& times(const SpanFrame& frame);

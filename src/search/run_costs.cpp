@@ -19,9 +19,8 @@ RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
 }
 
 RunCosts::Choice RunCosts::cost(const UnitRange& units, Recompute recompute) const {
-  const UnitCost time = frame_.time(units, recompute);
-  return {{time.forward_total(), time.backward_total(),
-           frame_.gradient_sync(units) + frame_.optimizer(units)},
+  const PassTime time = frame_.pass_time(units, recompute);
+  return {{time.forward, time.backward, frame_.gradient_sync(units) + frame_.optimizer(units)},
           recompute};
 }
 
@@ -94,19 +93,25 @@ int RunCosts::longest_last(int begin, Recompute recompute) const {
   return good;
 }
 
-std::optional<RunCosts::Choice> RunCosts::choose_last(const UnitRange& units) {
-  const std::vector<Recompute>& recomputes = space_.recomputes();
-  // The whole model has no second copy of what is tied.
-  if (units.size() == space_.problem().model.unit_count()) return choose(units, 0);
-  if (last_begin_ != units.begin) {
-    last_begin_ = units.begin;
-    last_ends_.assign(recomputes.size(), -1);
+void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
+                          std::vector<StageTime>& times) {
+  const int units = space_.problem().model.unit_count();
+  times.clear();
+  auto recompute = space_.recomputes().begin();
+  int longest = longest_last(begin, *recompute);
+  for (const int end : ends) {
+    const UnitRange run{begin, end};
+    if (run.size() == units) {  // has no second copy of what is tied
+      if (const auto choice = choose(run, 0)) times.push_back(*choice);
+      return;
+    }
+    while (end > longest) {
+      if (++recompute == space_.recomputes().end()) return;
+      longest = longest_last(begin, *recompute);
+    }
+    times.push_back(cost(run, *recompute));
+    if (rhythm_.micro_batches * times.back().total() + times.back().finish >= limit) return;
   }
-  for (std::size_t r = 0; r < recomputes.size(); ++r) {
-    if (last_ends_[r] < 0) last_ends_[r] = longest_last(units.begin, recomputes[r]);
-    if (units.end <= last_ends_[r]) return cost(units, recomputes[r]);
-  }
-  return std::nullopt;
 }
 
 StageTime RunCosts::alone(const UnitRange& units) const {

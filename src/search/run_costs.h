@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost/span_frame.h"
@@ -24,8 +25,11 @@ class RunCosts {
   // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
   // none fits.
   std::optional<Choice> choose(const UnitRange& units, int after);
-  // The same when none follows; where more units need more memory.
-  std::optional<Choice> choose_last(const UnitRange& units);
+  // The same of runs that begin at a unit and end at each of these, ascending, when no stage
+  // follows; up to the first that takes as long as the limit in a step, or does not fit. More units
+  // must need more memory.
+  void last_times(int begin, std::span<const int> ends, Seconds limit,
+                  std::vector<StageTime>& times);
   Choice cost(const UnitRange& units, Recompute recompute) const;
   bool fits(const UnitRange& units, Recompute recompute, int after) const;
   // On the replica that is slowest over the whole model, with the least recompute: a sum over units
@@ -50,8 +54,6 @@ class RunCosts {
   int most_stages_ = 1;     // of a plan
   std::vector<int> known_;  // [class * recomputes + r] = position in entries_, or -1
   std::vector<Entry> entries_;
-  int last_begin_ = -1;         // of the runs that choose_last() was asked for
-  std::vector<int> last_ends_;  // longest_last() from there, by recompute; -1 where not known yet
 };
 
 }  // namespace plait

@@ -83,13 +83,18 @@ StageTime StageMenu::run_time(int o, const UnitRange& units) {
   return on != nullptr ? on->alone(units) : kNever;
 }
 
-StageTime StageMenu::last_time(int o, const UnitRange& units) {
+void StageMenu::last_times(int o, int begin, std::span<const int> ends, Seconds limit,
+                           std::vector<StageTime>& times) {
+  times.clear();
   RunCosts* on = first_runs(o);
-  if (on == nullptr) return kNever;
-  // Weights that are gathered unit by unit take as much as the units do on average.
-  const bool grows = settings_.zero != ZeroStage::parameters;
-  const auto choice = grows ? on->choose_last(units) : on->choose(units, 0);
-  return choice ? StageTime(*choice) : kNever;
+  if (on == nullptr) return;
+  if (settings_.zero != ZeroStage::parameters) return on->last_times(begin, ends, limit, times);
+  // Weights that are gathered unit by unit take as much memory as the units do on average.
+  for (const int end : ends) {
+    const auto choice = on->choose({begin, end}, 0);
+    if (!choice) return;
+    times.push_back(*choice);
+  }
 }
 
 // Options that take the same devices differ in how they cut them. One that is slower on every unit

@@ -59,7 +59,8 @@ class StageMenu : public StageCosts {
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
   StageTime run_time(int o, const UnitRange& units) override;
-  StageTime last_time(int o, const UnitRange& units) override;
+  void last_times(int o, int begin, std::span<const int> ends, Seconds limit,
+                  std::vector<StageTime>& times) override;
 
  private:
   void drop_dominated_options();

@@ -48,12 +48,18 @@ class OfferTable {
  private:
   void list(const Space& space, const PlanSettings& settings, StageCosts& costs,
             const HandOverFloor& sends, double incumbent, const std::function<bool()>& stop);
+  bool add(int c, int o, int micro_batches, const StageTime& time, double incumbent);
+  void list_undercutting();
   void drop_dominated(StageOffers& own) const;
 
   std::size_t pools_;
+  bool may_be_single_;         // a plan of one stage
   std::vector<int> devices_;   // [option * pools + pool]
   std::vector<double> sends_;  // by option
   std::vector<double> tied_;   // the same
+  // [option * options + other]: whether the other takes no more but time; the same as a last stage.
+  std::vector<char> undercuts_;
+  std::vector<char> last_undercuts_;
   std::vector<StageOffers> by_class_;
   int longest_run_ = 0;
   double single_ = HUGE_VAL;

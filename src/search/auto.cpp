@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/parallel.h"
 #include "cost/framework.h"
@@ -62,6 +63,7 @@ constexpr int kFewDevices = 32;        // .. on up to so many others
 constexpr double kNearlyClosed = 0.1;  // .. up to this gap,
 constexpr double kPoorPlan = 0.3;      // .. or from this gap on, where it is the plan that is poor
 constexpr double kMostEffort = 384;
+constexpr double kAbove = 1.15;      // what the search adds to a bound, at most, if the gap is wide
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
 struct Candidate {
@@ -195,23 +197,26 @@ class AutoSearch {
   // than those that it has been run on.
   template <typename Pass>
   void sweep_lowest(const Pass& pass) {
-    std::vector<char> done(candidates_.size(), 0);
-    while (!stop()) {
-      Seconds lowest = wanted(found_);  // of those that are done
-      std::vector<int> open;
-      for (int i = 0; i < static_cast<int>(candidates_.size()); ++i) {
-        if (done[i] != 0)
-          lowest = std::min(lowest, candidates_[i].bound);
-        else if (!candidates_[i].exact)
-          open.push_back(i);
-      }
-      std::erase_if(open, [&](int i) { return candidates_[i].bound >= lowest; });
+    std::set<int> done;
+    for (std::vector<int> open; !stop();) {
+      open = lowest_open(done);
       if (open.empty()) return;
-      std::ranges::stable_sort(open, {}, [&](int i) { return candidates_[i].bound; });
-      if (open.size() > kPair) open.resize(kPair);
-      for (const int i : open) done[i] = 1;
+      done.insert(open.begin(), open.end());
       run_round(candidates_, open, pass);
     }
+  }
+
+  // The candidates with the lowest bounds, below those of all that are done.
+  std::vector<int> lowest_open(const std::set<int>& done) const {
+    Seconds limit = wanted(found_);
+    for (const int i : done) limit = std::min(limit, candidates_[i].bound);
+    std::vector<int> open;
+    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
+      if (!done.contains(i) && !candidates_[i].exact && candidates_[i].bound < limit)
+        open.push_back(i);
+    std::ranges::stable_sort(open, {}, [&](int i) { return candidates_[i].bound; });
+    if (open.size() > kPair) open.resize(kPair);
+    return open;
   }
 
   // Settings that allow one stage only are searched to the end at once; for the best plan, or for
@@ -227,9 +232,11 @@ class AutoSearch {
 
   // Bounds, then the search that they guide, with each candidate's budgets.
   void search_best_first(Seconds limit, bool is_first = false) {
-    if (exact_schedule())
+    if (exact_schedule() && is_first && may_be_far())
+      tighten_bounds();
+    else if (exact_schedule())
       sweep(
-          0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
+          0.2, 0.3, [this](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
     const auto labels = [this](Candidate& c, Shortlist& found) {
       label_pass(c, found, 0, c.effort);
     };
@@ -239,11 +246,28 @@ class AutoSearch {
       sweep(0.3, 0.6, labels, limit);
   }
 
+  // Where the lowest bounds turn out to be far from the best plan, the others need not be higher.
+  void tighten_bounds() {
+    std::vector<int> round = lowest_open({});
+    const std::set<int> lowest(round.begin(), round.end());
+    Seconds enough(HUGE_VAL);
+    const auto tighten = [&](Candidate& c, Shortlist& found) { bound_pass(c, found, enough); };
+    run_round(candidates_, round, tighten);
+    Seconds bound = wanted(found_);
+    for (const int i : lowest) bound = std::min(bound, candidates_[i].bound);
+    if (wanted(found_) >= (1 + kPoorPlan) * bound) enough_ = enough = kAbove * bound;
+    round.clear();
+    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
+      if (!lowest.contains(i) && candidates_[i].bound < std::min(wanted(found_), enough))
+        round.push_back(i);
+    run_round(candidates_, round, tighten);
+  }
+
   // Whether the gap is so wide that the search for the bound's sake will hardly find a better plan.
-  bool is_far() const {
+  bool is_far() const { return may_be_far() && wanted(found_) >= (1 + kPoorPlan) * lower_bound(); }
+  bool may_be_far() const {
     if (found_.empty() || context_.problem.cluster.device_count() > kFewDevices) return false;
-    if (is_small() && space_.pools().size() == 1) return false;
-    return wanted(found_) >= (1 + kPoorPlan) * lower_bound();
+    return !is_small() || space_.pools().size() > 1;
   }
 
   // Whether more effort is likely to find a better plan or to close the gap.
@@ -267,8 +291,18 @@ class AutoSearch {
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
       const double gap = wanted(found_) / lower_bound() - 1;
       if (gap > kWorthwhile * before || !may_close(gap)) break;
-      before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
+      if (enough_ < middle) {  // more was not asked for so far
+        const Seconds asked = std::exchange(enough_, Seconds(HUGE_VAL));
+        sweep(
+            0.2, 0.3,
+            [&](Candidate& c, Shortlist& found) {
+              if (c.bound >= asked) bound_pass(c, found);
+            },
+            middle);
+        continue;
+      }
+      before = gap;
       for (Candidate& c : candidates_) {
         if (c.bound >= middle) continue;
         c.effort *= 4;
@@ -399,11 +433,12 @@ class AutoSearch {
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
-  void bound_pass(Candidate& c, Shortlist& found) {
+  void bound_pass(Candidate& c, Shortlist& found, Seconds enough = Seconds(HUGE_VAL)) {
     const double work = c.effort * (is_large()   ? kBoundWork
                                     : is_small() ? kLittleBoundWork
                                                  : kMediumBoundWork);
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
+    c.bound = std::max(c.bound,
+                       c.menu->tighten(wanted(found), {work, enough}, [this] { return stop(); }));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
@@ -422,6 +457,7 @@ class AutoSearch {
   std::chrono::steady_clock::time_point deadline_;
   std::vector<Candidate> candidates_;
   std::vector<Candidate> single_stages_;
+  Seconds enough_ = Seconds(HUGE_VAL);  // that bounds were asked for
   bool stopped_ = false;
 };
 

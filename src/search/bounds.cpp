@@ -85,7 +85,7 @@ Seconds Bounds::any_step() const {
   return settings_.micro_batches * at_will(step_, units, worth(step_, nothing_used));
 }
 
-Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
                         const std::function<bool()>& stop) {
   if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
   if (!relaxation_ || !relaxation_->serves(incumbent)) {

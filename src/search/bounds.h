@@ -31,7 +31,7 @@ class Bounds {
   // No step under the searched schedule is shorter than this or than the incumbent. Makes the
   // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
   // faster than the incumbent.
-  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
                   const std::function<bool()>& stop);
 
   // What is left of the devices when these are used, as the bounds see it; until they are

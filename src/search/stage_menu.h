@@ -52,7 +52,8 @@ class StageMenu : public StageCosts {
 
   const Bounds& bounds() const { return *bounds_; }
   Seconds tighten(
-      Seconds incumbent, double work, const std::function<bool()>& stop = [] { return false; }) {
+      Seconds incumbent, const BoundWork& work,
+      const std::function<bool()>& stop = [] { return false; }) {
     return bounds_->tighten(sends_, incumbent, work, stop);
   }
 

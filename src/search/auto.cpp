@@ -399,8 +399,8 @@ class AutoSearch {
     if (!bounded)
       for (const int m : divisors_of(context_.problem.job.global_batch))
         if (is_promising(m)) open.insert(m);
-    for (const Plan& plan : plans_of_peers(context_, {open.begin(), open.end()}, wanted(found_),
-                                           [this] { return stop(); }))
+    for (const Plan& plan : plans_of_peers(context_, engine_, {open.begin(), open.end()},
+                                           wanted(found_), [this] { return stop(); }))
       found_.offer(plan);
   }
 

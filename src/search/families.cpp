@@ -195,23 +195,28 @@ class Families {
     double high = std::min(incumbent_.value, worst_wanted());
     if (!std::isfinite(high)) high = 100 * combination.promise;
     // What is longer than the best few is not wanted.
-    if (!fill(Seconds(std::min(high, worst_wanted() - way_.value)))) return;
-    if (!fill(Seconds(high))) return;
+    double filled = std::min(high, worst_wanted() - way_.value);  // the limit of `best`
+    if (!fill(Seconds(filled))) return;
     std::vector<Run> best_runs = runs_;
     Tail best = tail_;
     double enough = 0;  // no limit below it is
     for (int i = 0; i < kBisections; ++i) {
       const double middle = (low + high) / 2;
       // The same units as before find a place if the slack that they have is allowed.
-      if (middle >= best.slack.value || (middle >= enough && fill(Seconds(middle)))) {
+      if (middle >= best.slack.value) {
         high = middle;
-        if (middle >= best.slack.value) continue;
+      } else if (middle >= enough && fill(Seconds(middle))) {
+        high = filled = middle;
         best_runs = runs_;
         best = tail_;
       } else {
         if (middle >= enough) enough = enough_.value;
         low = middle;
       }
+    }
+    if (high > filled && fill(Seconds(high))) {
+      best_runs = runs_;
+      best = tail_;
     }
     add_pipeline(best_runs, best);
   }

@@ -18,7 +18,7 @@ struct Question {
 
 }  // namespace
 
-std::vector<Plan> plans_of_peers(const SearchContext& context,
+std::vector<Plan> plans_of_peers(const SearchContext& context, const CostEngine& engine,
                                  const std::vector<int>& micro_batches, Seconds cutoff,
                                  const std::function<bool()>& stop) {
   if (micro_batches.empty()) return {};
@@ -41,7 +41,7 @@ std::vector<Plan> plans_of_peers(const SearchContext& context,
   questions.push_back({search_like_fasop, options});
   std::vector<SearchResult> answers(questions.size());
   parallel_for(static_cast<int>(questions.size()), context.options.threads, [&](int i) {
-    const SearchContext quiet{context.problem, questions[i].options, context.stop, {}, {}};
+    const SearchContext quiet{context.problem, questions[i].options, context.stop, {}, {}, &engine};
     if (!stop()) answers[i] = questions[i].search(quiet);
   });
   std::vector<Plan> plans;

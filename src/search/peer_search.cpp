@@ -27,7 +27,8 @@ Stage stage_of(const Slot& slot, const UnitRange& units, Recompute recompute) {
 PeerSearch::PeerSearch(const SearchContext& context)
     : context_(context),
       space_(context.problem, context.options.pins),
-      engine_(context.problem),
+      own_engine_(context.engine ? nullptr : std::make_unique<CostEngine>(context.problem)),
+      engine_(context.engine ? *context.engine : *own_engine_),
       tables_(
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
       found_(engine_, context.options.keep),

@@ -163,7 +163,8 @@ class PeerSearch {
 
   const SearchContext& context_;
   Space space_;
-  CostEngine engine_;
+  std::unique_ptr<const CostEngine> own_engine_;  // where the context has none
+  const CostEngine& engine_;
   TableSource tables_;
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;

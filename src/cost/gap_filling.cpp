@@ -26,15 +26,24 @@ struct Policy {
   bool forward_first = false;
 };
 
+// The ones that are mostly best first: the others are given up the sooner.
+constexpr std::array<Policy, 6> kPolicies{
+    {{0.5, false}, {0, false}, {1, false}, {0.5, true}, {0, true}, {1, true}}};
+
 class GreedyOrder {
  public:
   explicit GreedyOrder(const Pipeline& p)
-      : p_(p), positions_(p.stages * p.chunks), position_(positions_), stage_at_(positions_) {
+      : p_(p),
+        positions_(p.stages * p.chunks),
+        position_(positions_),
+        stage_at_(positions_),
+        chunk_at_(positions_) {
     for (int s = 0; s < p.stages; ++s) {
       for (int c = 0; c < p.chunks; ++c) {
         const int at = chunk_position(p.schedule, p.stages, s, c);
         position_[s * p.chunks + c] = at;
         stage_at_[at] = s;
+        chunk_at_[at] = c;
       }
     }
   }
@@ -53,11 +62,7 @@ class GreedyOrder {
       execute(best, choices_[best]);
       const Stage& stage = stages_[best];
       if (stage.free - stage.begin + stage.left >= (1 - kRounding) * shortest) return kNever;
-      // What a stage would do next changes only when it, or what it waits for, has been done.
-      const int at = position(best, task.chunk);
-      if (task.kind == TaskKind::forward && at + 1 < positions_) choose_at(stage_at_[at + 1], best);
-      if (task.kind == TaskKind::backward && at > 0) choose_at(stage_at_[at - 1], best);
-      choices_[best] = choose(best);
+      choose_after(best, task);
     }
     double longest = 0;
     for (const Stage& stage : stages_) longest = std::max(longest, stage.free - stage.begin);
@@ -78,14 +83,20 @@ class GreedyOrder {
   }
 
  private:
+  struct Chunk {
+    int next_forward = 0;
+    int next_backward = 0;
+    double forward_ready = kNever;  // when the input of the next one is there, if it is known
+    double backward_ready = kNever;
+  };
   struct Stage {
     double begin = kNever;
     double free = 0;
-    double left = 0;  // of its work
-    int live = 0;     // chunks whose activations are held
-    int limit = 0;    // most of them
-    std::vector<int> next_forward;
-    std::vector<int> next_backward;
+    double left = 0;   // of its work
+    int live = 0;      // chunks whose activations are held
+    int limit = 0;     // most of them
+    int promised = 0;  // forwards that live micro-batches have still to run here
+    std::vector<Chunk> chunks;
     std::vector<Task> weight_gradients;    // in order of their backward passes ..
     std::size_t next_weight_gradient = 0;  // .. those before it are done
     std::vector<Task> list;
@@ -107,11 +118,11 @@ class GreedyOrder {
     for (int s = 0; s < p_.stages; ++s) {
       Stage& stage = stages_[s];
       stage.limit = chunks_in_flight(p_.schedule, p_.stages, s, p_.micro_batches, p_.chunks);
-      stage.next_forward.assign(p_.chunks, 0);
-      stage.next_backward.assign(p_.chunks, 0);
+      stage.chunks.resize(p_.chunks);
       stage.weight_gradients.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches);
       stage.list.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches * 3);
       stage.left = work_of(s);
+      if (stage_at_[0] == s) stage.chunks[chunk_at_[0]].forward_ready = 0;
       choices_.push_back(choose(s));
     }
   }
@@ -130,43 +141,63 @@ class GreedyOrder {
     return static_cast<std::size_t>(position) * p_.micro_batches + micro_batch;
   }
 
-  // When the input of the next forward or backward of a chunk is there; kNever while unknown.
-  double forward_ready(int stage, int chunk) const {
-    const int here = position(stage, chunk);
-    const int i = stages_[stage].next_forward[chunk];
-    if (i == p_.micro_batches) return kNever;
-    return here == 0 ? 0 : forward_end_[at(here - 1, i)] + p_.send[here - 1].value;
+  void see_forward(int here) {
+    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    const int i = chunk.next_forward;
+    if (i == p_.micro_batches)
+      chunk.forward_ready = kNever;
+    else
+      chunk.forward_ready = here == 0 ? 0 : forward_end_[at(here - 1, i)] + p_.send[here - 1].value;
   }
-  double backward_ready(int stage, int chunk) const {
-    const int here = position(stage, chunk);
-    const int i = stages_[stage].next_backward[chunk];
-    if (i == p_.micro_batches) return kNever;
-    const double forward = forward_end_[at(here, i)];
-    if (here == positions_ - 1) return forward;
-    return std::max(forward, backward_end_[at(here + 1, i)] + p_.send[here].value);
+  void see_backward(int here) {
+    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    const int i = chunk.next_backward;
+    chunk.backward_ready = i == p_.micro_batches ? kNever : forward_end_[at(here, i)];
+    if (i < p_.micro_batches && here < positions_ - 1)
+      chunk.backward_ready =
+          std::max(chunk.backward_ready, backward_end_[at(here + 1, i)] + p_.send[here].value);
+  }
+
+  // What a stage would do next changes only when it, or what it waits for, has been done.
+  void choose_after(int s, const Task& task) {
+    const int here = position(s, task.chunk);
+    int other = s;
+    if (task.kind == TaskKind::forward) {
+      see_forward(here);
+      see_backward(here);
+      if (here + 1 < positions_) {
+        see_forward(here + 1);
+        other = stage_at_[here + 1];
+      }
+    } else if (task.kind == TaskKind::backward) {
+      see_backward(here);
+      if (here > 0) {
+        see_backward(here - 1);
+        other = stage_at_[here - 1];
+      }
+    }
+    if (other != s) choices_[other] = choose(other);
+    choices_[s] = choose(s);
   }
 
   // A forward may start when its chunk fits, and, for a chunk that is not the last of its stage,
   // when the later chunks of the same micro-batch will fit too: otherwise the stages lock up.
-  bool forward_fits(const Stage& stage, int chunk) const {
-    int promised = 0;  // forwards that live micro-batches have still to run on this stage
-    for (int c = 1; c < p_.chunks; ++c) promised += stage.next_forward[0] - stage.next_forward[c];
-    if (chunk == 0) return stage.live + promised + p_.chunks <= std::max(stage.limit, p_.chunks);
-    return true;
+  bool first_forward_fits(const Stage& stage) const {
+    return stage.live + stage.promised + p_.chunks <= std::max(stage.limit, p_.chunks);
   }
 
   Choice choose(int s) const {
     const Stage& stage = stages_[s];
     Choice soonest;  // of B and F, by begin, B and deep chunks first on a tie
     for (const TaskKind kind : order_) {
+      const bool back = kind == TaskKind::backward;
       for (int c = p_.chunks - 1; c >= 0; --c) {
-        const bool back = kind == TaskKind::backward;
-        if (!back && !forward_fits(stage, c)) continue;
-        const double ready = back ? backward_ready(s, c) : forward_ready(s, c);
-        if (ready == kNever) continue;
+        const Chunk& chunk = stage.chunks[c];
+        const double ready = back ? chunk.backward_ready : chunk.forward_ready;
         const double begin = std::max(stage.free, ready);
-        const int i = back ? stage.next_backward[c] : stage.next_forward[c];
-        if (begin < soonest.begin) soonest = {{kind, c, i}, begin};
+        if (!(begin < soonest.begin)) continue;
+        if (!back && c == 0 && !first_forward_fits(stage)) continue;
+        soonest = {{kind, c, back ? chunk.next_backward : chunk.next_forward}, begin};
       }
     }
     if (stage.next_weight_gradient < stage.weight_gradients.size()) {
@@ -175,9 +206,6 @@ class GreedyOrder {
       if (soonest.begin >= stage.free + patience_ * length) return {task, stage.free};
     }
     return soonest;
-  }
-  void choose_at(int stage, int unless) {
-    if (stage != unless) choices_[stage] = choose(stage);
   }
 
   void execute(int s, const Choice& choice) {
@@ -192,13 +220,14 @@ class GreedyOrder {
       case TaskKind::forward:
         length = time.forward.value;
         forward_end_[at(here, task.micro_batch)] = choice.begin + length;
-        ++stage.next_forward[task.chunk];
+        ++stage.chunks[task.chunk].next_forward;
+        stage.promised += task.chunk == 0 ? p_.chunks - 1 : -1;
         ++stage.live;
         break;
       case TaskKind::backward:
         length = time.backward.value;
         backward_end_[at(here, task.micro_batch)] = choice.begin + length;
-        ++stage.next_backward[task.chunk];
+        ++stage.chunks[task.chunk].next_backward;
         stage.weight_gradients.push_back({TaskKind::weight_gradient, task.chunk, task.micro_batch});
         break;
       case TaskKind::weight_gradient:
@@ -217,6 +246,7 @@ class GreedyOrder {
   int positions_;
   std::vector<int> position_;         // [stage * chunks + chunk]
   std::vector<int> stage_at_;         // by position
+  std::vector<int> chunk_at_;         // the same
   std::vector<double> forward_end_;   // [position * micro-batches + micro-batch]
   std::vector<double> backward_end_;  // the same
   std::vector<Stage> stages_;
@@ -229,14 +259,12 @@ std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline) {
   std::vector<std::vector<Task>> best;
   double shortest = kNever;
   GreedyOrder order(pipeline);
-  for (const bool forward_first : {false, true}) {
-    for (const double patience : {0.0, 0.5, 1.0}) {
-      const double length = order.run({patience, forward_first}, shortest);
-      if (length >= shortest) continue;
-      shortest = length;
-      best = order.lists();
-      if (shortest <= (1 + kRounding) * order.most_work()) return best;
-    }
+  for (const Policy& policy : kPolicies) {
+    const double length = order.run(policy, shortest);
+    if (length >= shortest) continue;
+    shortest = length;
+    best = order.lists();
+    if (shortest <= (1 + kRounding) * order.most_work()) return best;
   }
   PLAIT_CHECK(!best.empty());
   return best;

@@ -247,6 +247,12 @@ double Relaxation::bound(const Front& front) const {
   return value;
 }
 
+// On few devices the second way to be slowest is followed where it begins higher than the first.
+bool Relaxation::is_worth_cutting(const Front& front) const {
+  if (space_.problem().cluster.device_count() > kExactDevices) return true;
+  return front.slowest == Slowest::by_time || front.first_bound > fronts_.front().first_bound;
+}
+
 Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, const BoundWork& work) {
   if (settled_) return said_;
   const double limit = std::min(incumbent_, table_.single());
@@ -262,8 +268,10 @@ Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, const 
         (front.slowest == Slowest::by_step && value < kNear * limit))
       break;
     work_left_ = std::max(0.0, work_left_) + work.work / 2;
-    if (!front.begun) begin(front, worth, least.value);
-    cut_cells(front.cells);
+    const bool begins = !front.begun;
+    if (begins) begin(front, worth, least.value);
+    if (begins) front.first_bound = bound(front);
+    if (is_worth_cutting(front)) cut_cells(front.cells);
     settled_ = settled_ && work_left_ > 0 && !stop_();
     value = std::max(value, bound(front));
   }

@@ -79,6 +79,7 @@ class Relaxation {
     Slowest slowest;
     std::vector<Cell> cells;
     bool begun = false;
+    double first_bound = 0;  // before any cell was cut
   };
 
   const std::vector<StepPath>& paths(const Cell& cell) const {
@@ -96,6 +97,7 @@ class Relaxation {
   bool is_open(const Cell& cell) const { return cell.value < incumbent_; }
   void begin(Front& front, std::span<const double> worth, double least);
   void cut_cells(std::vector<Cell>& cells);
+  bool is_worth_cutting(const Front& front) const;
   double bound(const Front& front) const;
   PricedCell priced(const Cell& cell);
 

@@ -80,11 +80,11 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
       const double above = 1 + 0.05 * static_cast<double>(random() % 10);
       // Being stopped at any moment leaves a bound that holds.
       std::uint64_t questions = random() % 30;
-      const Seconds stopped = menu.tighten(best.cost.step * above, 1e6,
+      const Seconds stopped = menu.tighten(best.cost.step * above, {1e6},
                                            [&] { return questions == 0 || --questions == 0; });
       ASSERT_LE(stopped / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);
-      const Seconds bound = menu.tighten(best.cost.step * above, 1e6);
+      const Seconds bound = menu.tighten(best.cost.step * above, {1e6});
       ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);
       counts.tight += bound > 0.95 * best.cost.step ? 1 : 0;

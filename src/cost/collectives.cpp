@@ -25,12 +25,18 @@ Seconds latency(const Group& group) {
 }
 
 Seconds one_way(const Group& group, Bytes size) {
-  if (group.members == 1 || size <= Bytes(0)) return {};
-  const double k = group.members;
-  return size * ((k - 1) / k) / ring_bandwidth(group) + latency(group);
+  return size > Bytes(0) ? Ring(group).one_way(size) : Seconds(0);
 }
 
 }  // namespace
+
+Ring::Ring(const Group& group) {
+  if (group.members == 1) return;
+  const double k = group.members;
+  part_ = (k - 1) / k;
+  bandwidth_ = ring_bandwidth(group);
+  latency_ = latency(group);
+}
 
 std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId> devices) {
   std::vector<NodeShare> shares;

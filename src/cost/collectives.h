@@ -39,6 +39,21 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
 //   an all-reduce; the latency is that of a ring of k - 1 hops inside a node and of a tree of
 //   log2 k hops across nodes (NCCL picks by size)
 // Formulas and sources: docs/cost-model.md#collectives.
+// A Ring is a group whose reduce-scatters and all-gathers are asked for many times.
+class Ring {
+ public:
+  Ring() = default;
+  explicit Ring(const Group& group);
+  Seconds one_way(Bytes size) const {
+    if (part_ <= 0 || size <= Bytes(0)) return {};
+    return size * part_ / bandwidth_ + latency_;
+  }
+
+ private:
+  double part_ = 0;           // of the tensor, over each link; nothing in a group of one
+  BytesPerSecond bandwidth_;  // of the narrowest hop
+  Seconds latency_;
+};
 Seconds all_reduce(const Group& group, Bytes size);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);

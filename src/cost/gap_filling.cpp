@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <limits>
-#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "cost/schedule.h"
@@ -19,44 +18,62 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+// Of the length of an order, by which sums of the same times in another order may differ.
+constexpr double kRounding = 1e-12;
+
+struct Policy {
+  double patience = 0;
+  bool forward_first = false;
+};
+
+// The ones that are mostly best first: the others are given up the sooner.
+constexpr std::array<Policy, 6> kPolicies{
+    {{0.5, false}, {0, false}, {1, false}, {0.5, true}, {0, true}, {1, true}}};
+
 class GreedyOrder {
  public:
-  GreedyOrder(const Pipeline& p, double patience, bool forward_first)
+  explicit GreedyOrder(const Pipeline& p)
       : p_(p),
-        patience_(patience),
-        order_{forward_first ? TaskKind::forward : TaskKind::backward,
-               forward_first ? TaskKind::backward : TaskKind::forward},
         positions_(p.stages * p.chunks),
-        forward_end_(positions_, std::vector<double>(p.micro_batches, kNever)),
-        backward_end_(forward_end_),
-        stages_(p.stages) {
+        position_(positions_),
+        stage_at_(positions_),
+        chunk_at_(positions_) {
     for (int s = 0; s < p.stages; ++s) {
-      Stage& stage = stages_[s];
-      stage.limit = chunks_in_flight(p.schedule, p.stages, s, p.micro_batches, p.chunks);
-      stage.next_forward.assign(p.chunks, 0);
-      stage.next_backward.assign(p.chunks, 0);
+      for (int c = 0; c < p.chunks; ++c) {
+        const int at = chunk_position(p.schedule, p.stages, s, c);
+        position_[s * p.chunks + c] = at;
+        stage_at_[at] = s;
+        chunk_at_[at] = c;
+      }
     }
   }
 
   // Runs to the end; the longest time from a stage's first task to its last, or infinity when the
-  // limits lock the stages up.
-  double run() {
-    const int total = p_.stages * p_.chunks * p_.micro_batches * 3;
-    // What a stage would do next changes only when it or a neighbour has done something.
-    std::vector<std::optional<Choice>> choices;
-    for (int s = 0; s < p_.stages; ++s) choices.push_back(choose(s));
+  // limits lock the stages up or it is not below `shortest`.
+  double run(const Policy& policy, double shortest) {
+    begin(policy);
+    const int total = positions_ * p_.micro_batches * 3;
     for (int done = 0; done < total; ++done) {
-      int best = -1;
-      for (int s = 0; s < p_.stages; ++s)
-        if (choices[s] && (best < 0 || choices[s]->begin < choices[best]->begin)) best = s;
-      if (best < 0) return kNever;
-      execute(best, *choices[best]);
-      for (int s = std::max(0, best - 1); s <= std::min(best + 1, p_.stages - 1); ++s)
-        choices[s] = choose(s);
+      int best = 0;
+      for (int s = 1; s < p_.stages; ++s)
+        if (choices_[s].begin < choices_[best].begin) best = s;
+      if (choices_[best].begin == kNever) return kNever;
+      const Task task = choices_[best].task;
+      execute(best, choices_[best]);
+      const Stage& stage = stages_[best];
+      if (stage.free - stage.begin + stage.left >= (1 - kRounding) * shortest) return kNever;
+      choose_after(best, task);
     }
     double longest = 0;
     for (const Stage& stage : stages_) longest = std::max(longest, stage.free - stage.begin);
     return longest;
+  }
+
+  // Of a stage: no order is shorter.
+  double most_work() const {
+    double most = 0;
+    for (int s = 0; s < p_.stages; ++s) most = std::max(most, work_of(s));
+    return most;
   }
 
   std::vector<std::vector<Task>> lists() const {
@@ -66,107 +83,174 @@ class GreedyOrder {
   }
 
  private:
+  struct Chunk {
+    int next_forward = 0;
+    int next_backward = 0;
+    double forward_ready = kNever;  // when the input of the next one is there, if it is known
+    double backward_ready = kNever;
+  };
   struct Stage {
     double begin = kNever;
     double free = 0;
-    int live = 0;   // chunks whose activations are held
-    int limit = 0;  // most of them
-    std::vector<int> next_forward;
-    std::vector<int> next_backward;
-    std::deque<Task> weight_gradients;  // waiting
+    double left = 0;   // of its work
+    int live = 0;      // chunks whose activations are held
+    int limit = 0;     // most of them
+    int promised = 0;  // forwards that live micro-batches have still to run here
+    std::vector<Chunk> chunks;
+    std::vector<Task> weight_gradients;    // in order of their backward passes ..
+    std::size_t next_weight_gradient = 0;  // .. those before it are done
     std::vector<Task> list;
   };
   struct Choice {
     Task task;
-    double begin = kNever;
+    double begin = kNever;  // when there is nothing to do
   };
 
-  int position(int stage, int chunk) const {
-    return chunk_position(p_.schedule, p_.stages, stage, chunk);
+  void begin(const Policy& policy) {
+    patience_ = policy.patience;
+    order_ = {policy.forward_first ? TaskKind::forward : TaskKind::backward,
+              policy.forward_first ? TaskKind::backward : TaskKind::forward};
+    const std::size_t tasks = static_cast<std::size_t>(positions_) * p_.micro_batches;
+    forward_end_.assign(tasks, kNever);
+    backward_end_.assign(tasks, kNever);
+    stages_.assign(p_.stages, {});
+    choices_.clear();
+    for (int s = 0; s < p_.stages; ++s) {
+      Stage& stage = stages_[s];
+      stage.limit = chunks_in_flight(p_.schedule, p_.stages, s, p_.micro_batches, p_.chunks);
+      stage.chunks.resize(p_.chunks);
+      stage.weight_gradients.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches);
+      stage.list.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches * 3);
+      stage.left = work_of(s);
+      if (stage_at_[0] == s) stage.chunks[chunk_at_[0]].forward_ready = 0;
+      choices_.push_back(choose(s));
+    }
   }
 
-  // When the input of the next forward or backward of a chunk is there; kNever while unknown.
-  double forward_ready(int stage, int chunk) const {
-    const int at = position(stage, chunk);
-    const int i = stages_[stage].next_forward[chunk];
-    if (i == p_.micro_batches) return kNever;
-    return at == 0 ? 0 : forward_end_[at - 1][i] + p_.send[at - 1].value;
+  double work_of(int stage) const {
+    Seconds sum;
+    for (int c = 0; c < p_.chunks; ++c) {
+      const ChunkTime& time = p_.at(stage, c);
+      sum += time.forward + time.backward + time.weight_gradient;
+    }
+    return (p_.micro_batches * sum).value;
   }
-  double backward_ready(int stage, int chunk) const {
-    const int at = position(stage, chunk);
-    const int i = stages_[stage].next_backward[chunk];
-    if (i == p_.micro_batches) return kNever;
-    if (at == positions_ - 1) return forward_end_[at][i];
-    return std::max(forward_end_[at][i], backward_end_[at + 1][i] + p_.send[at].value);
+
+  int position(int stage, int chunk) const { return position_[stage * p_.chunks + chunk]; }
+  std::size_t at(int position, int micro_batch) const {
+    return static_cast<std::size_t>(position) * p_.micro_batches + micro_batch;
+  }
+
+  void see_forward(int here) {
+    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    const int i = chunk.next_forward;
+    if (i == p_.micro_batches)
+      chunk.forward_ready = kNever;
+    else
+      chunk.forward_ready = here == 0 ? 0 : forward_end_[at(here - 1, i)] + p_.send[here - 1].value;
+  }
+  void see_backward(int here) {
+    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    const int i = chunk.next_backward;
+    chunk.backward_ready = i == p_.micro_batches ? kNever : forward_end_[at(here, i)];
+    if (i < p_.micro_batches && here < positions_ - 1)
+      chunk.backward_ready =
+          std::max(chunk.backward_ready, backward_end_[at(here + 1, i)] + p_.send[here].value);
+  }
+
+  // What a stage would do next changes only when it, or what it waits for, has been done.
+  void choose_after(int s, const Task& task) {
+    const int here = position(s, task.chunk);
+    int other = s;
+    if (task.kind == TaskKind::forward) {
+      see_forward(here);
+      see_backward(here);
+      if (here + 1 < positions_) {
+        see_forward(here + 1);
+        other = stage_at_[here + 1];
+      }
+    } else if (task.kind == TaskKind::backward) {
+      see_backward(here);
+      if (here > 0) {
+        see_backward(here - 1);
+        other = stage_at_[here - 1];
+      }
+    }
+    if (other != s) choices_[other] = choose(other);
+    choices_[s] = choose(s);
   }
 
   // A forward may start when its chunk fits, and, for a chunk that is not the last of its stage,
   // when the later chunks of the same micro-batch will fit too: otherwise the stages lock up.
-  bool forward_fits(const Stage& stage, int chunk) const {
-    int promised = 0;  // forwards that live micro-batches have still to run on this stage
-    for (int c = 1; c < p_.chunks; ++c) promised += stage.next_forward[0] - stage.next_forward[c];
-    if (chunk == 0) return stage.live + promised + p_.chunks <= std::max(stage.limit, p_.chunks);
-    return true;
+  bool first_forward_fits(const Stage& stage) const {
+    return stage.live + stage.promised + p_.chunks <= std::max(stage.limit, p_.chunks);
   }
 
-  std::optional<Choice> choose(int s) const {
+  Choice choose(int s) const {
     const Stage& stage = stages_[s];
     Choice soonest;  // of B and F, by begin, B and deep chunks first on a tie
     for (const TaskKind kind : order_) {
+      const bool back = kind == TaskKind::backward;
       for (int c = p_.chunks - 1; c >= 0; --c) {
-        const bool back = kind == TaskKind::backward;
-        if (!back && !forward_fits(stage, c)) continue;
-        const double ready = back ? backward_ready(s, c) : forward_ready(s, c);
-        if (ready == kNever) continue;
+        const Chunk& chunk = stage.chunks[c];
+        const double ready = back ? chunk.backward_ready : chunk.forward_ready;
         const double begin = std::max(stage.free, ready);
-        const int i = back ? stage.next_backward[c] : stage.next_forward[c];
-        if (begin < soonest.begin) soonest = {{kind, c, i}, begin};
+        if (!(begin < soonest.begin)) continue;
+        if (!back && c == 0 && !first_forward_fits(stage)) continue;
+        soonest = {{kind, c, back ? chunk.next_backward : chunk.next_forward}, begin};
       }
     }
-    if (!stage.weight_gradients.empty()) {
-      const Task& task = stage.weight_gradients.front();
+    if (stage.next_weight_gradient < stage.weight_gradients.size()) {
+      const Task& task = stage.weight_gradients[stage.next_weight_gradient];
       const double length = p_.at(s, task.chunk).weight_gradient.value;
-      if (soonest.begin >= stage.free + patience_ * length) return Choice{task, stage.free};
+      if (soonest.begin >= stage.free + patience_ * length) return {task, stage.free};
     }
-    if (soonest.begin == kNever) return std::nullopt;
     return soonest;
   }
 
   void execute(int s, const Choice& choice) {
     Stage& stage = stages_[s];
     const Task& task = choice.task;
-    const int at = position(s, task.chunk);
+    const int here = position(s, task.chunk);
     const ChunkTime& time = p_.at(s, task.chunk);
     stage.list.push_back(task);
     stage.begin = std::min(stage.begin, choice.begin);
+    double length = 0;
     switch (task.kind) {
       case TaskKind::forward:
-        stage.free = choice.begin + time.forward.value;
-        forward_end_[at][task.micro_batch] = stage.free;
-        ++stage.next_forward[task.chunk];
+        length = time.forward.value;
+        forward_end_[at(here, task.micro_batch)] = choice.begin + length;
+        ++stage.chunks[task.chunk].next_forward;
+        stage.promised += task.chunk == 0 ? p_.chunks - 1 : -1;
         ++stage.live;
         break;
       case TaskKind::backward:
-        stage.free = choice.begin + time.backward.value;
-        backward_end_[at][task.micro_batch] = stage.free;
-        ++stage.next_backward[task.chunk];
+        length = time.backward.value;
+        backward_end_[at(here, task.micro_batch)] = choice.begin + length;
+        ++stage.chunks[task.chunk].next_backward;
         stage.weight_gradients.push_back({TaskKind::weight_gradient, task.chunk, task.micro_batch});
         break;
       case TaskKind::weight_gradient:
-        stage.free = choice.begin + time.weight_gradient.value;
-        stage.weight_gradients.pop_front();
+        length = time.weight_gradient.value;
+        ++stage.next_weight_gradient;
         --stage.live;
         break;
     }
+    stage.free = choice.begin + length;
+    stage.left -= length;
   }
 
   const Pipeline& p_;
-  double patience_;
-  std::array<TaskKind, 2> order_;  // which of two tasks that could start together goes first
+  double patience_ = 0;
+  std::array<TaskKind, 2> order_{};  // which of two tasks that could start together goes first
   int positions_;
-  std::vector<std::vector<double>> forward_end_;  // [position][micro-batch]
-  std::vector<std::vector<double>> backward_end_;
+  std::vector<int> position_;         // [stage * chunks + chunk]
+  std::vector<int> stage_at_;         // by position
+  std::vector<int> chunk_at_;         // the same
+  std::vector<double> forward_end_;   // [position * micro-batches + micro-batch]
+  std::vector<double> backward_end_;  // the same
   std::vector<Stage> stages_;
+  std::vector<Choice> choices_;  // by stage
 };
 
 }  // namespace
@@ -174,15 +258,13 @@ class GreedyOrder {
 std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline) {
   std::vector<std::vector<Task>> best;
   double shortest = kNever;
-  for (const bool forward_first : {false, true}) {
-    for (const double patience : {0.0, 0.5, 1.0}) {
-      GreedyOrder order(pipeline, patience, forward_first);
-      const double length = order.run();
-      if (length < shortest) {
-        shortest = length;
-        best = order.lists();
-      }
-    }
+  GreedyOrder order(pipeline);
+  for (const Policy& policy : kPolicies) {
+    const double length = order.run(policy, shortest);
+    if (length >= shortest) continue;
+    shortest = length;
+    best = order.lists();
+    if (shortest <= (1 + kRounding) * order.most_work()) return best;
   }
   PLAIT_CHECK(!best.empty());
   return best;

@@ -114,6 +114,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
       settings_(settings),
       traits_(traits_of(problem.job)),
       state_(state_bytes(problem.job, settings.zero == ZeroStage::parameters)),
+      optimizer_traffic_(optimizer_traffic(problem.job)),
       tensor_(tensor),
       data_(data) {
   PLAIT_CHECK(static_cast<int>(devices.size()) == tensor * data * settings.context);
@@ -122,6 +123,8 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   const double even = static_cast<double>(problem.job.global_batch) / settings.micro_batches / data;
   data_group_ = groups.make(0, tensor, copies());
   expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
+  data_ring_ = Ring(data_group_);
+  expert_data_ring_ = Ring(expert_data_group_);
   // FSDP gathers weights for every micro-batch under ZeRO-2 too, once (SHARD_GRAD_OP).
   weights_are_cut_ = settings.zero == ZeroStage::parameters ||
                      (settings.zero == ZeroStage::gradients && is_fsdp(problem.job.framework));
@@ -175,9 +178,13 @@ UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
   return worst;
 }
 
-Seconds SpanFrame::reduce(double parameters, const Group& group) const {
+Seconds SpanFrame::reduce(double parameters, const Group& group, const Ring& ring) const {
   if (parameters <= 0 || group.members == 1) return {};
   const Bytes gradients(parameters * state_.sent_gradient);
+  if (problem_.profile.collectives.empty())
+    return ring.one_way(gradients) + ring.one_way(settings_.zero == ZeroStage::off
+                                                      ? gradients
+                                                      : Bytes(parameters * state_.gathered));
   const MeasuredLinks links(problem_.profile, replicas_.front().device->name);
   if (settings_.zero == ZeroStage::off) return links.all_reduce(group, gradients);
   return links.reduce_scatter(group, gradients) +
@@ -202,8 +209,9 @@ Seconds SpanFrame::gradient_sync(const UnitRange& units) const {
            reduce_scatter(data_group_, Bytes(block * state_.sent_gradient));
   }
   const UnitCost cost = table.cost(units, Recompute::none);
-  return traits_.data_exposed * (reduce(cost.parameters, data_group_) +
-                                 reduce(cost.expert_parameters, expert_data_group_));
+  return traits_.data_exposed *
+         (reduce(cost.parameters, data_group_, data_ring_) +
+          reduce(cost.expert_parameters, expert_data_group_, expert_data_ring_));
 }
 
 double SpanFrame::cut(const UnitCost& cost) const {
@@ -218,11 +226,15 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
     const double all = cost.parameters + cost.expert_parameters;
     if (all <= 0) continue;
     const double updated = settings_.zero == ZeroStage::off ? all : cut(cost);
-    const double unmeasured = updated * (1 - cost.optimizer_parameters / all);
+    double unmeasured = updated;
+    Seconds time;
+    if (cost.optimizer_parameters > 0) {
+      unmeasured *= 1 - cost.optimizer_parameters / all;
+      time = cost.optimizer * (updated / all);
+    }
     const BytesPerSecond rate =
         replica.device->memory_bandwidth * replica.device->efficiency.optimizer;
-    slowest = std::max(slowest, cost.optimizer * (updated / all) +
-                                    Bytes(unmeasured * optimizer_traffic(problem_.job)) / rate);
+    slowest = std::max(slowest, time + Bytes(unmeasured * optimizer_traffic_) / rate);
   }
   return slowest;
 }

@@ -38,7 +38,16 @@ class SpanFrame {
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
-  // The same on one of the distinct replicas.
+  // The totals of it.
+  PassTime pass_time(const UnitRange& units, Recompute recompute) const {
+    PassTime worst = replicas_.front().table->pass_time(units, recompute);
+    for (std::size_t r = 1; r < replicas_.size(); ++r) {
+      const PassTime time = replicas_[r].table->pass_time(units, recompute);
+      if (time.total() > worst.total()) worst = time;
+    }
+    return worst;
+  }
+  // The same as time() on one of the distinct replicas.
   UnitCost time_on(int replica, const UnitRange& units, Recompute recompute) const {
     return replicas_[replica].table->cost(units, recompute);
   }
@@ -113,7 +122,7 @@ class SpanFrame {
   // Parameters that one device updates or keeps when they are cut over the copies.
   double cut(const UnitCost& cost) const;
 
-  Seconds reduce(double parameters, const Group& group) const;
+  Seconds reduce(double parameters, const Group& group, const Ring& ring) const;
   // Parameters of an average unit that is no input or output layer.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
 
@@ -121,12 +130,15 @@ class SpanFrame {
   PlanSettings settings_;
   FrameworkTraits traits_;
   StateBytes state_;
+  double optimizer_traffic_ = 0;  // bytes of a parameter
   bool weights_are_cut_ = false;  // gathered for every micro-batch
   int tensor_ = 1;
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones
   Group data_group_;
   Group expert_data_group_;  // copies of one expert
+  Ring data_ring_;
+  Ring expert_data_ring_;
 };
 
 // Parameters of ties that these units keep a second copy of: their owner is elsewhere.

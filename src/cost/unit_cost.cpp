@@ -33,6 +33,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
       prefix_[r].push_back(sum);
     }
   }
+  extent_.reserve(model.units.size() + 1);
   extent_.emplace_back();
   for (const int kind : model.units) {
     const Extent& own = kinds[kind].extent;
@@ -45,6 +46,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   }
   const auto of_units = [&](auto&& part) {
     std::vector<Bytes> values;
+    values.reserve(model.units.size());
     for (const int kind : model.units) values.push_back(part(kinds[kind]));
     return values;
   };
@@ -52,6 +54,8 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     working_set_[r] = levels_of(of_units([&](const LayerCost& kind) { return kind.repeated[r]; }));
   if (std::ranges::any_of(kinds, [](const LayerCost& kind) { return kind.workspace > Bytes(0); }))
     workspace_ = levels_of(of_units([](const LayerCost& kind) { return kind.workspace; }));
+  time_counts_.reserve(model.units.size() + 1);
+  memory_counts_.reserve(model.units.size() + 1);
   time_counts_.emplace_back();
   memory_counts_.emplace_back();
   for (const int kind : model.units) {
@@ -81,6 +85,7 @@ UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
   for (std::size_t width = 2; width <= count; width *= 2) {
     const std::vector<Bytes>& half = levels.back();
     std::vector<Bytes> level;
+    level.reserve(count - width + 1);
     for (std::size_t u = 0; u + width <= count; ++u)
       level.push_back(std::max(half[u], half[u + width / 2]));
     levels.push_back(std::move(level));

@@ -68,6 +68,13 @@ inline UnitCost operator-(UnitCost a, const UnitCost& b) {
   return a;
 }
 
+// The times of a UnitCost, communication included.
+struct PassTime {
+  Seconds forward;
+  Seconds backward;
+  Seconds total() const { return forward + backward; }
+};
+
 // What decides the cost of units on a replica, besides the problem itself.
 struct ReplicaShape {
   int device_type = 0;
@@ -95,6 +102,14 @@ class UnitTable {
     if (in_ops_ && recompute == Recompute::full && range.begin < range.end)
       cost.saved += inside_input_[range.begin];
     return cost;
+  }
+  // The totals of cost(), for less.
+  PassTime pass_time(const UnitRange& range, Recompute recompute) const {
+    const UnitCost& a = prefix_[static_cast<int>(recompute)][range.end];
+    const UnitCost& b = prefix_[static_cast<int>(recompute)][range.begin];
+    return {(a.forward - b.forward) + (a.forward_comm - b.forward_comm),
+            (a.backward - b.backward) + (a.weight_gradient - b.weight_gradient) +
+                (a.recompute - b.recompute) + (a.backward_comm - b.backward_comm)};
   }
   // What the backward pass of a recomputed unit needs beside what is saved: the most that any unit
   // of the range repeats. Ops repeat together, up to the next layer.

@@ -71,7 +71,8 @@ class SendTable {
       sends_.emplace_back(kinds_, -1.0);
       for (int unit = 1; unit < search.units(); ++unit) {
         double& send = sends_.back()[kind_of_[unit - 1]];
-        if (send < 0) send = search.send(layout, s, unit).value;
+        if (send < 0)
+          send = search.send(layout.settings, layout.slots[s], layout.slots[s + 1], unit).value;
       }
     }
   }

@@ -1,16 +1,17 @@
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/parallel.h"
 #include "cost/framework.h"
 #include "search/branch_and_bound.h"
 #include "search/families.h"
 #include "search/label_search.h"
+#include "search/peer_plans.h"
 #include "search/planners.h"
 #include "search/polish.h"
 #include "search/schedules.h"
@@ -22,26 +23,25 @@
 // plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
 //   2. families: pools cut into equal stages, units balanced over them; plans of one stage where
-//   the
-//      settings allow no other;
+//      the settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
 //   4. what the peers' planners find (on small clusters; before the tight bounds where these do not
 //      hold for them);
-//   5. branch and bound (on small clusters), as far as its budget of nodes goes: the exact optimum
-//   of the space.
+//   5. branch and bound (on small clusters, for few devices or units), as far as its budget of
+//      nodes goes: the exact optimum of the space.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
 namespace plait {
 namespace {
 
 constexpr int kRound = 8;
+constexpr std::size_t kPair = 2;  // candidates of a round when they are taken lowest first
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
 constexpr double kMediumBoundWork = 4e5;       // the same on others ..
 constexpr double kLittleBoundWork = 2e5;       // .. and on small ones
-constexpr std::int64_t kPeerPlans = 6'000;     // of each peer, on small clusters
 constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setting
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kEnumerable = 8;                 // devices
@@ -63,6 +63,7 @@ constexpr int kFewDevices = 32;        // .. on up to so many others
 constexpr double kNearlyClosed = 0.1;  // .. up to this gap,
 constexpr double kPoorPlan = 0.3;      // .. or from this gap on, where it is the plan that is poor
 constexpr double kMostEffort = 384;
+constexpr double kAbove = 1.15;      // what the search adds to a bound, at most, if the gap is wide
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
 struct Candidate {
@@ -102,10 +103,10 @@ class AutoSearch {
     sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
     const bool mixed = space_.pools().size() > 1;
     if (small && mixed) ask_peers();
-    search_best_first(Seconds(HUGE_VAL));
+    search_best_first(Seconds(HUGE_VAL), true);
     if (exact_schedule()) close_gap();
     if (small && !mixed) ask_peers();
-    if (small && exact_schedule())
+    if (small && is_enumerable() && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
@@ -172,18 +173,50 @@ class AutoSearch {
       for (int i = first; i < std::min(count, first + kRound); ++i)
         if (!candidates[i].exact && candidates[i].bound < std::min(limit, wanted(found_)))
           round.push_back(i);
-      std::vector<Shortlist> results(round.size(), found_without_counts());
-      parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
-        if (!stop()) pass(candidates[round[i]], results[i]);
-      });
-      const Seconds before = found_.best();
-      for (const Shortlist& result : results) found_.merge(result);
-      if (stop()) stopped_ = true;
-      if (context_.on_improvement && found_.best() < before)
-        context_.on_improvement(found_.plans().front());
+      run_round(candidates, round, pass);
       if (context_.on_progress)
         context_.on_progress(from + (to - from) * std::min(1.0, (first + kRound) / (count + 0.0)));
     }
+  }
+
+  template <typename Pass>
+  void run_round(std::vector<Candidate>& candidates, const std::vector<int>& round,
+                 const Pass& pass) {
+    std::vector<Shortlist> results(round.size(), found_without_counts());
+    parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
+      if (!stop()) pass(candidates[round[i]], results[i]);
+    });
+    const Seconds before = found_.best();
+    for (const Shortlist& result : results) found_.merge(result);
+    if (stop()) stopped_ = true;
+    if (context_.on_improvement && found_.best() < before)
+      context_.on_improvement(found_.plans().front());
+  }
+
+  // Runs `pass` on the candidates that hold the bound down, lowest first, until no other one does
+  // than those that it has been run on.
+  template <typename Pass>
+  void sweep_lowest(const Pass& pass) {
+    std::set<int> done;
+    for (std::vector<int> open; !stop();) {
+      open = lowest_open(done);
+      if (open.empty()) return;
+      done.insert(open.begin(), open.end());
+      run_round(candidates_, open, pass);
+    }
+  }
+
+  // The candidates with the lowest bounds, below those of all that are done.
+  std::vector<int> lowest_open(const std::set<int>& done) const {
+    Seconds limit = wanted(found_);
+    for (const int i : done) limit = std::min(limit, candidates_[i].bound);
+    std::vector<int> open;
+    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
+      if (!done.contains(i) && !candidates_[i].exact && candidates_[i].bound < limit)
+        open.push_back(i);
+    std::ranges::stable_sort(open, {}, [&](int i) { return candidates_[i].bound; });
+    if (open.size() > kPair) open.resize(kPair);
+    return open;
   }
 
   // Settings that allow one stage only are searched to the end at once; for the best plan, or for
@@ -198,13 +231,43 @@ class AutoSearch {
   }
 
   // Bounds, then the search that they guide, with each candidate's budgets.
-  void search_best_first(Seconds limit) {
-    if (exact_schedule())
+  void search_best_first(Seconds limit, bool is_first = false) {
+    if (exact_schedule() && is_first && may_be_far())
+      tighten_bounds();
+    else if (exact_schedule())
       sweep(
-          0.2, 0.3, [&](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
-    sweep(
-        0.3, 0.6, [&](Candidate& c, Shortlist& found) { label_pass(c, found, 0, c.effort); },
-        limit);
+          0.2, 0.3, [this](Candidate& c, Shortlist& found) { bound_pass(c, found); }, limit);
+    const auto labels = [this](Candidate& c, Shortlist& found) {
+      label_pass(c, found, 0, c.effort);
+    };
+    if (is_first && exact_schedule() && is_far())
+      sweep_lowest(labels);
+    else
+      sweep(0.3, 0.6, labels, limit);
+  }
+
+  // Where the lowest bounds turn out to be far from the best plan, the others need not be higher.
+  void tighten_bounds() {
+    std::vector<int> round = lowest_open({});
+    const std::set<int> lowest(round.begin(), round.end());
+    Seconds enough(HUGE_VAL);
+    const auto tighten = [&](Candidate& c, Shortlist& found) { bound_pass(c, found, enough); };
+    run_round(candidates_, round, tighten);
+    Seconds bound = wanted(found_);
+    for (const int i : lowest) bound = std::min(bound, candidates_[i].bound);
+    if (wanted(found_) >= (1 + kPoorPlan) * bound) enough_ = enough = kAbove * bound;
+    round.clear();
+    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
+      if (!lowest.contains(i) && candidates_[i].bound < std::min(wanted(found_), enough))
+        round.push_back(i);
+    run_round(candidates_, round, tighten);
+  }
+
+  // Whether the gap is so wide that the search for the bound's sake will hardly find a better plan.
+  bool is_far() const { return may_be_far() && wanted(found_) >= (1 + kPoorPlan) * lower_bound(); }
+  bool may_be_far() const {
+    if (found_.empty() || context_.problem.cluster.device_count() > kFewDevices) return false;
+    return !is_small() || space_.pools().size() > 1;
   }
 
   // Whether more effort is likely to find a better plan or to close the gap.
@@ -228,8 +291,18 @@ class AutoSearch {
       if (is_within(alike && again ? kGoodEnoughAlike : kGoodEnough)) break;
       const double gap = wanted(found_) / lower_bound() - 1;
       if (gap > kWorthwhile * before || !may_close(gap)) break;
-      before = gap;
       const Seconds middle = 0.5 * (lower_bound() + wanted(found_));
+      if (enough_ < middle) {  // more was not asked for so far
+        const Seconds asked = std::exchange(enough_, Seconds(HUGE_VAL));
+        sweep(
+            0.2, 0.3,
+            [&](Candidate& c, Shortlist& found) {
+              if (c.bound >= asked) bound_pass(c, found);
+            },
+            middle);
+        continue;
+      }
+      before = gap;
       for (Candidate& c : candidates_) {
         if (c.bound >= middle) continue;
         c.effort *= 4;
@@ -318,11 +391,6 @@ class AutoSearch {
   // The planners of other people's papers cut and place stages in their own ways; on slow networks,
   // which the label search does not see, they are now and then the better ones.
   void ask_peers() {
-    SearchOptions options = context_.options;
-    options.max_evaluations = kPeerPlans;
-    options.promising_micro_batches.clear();
-    options.cutoff = wanted(found_);
-    options.threads = 1;
     // On equal devices their plans are plans of the space, and its bounds hold for them.
     const bool bounded = space_.pools().size() == 1 && exact_schedule();
     std::set<int> open;
@@ -331,32 +399,9 @@ class AutoSearch {
     if (!bounded)
       for (const int m : divisors_of(context_.problem.job.global_batch))
         if (is_promising(m)) open.insert(m);
-    if (open.empty()) return;
-    // The last one takes longest: half of the numbers of micro-batches each.
-    std::array<std::vector<int>, 2> halves;
-    for (const int m : open) {
-      options.promising_micro_batches.push_back(m);
-      halves[options.promising_micro_batches.size() % 2].push_back(m);
-    }
-    struct Question {
-      SearchResult (*search)(const SearchContext&);
-      SearchOptions options;
-    };
-    std::vector<Question> questions;
-    for (const std::vector<int>& half : halves) {
-      if (half.empty()) continue;
-      questions.push_back({search_like_metis, options});
-      questions.back().options.promising_micro_batches = half;
-    }
-    questions.push_back({search_like_amp, options});
-    questions.push_back({search_like_fasop, options});
-    std::vector<SearchResult> answers(questions.size());
-    parallel_for(static_cast<int>(questions.size()), context_.options.threads, [&](int i) {
-      const SearchContext quiet{context_.problem, questions[i].options, context_.stop, {}, {}};
-      if (!stop()) answers[i] = questions[i].search(quiet);
-    });
-    for (const SearchResult& answer : answers)
-      for (const RankedPlan& ranked : answer.plans) found_.offer(ranked.plan);
+    for (const Plan& plan : plans_of_peers(context_, engine_, {open.begin(), open.end()},
+                                           wanted(found_), [this] { return stop(); }))
+      found_.offer(plan);
   }
 
   void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found) {
@@ -388,11 +433,12 @@ class AutoSearch {
     if (!stop() && exact_schedule()) c.bound = std::max(c.bound, labels.lower_bound);
   }
 
-  void bound_pass(Candidate& c, Shortlist& found) {
+  void bound_pass(Candidate& c, Shortlist& found, Seconds enough = Seconds(HUGE_VAL)) {
     const double work = c.effort * (is_large()   ? kBoundWork
                                     : is_small() ? kLittleBoundWork
                                                  : kMediumBoundWork);
-    c.bound = std::max(c.bound, c.menu->tighten(wanted(found), work, [this] { return stop(); }));
+    c.bound = std::max(c.bound,
+                       c.menu->tighten(wanted(found), {work, enough}, [this] { return stop(); }));
   }
 
   void exact_pass(Candidate& c, Shortlist& found) {
@@ -411,6 +457,7 @@ class AutoSearch {
   std::chrono::steady_clock::time_point deadline_;
   std::vector<Candidate> candidates_;
   std::vector<Candidate> single_stages_;
+  Seconds enough_ = Seconds(HUGE_VAL);  // that bounds were asked for
   bool stopped_ = false;
 };
 

@@ -20,12 +20,12 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
     Seconds latency;
     for (int u = 0; u + 1 < units; ++u)
       if (u == 0 || kind_of[u] != kind_of[u - 1] || kind_of[u + 1] != kind_of[u])
-        latency = std::max(latency, costs.run_time(o, {u, u + 1}, -1).finish +
-                                        costs.run_time(o, {u + 1, u + 2}, -1).finish -
-                                        costs.run_time(o, {u, u + 2}, -1).finish);
+        latency = std::max(latency, costs.run_time(o, {u, u + 1}).finish +
+                                        costs.run_time(o, {u + 1, u + 2}).finish -
+                                        costs.run_time(o, {u, u + 2}).finish);
     for (std::size_t k = 0; k < first_of_kind.size(); ++k) {
       const int u = first_of_kind[k];
-      const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1}, -1);
+      const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1});
       const Seconds finish = std::max(Seconds(0), unit.finish - latency);
       in_pipeline[o].push_back(unit.total().value);
       in_step[o].push_back(unit.total().value + finish.value / settings.micro_batches);
@@ -66,20 +66,26 @@ Bounds::Economy Bounds::economy_of(const std::vector<std::vector<double>>& time)
   return economy;
 }
 
-Seconds Bounds::at_will(const Economy& economy, int left, std::span<const int> used) const {
+double Bounds::worth(const Economy& economy, std::span<const int> used) const {
   double worth = 0;
   for (std::size_t p = 0; p < used.size(); ++p)
     worth += (space_.pools()[p].size() - used[p]) * economy.device_price[p];
-  return worth > 0 ? Seconds(economy.least_spend[left] / worth) : Seconds(left == 0 ? 0 : HUGE_VAL);
+  return worth;
+}
+
+void Bounds::set_rest(std::span<const int> used, Rest& rest) const {
+  rest.pipeline = worth(pipeline_, used);
+  rest.step = worth(step_, used);
+  if (relaxation_) relaxation_->tails().left_over(used, rest.by_cell);
 }
 
 Seconds Bounds::any_step() const {
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const int units = space_.problem().model.unit_count();
-  return settings_.micro_batches * at_will(step_, units, nothing_used);
+  return settings_.micro_batches * at_will(step_, units, worth(step_, nothing_used));
 }
 
-Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
                         const std::function<bool()>& stop) {
   if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
   if (!relaxation_ || !relaxation_->serves(incumbent)) {
@@ -89,20 +95,22 @@ Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, double wo
     relaxation_ = std::move(relaxation);
   }
   const std::vector<int> nothing_used(space_.pools().size(), 0);
-  const Seconds least = slowest_stage(space_.problem().model.unit_count(), nothing_used);
+  const Seconds least =
+      at_will(pipeline_, space_.problem().model.unit_count(), worth(pipeline_, nothing_used));
   return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));
 }
 
-bool Bounds::hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const {
-  if (relaxation_) return relaxation_->tails().reaches(tail, left, used, limit);
-  return tail.length(std::max(least_latency_[left], at_will(pipeline_, left, used))) >= limit;
+bool Bounds::hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const {
+  if (relaxation_) return relaxation_->tails().reaches(tail, left, rest.by_cell, limit);
+  return tail.length(std::max(least_latency_[left], slowest_stage(left, rest))) >= limit;
 }
 
-Seconds Bounds::step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const {
-  const Seconds open = std::max(least_latency_[left], at_will(pipeline_, left, used));
+Seconds Bounds::step(const Tail& tail, int left, const Rest& rest, Seconds tied) const {
+  const Seconds open = std::max(least_latency_[left], slowest_stage(left, rest));
   const Seconds bound =
-      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, used)) + tied;
-  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, used, tied)) : bound;
+      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, rest.step)) + tied;
+  return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, rest.by_cell, tied))
+                     : bound;
 }
 
 }  // namespace plait

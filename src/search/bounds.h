@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <span>
@@ -30,18 +31,28 @@ class Bounds {
   // No step under the searched schedule is shorter than this or than the incumbent. Makes the
   // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
   // faster than the incumbent.
-  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, double work,
+  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
                   const std::function<bool()>& stop);
 
+  // What is left of the devices when these are used, as the bounds see it; until they are
+  // tightened.
+  struct Rest {
+    double pipeline = 0;  // worth, by x
+    double step = 0;      // the same by x + finish / m
+    std::vector<double> by_cell;
+  };
+  void set_rest(std::span<const int> used, Rest& rest) const;
   // No step with these last stages and units [0, left) still open is shorter than this (or than the
   // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
-  Seconds step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const;
+  Seconds step(const Tail& tail, int left, const Rest& rest, Seconds tied) const;
   // Whether no step is below `limit` that has these last stages, in front of them a stage of which
-  // nothing is known but that its devices are part of `used`, and then units [0, left).
-  bool hopeless(const Tail& tail, int left, std::span<const int> used, Seconds limit) const;
+  // nothing is known but that its devices are not part of the rest, and then units [0, left).
+  bool hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const;
+  // Of a micro-batch through all stages.
+  Seconds least_round_trip() const { return least_latency_.back(); }
   // The slowest stage of any way to run units [0, left) on the devices that are free.
-  Seconds slowest_stage(int left, std::span<const int> used) const {
-    return at_will(pipeline_, left, used);
+  Seconds slowest_stage(int left, const Rest& rest) const {
+    return at_will(pipeline_, left, rest.pipeline);
   }
 
  private:
@@ -51,7 +62,11 @@ class Bounds {
     std::vector<double> least_spend;   // [i] = units [0, i)
   };
   Economy economy_of(const std::vector<std::vector<double>>& time) const;
-  Seconds at_will(const Economy& economy, int left, std::span<const int> used) const;
+  double worth(const Economy& economy, std::span<const int> used) const;
+  static Seconds at_will(const Economy& economy, int left, double worth) {
+    if (worth > 0) return Seconds(economy.least_spend[left] / worth);
+    return Seconds(left == 0 ? 0 : HUGE_VAL);
+  }
 
   const Space& space_;
   PlanSettings settings_;

@@ -74,7 +74,8 @@ class BranchAndBound {
       for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
       return;
     }
-    if (!hopeless(menu_.bounds().step(tail, left, used_, menu_.tied_to(last_))))
+    menu_.bounds().set_rest(used_, rest_);
+    if (!hopeless(menu_.bounds().step(tail, left, rest_, menu_.tied_to(last_))))
       extend(left, tail, first);
   }
 
@@ -86,6 +87,7 @@ class BranchAndBound {
   Rhythm rhythm_;
   int max_stages_;
   std::vector<int> used_;
+  Bounds::Rest rest_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
   int last_ = 0;                     // option of the last stage
   bool complete_ = true;

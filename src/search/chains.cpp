@@ -6,9 +6,21 @@
 namespace plait {
 namespace {
 
-constexpr Lanes kNever{HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
+// Of a hand-over to or from a stage that has these neighbours.
+double send_part(const Part& part, bool first, bool last) {
+  return (first ? 0 : part.in) + (last ? 0 : part.out);
+}
+double finish_part(const Part& part, bool first) {
+  return part.finish + (first ? part.closing : 0);
+}
 
-void lower(Lanes& to, const Lanes& by) { to = by < to ? by : to; }
+// Infinite for fewer pivots, or for more; else nothing.
+Lanes only(int fewest, int most) {
+  Lanes lanes = Lanes::all(0);
+  for (int i = 0; i < kChains; ++i)
+    if (i < fewest || i > most) lanes.set(i, HUGE_VAL);
+  return lanes;
+}
 
 }  // namespace
 
@@ -18,83 +30,115 @@ Chains::Chains(const OfferTable& table, const RunClasses& classes, int units, do
       units_(units),
       m_(micro_batches),
       work_(2.0 * static_cast<double>(table.size()) + 1.0 * units * table.longest_run()),
-      runs_(table.by_class().size()) {}
-
-// `most`: that a stage takes.
-void Chains::Rates::set(int i, const Part& part, const StageOffers& own, double most) {
-  time[i] = part.time;
-  forward[i] = part.forward;
-  longer[i] = part.longer;
-  finish[i] = part.finish + (own.first ? part.closing : 0);
-  send[i] = (own.first ? 0 : part.in) + (own.last ? 0 : part.out);
-  each[i] = part.each * most;
+      runs_(table.by_class().size()) {
+  for (int i = 0; i < kChains; ++i) up_to_[i] = only(0, i);
+  for (int i = 0; i < kPivotCount; ++i) from_[i] = only(i, kPivotCount);
 }
 
 double Chains::seconds(const Link& link, const Part& part) const {
-  Rates rates{};
-  rates.set(0, part, *link.among, prices_.high / m_);
-  Lanes cost;
-  rates.cost(*link.offer, cost);
-  return cost[0];
+  const StageOffer& offer = *link.offer;
+  const StageOffers& among = *link.among;
+  return part.time * offer.time + part.forward * offer.forward + part.longer * offer.longer +
+         finish_part(part, among.first) * offer.finish +
+         send_part(part, among.first, among.last) * table_.send(offer.option) +
+         part.each * prices_.high / m_;
 }
 
 void Chains::set_rates() {
   for (int b = 0; b < kPivotCount; ++b) limits_[b] = kPivots[b] * prices_.low;
-  for (const bool first : {false, true})
-    for (const bool last : {false, true})
-      for (int band = 0; band < kChains; ++band)
-        for (int i = 0; i < kChains; ++i)
-          rates_[position(first, last)][band].set(i, prices_.parts[band][i], {{}, first, last},
-                                                  prices_.high / m_);
   option_price_.assign(table_.option_count(), prices_.stage);
   for (int o = 0; o < table_.option_count(); ++o)
     for (std::size_t p = 0; p < prices_.device.size(); ++p)
       option_price_[o] += table_.devices(o, p) * prices_.device[p];
+  option_rates_.resize(static_cast<std::size_t>(4 * kChains) * table_.option_count());
+  for (const bool first : {false, true})
+    for (const bool last : {false, true}) set_rates(first, last);
 }
 
-void Chains::price_run(const StageOffers& own, RunPrice& run) const {
-  std::array<Lanes, kChains> least{kNever, kNever, kNever, kNever};  // by band
-  int highest = kChains;
+void Chains::set_rates(bool first, bool last) {
+  const int at = position(first, last);
+  for (int band = 0; band < kChains; ++band) {
+    Rates& rates = rates_[at][band];
+    Lanes send = Lanes::all(0);
+    Lanes each = Lanes::all(0);
+    for (int i = 0; i < kChains; ++i) {
+      const Part& part = prices_.parts[band][i];
+      rates.time.set(i, part.time);
+      rates.forward.set(i, part.forward);
+      rates.longer.set(i, part.longer);
+      rates.finish.set(i, finish_part(part, first));
+      send.set(i, send_part(part, first, last));
+      each.set(i, part.each * prices_.high / m_);
+    }
+    Lanes* option = &option_rates_[(at * kChains + band) * option_price_.size()];
+    rates.option = option;
+    for (int o = 0; o < table_.option_count(); ++o) {
+      option[o] = each + Lanes::all(option_price_[o] + (last ? table_.tied(o) : 0));
+      option[o].add(table_.send(o), send);
+    }
+  }
+}
+
+// Where the slowest stage is that of most time, offers are in the order of their bands.
+void Chains::price_in_order(const StageOffers& own, std::array<Lanes, kChains>& least) const {
+  auto offer = own.offers.begin();
+  for (int band = kChains - 1; band >= 0 && offer != own.offers.end(); --band) {
+    const double limit = band > 0 ? limits_[band - 1] : HUGE_VAL;
+    const Rates rates = this->rates(own)[band];
+    Lanes cheapest = Lanes::all(HUGE_VAL);
+    for (; offer != own.offers.end(); ++offer) {
+      const double taken = m_ * offer->time;
+      if (taken >= limit || taken > prices_.high) break;
+      cheapest.lower(rates.cost(*offer));
+    }
+    least[band] = cheapest;
+  }
+}
+
+void Chains::price_by_band(const StageOffers& own, std::array<Lanes, kChains>& least) const {
   for (const StageOffer& offer : own.offers) {
     if (m_ * offer.time > prices_.high) break;
     const double taken = takes(offer);
     if (taken > prices_.high) continue;
     const int band = band_of(taken);
-    highest = std::min(highest, band);
-    const Rates& rates = this->rates(own, band);
-    const double price = option_price_[offer.option] + offer.tied;
-    Lanes cost;
-    rates.cost(offer, cost);
-    lower(least[band], cost + price);
+    least[band].lower(rates(own)[band].cost(offer));
   }
-  run.possible = highest < kChains;
+}
+
+void Chains::price_run(const StageOffers& own, RunPrice& run) const {
+  run.possible = run.pivotal = false;
+  if (own.offers.empty()) return;
+  std::array<Lanes, kChains> least;  // by band
+  least.fill(Lanes::all(HUGE_VAL));
+  if (prices_.by_step)
+    price_by_band(own, least);
+  else
+    price_in_order(own, least);
+  int highest = 0;
+  while (highest < kChains && least[highest][kPivotCount] == HUGE_VAL) ++highest;
+  if (highest == kChains) return;
+  run.possible = true;
   run.pivotal = highest < kPivotCount;
-  run.stay = kNever;
-  run.from.fill(kNever);
-  if (!run.possible) return;
-  for (int band = 0; band < kChains; ++band)
-    for (int i = 0; i < kChains; ++i) {
-      Lanes& known = run.from[std::min(i, band)];
-      known[i] = std::min<double>(known[i], least[band][i]);
-    }
-  for (int i = 0; i < kChains; ++i) run.stay[i] = run.from[i][i];
+  run.stay = least[0] + up_to_[0];
+  for (int band = 1; band < kChains; ++band) run.stay.lower(least[band] + up_to_[band]);
+  for (int band = 0; band < kPivotCount; ++band) run.leave[band] = least[band] + from_[band];
 }
 
 const std::vector<Lanes>& Chains::price(const StagePrices& prices) {
   prices_ = prices;
   set_rates();
   for (std::size_t c = 0; c < runs_.size(); ++c) price_run(table_.by_class()[c], runs_[c]);
-  chains_.assign(units_ + 1, kNever);
-  chains_[0][0] = 0;
+  chains_.assign(units_ + 1, Lanes::all(HUGE_VAL));
+  chains_[0].set(0, 0);
   for (int end = 1; end <= units_; ++end) {
-    Lanes best = kNever;
+    Lanes best = Lanes::all(HUGE_VAL);
     for (int begin = std::max(0, end - table_.longest_run()); begin < end; ++begin) {
       const RunPrice& run = runs_[classes_.of({begin, end})];
       if (!run.possible) continue;
       const Lanes& so_far = chains_[begin];
-      lower(best, so_far + run.stay);
+      best.lower(so_far + run.stay);
       if (!run.pivotal) continue;
-      for (int from = 0; from < kPivotCount; ++from) lower(best, so_far[from] + run.from[from]);
+      for (int i = 0; i < kPivotCount; ++i) best.lower(Lanes::all(so_far[i]) + run.leave[i]);
     }
     chains_[end] = best;
   }
@@ -109,11 +153,9 @@ const StageOffer* Chains::cheapest_offer(const StageOffers& own, int before, int
     if (taken > prices_.high) continue;
     const int band = band_of(taken);
     if (before != std::min(after, band)) continue;
-    Lanes cost;
-    rates(own, band).cost(offer, cost);
-    cost += option_price_[offer.option] + offer.tied;
-    if (cost[after] >= least) continue;
-    least = cost[after];
+    const double cost = rates(own)[band].cost(offer)[after];
+    if (cost >= least) continue;
+    least = cost;
     cheapest = &offer;
   }
   return cheapest;
@@ -127,8 +169,9 @@ std::vector<Chains::Link> Chains::cheapest() const {
     int from_of_best = 0;
     for (int begin = std::max(0, end - table_.longest_run()); begin < end; ++begin) {
       const RunPrice& run = runs_[classes_.of({begin, end})];
+      if (!run.possible) continue;
       for (int from = pivots; from >= 0; --from) {
-        const double sum = chains_[begin][from] + run.from[from][pivots];
+        const double sum = chains_[begin][from] + from_to(run, from, pivots);
         if (sum >= least) continue;
         least = sum;
         begin_of_best = begin;

@@ -10,8 +10,37 @@
 
 namespace plait {
 
-// One number for each number of pivots that have been passed, computed with side by side.
-using Lanes = double __attribute__((vector_size(kChains * sizeof(double))));
+// One number for each number of pivots that have been passed, computed with side by side, two at a
+// time.
+struct Lanes {
+  using Pair = double __attribute__((vector_size(2 * sizeof(double))));
+  std::array<Pair, kChains / 2> pairs;
+
+  static Lanes all(double x) {
+    Lanes lanes;
+    for (Pair& pair : lanes.pairs) pair = Pair{x, x};
+    return lanes;
+  }
+  double operator[](int i) const { return pairs[i / 2][i % 2]; }
+  void set(int i, double x) { pairs[i / 2][i % 2] = x; }
+
+  void add(const Lanes& other) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] += other.pairs[i];
+  }
+  void add(double factor, const Lanes& other) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] += factor * other.pairs[i];
+  }
+  // To the other's where these are higher.
+  void lower(const Lanes& other) {
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      pairs[i] = other.pairs[i] < pairs[i] ? other.pairs[i] : pairs[i];
+  }
+  friend Lanes operator+(Lanes a, const Lanes& b) {
+    a.add(b);
+    return a;
+  }
+};
+static_assert(kChains % 2 == 0);
 
 // What stages cost in a Relaxation: by the time of the slowest stage and by the pivots that are
 // passed with them.
@@ -54,27 +83,41 @@ class Chains {
   double work() const { return work_; }
 
  private:
-  // By pivots passed, per second of the offer's times.
+  // What a stage counts for in a band, by pivots passed, per second of the offer's times.
   struct Rates {
-    Lanes time, forward, longer, finish, send, each;
-    void set(int i, const Part& part, const StageOffers& own, double most);
-    void cost(const StageOffer& offer, Lanes& cost) const {
-      cost = time * offer.time + forward * offer.forward + longer * offer.longer +
-             finish * offer.finish + send * offer.send + each;
+    Lanes time;
+    Lanes forward;
+    Lanes longer;
+    Lanes finish;
+    const Lanes* option = nullptr;  // [option]: what does not depend on the units
+    Lanes cost(const StageOffer& offer) const {
+      Lanes cost = option[offer.option];
+      cost.add(offer.time, time);
+      cost.add(offer.forward, forward);
+      cost.add(offer.longer, longer);
+      cost.add(offer.finish, finish);
+      return cost;
     }
   };
-  // Least cost of a stage by the pivots passed before it and after it.
+  // Least cost of a stage by the pivots passed after it.
   struct RunPrice {
-    std::array<Lanes, kChains> from;
-    Lanes stay;             // from[i][i]
-    bool pivotal = false;   // may be a pivot
-    bool possible = false;  // there is an offer at all
+    Lanes stay;                            // and as many before it
+    std::array<Lanes, kPivotCount> leave;  // [i]: and i before it; or as many, not always the least
+    bool pivotal = false;                  // may be a pivot
+    bool possible = false;                 // there is an offer at all
   };
   void set_rates();
+  void set_rates(bool first, bool last);
   void price_run(const StageOffers& own, RunPrice& run) const;
+  // The least costs, by band.
+  void price_in_order(const StageOffers& own, std::array<Lanes, kChains>& least) const;
+  void price_by_band(const StageOffers& own, std::array<Lanes, kChains>& least) const;
+  static double from_to(const RunPrice& run, int from, int to) {
+    return from == to ? run.stay[to] : run.leave[from][to];
+  }
   static int position(bool first, bool last) { return (first ? 2 : 0) + (last ? 1 : 0); }
-  const Rates& rates(const StageOffers& own, int band) const {
-    return rates_[position(own.first, own.last)][band];
+  const std::array<Rates, kChains>& rates(const StageOffers& own) const {
+    return rates_[position(own.first, own.last)];
   }
   double takes(const StageOffer& offer) const {
     return m_ * offer.time + (prices_.by_step ? offer.finish : 0);
@@ -95,7 +138,10 @@ class Chains {
   std::array<double, kPivotCount> limits_{};           // of the bands
   std::array<std::array<Rates, kChains>, 4> rates_{};  // [first, last][band]
   std::vector<double> option_price_;
-  std::vector<RunPrice> runs_;  // by class
+  std::vector<Lanes> option_rates_;      // what rates_ point to
+  std::array<Lanes, kChains> up_to_;     // nothing for up to i pivots, infinite for more
+  std::array<Lanes, kPivotCount> from_;  // nothing for i pivots or more, infinite for fewer
+  std::vector<RunPrice> runs_;           // by class
   std::vector<Lanes> chains_;
 };
 

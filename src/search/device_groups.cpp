@@ -64,12 +64,14 @@ class Groupings {
   bool permute() {
     Fused groups = fuse(chosen_, rules_.max_permute_len);
     std::ranges::sort(groups);
+    const bool fused = groups.size() < chosen_.size();
     std::set<std::vector<int>> seen;  // different fusings may read the same
+    std::vector<int> list;
     do {
-      std::vector<int> list;
+      list.clear();
       for (const std::vector<int>& group : groups)
         list.insert(list.end(), group.begin(), group.end());
-      if (seen.insert(list).second && !visit_(list)) return false;
+      if ((!fused || seen.insert(list).second) && !visit_(list)) return false;
     } while (std::ranges::next_permutation(groups).found);
     return true;
   }

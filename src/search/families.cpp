@@ -39,7 +39,8 @@ class Families {
         stop_(stop),
         m_(menu.settings().micro_batches),
         units_(space.problem().model.unit_count()),
-        max_stages_(space.max_stages(menu.settings())) {}
+        max_stages_(space.max_stages(menu.settings())),
+        way_(menu.bounds().least_round_trip()) {}
 
   std::vector<Pipelined> run() {
     list_choices();
@@ -59,13 +60,23 @@ class Families {
   }
 
  private:
+  struct Slot {
+    int option;
+    std::vector<int> begin;
+    RunCosts* runs;
+  };
+  struct Run {
+    int units = 1;
+    Recompute recompute = Recompute::none;
+  };
+
   void list_choices() {
     choices_.resize(space_.pools().size());
     for (int o = 0; o < menu_.option_count(); ++o) {
       const StageOption& option = menu_.option_at(o);
       if (option.takes.size() > 1) continue;
       const int pool = option.takes.front().pool;
-      const StageTime whole = menu_.run_time(o, {0, units_}, -1);
+      const StageTime whole = menu_.run_time(o, {0, units_});
       if (!std::isfinite(whole.total().value)) continue;
       const int most = std::min(max_stages_, space_.pools()[pool].size() / option.devices());
       // All of the pool, and a stage less or half of it when that leaves a shorter pipeline.
@@ -179,18 +190,51 @@ class Families {
       }
     }
     if (sequence_.empty()) return;
+    runs_.assign(sequence_.size(), {1, Recompute::none});
     double low = 0;
     double high = std::min(incumbent_.value, worst_wanted());
     if (!std::isfinite(high)) high = 100 * combination.promise;
-    if (!fill(Seconds(high))) return;
+    // What is longer than the best few is not wanted.
+    double filled = std::min(high, worst_wanted() - way_.value);  // the limit of `best`
+    if (!fill(Seconds(filled))) return;
+    std::vector<Run> best_runs = runs_;
+    Tail best = tail_;
+    double enough = 0;  // no limit below it is
     for (int i = 0; i < kBisections; ++i) {
       const double middle = (low + high) / 2;
-      (fill(Seconds(middle)) ? high : low) = middle;
+      // The same units as before find a place if the slack that they have is allowed.
+      if (middle >= best.slack.value) {
+        high = middle;
+      } else if (middle >= enough && fill(Seconds(middle))) {
+        high = filled = middle;
+        best_runs = runs_;
+        best = tail_;
+      } else {
+        if (middle >= enough) enough = enough_.value;
+        low = middle;
+      }
     }
-    if (fill(Seconds(high))) found_.push_back({{stages_.rbegin(), stages_.rend()}, length_});
+    if (high > filled && fill(Seconds(high))) {
+      best_runs = runs_;
+      best = tail_;
+    }
+    add_pipeline(best_runs, best);
   }
 
-  // Pipelines that are longer than the best few need not be balanced.
+  void add_pipeline(const std::vector<Run>& runs, const Tail& tail) {
+    Pipelined pipeline{{}, tail.step()};
+    if (sequence_.size() > 1)
+      pipeline.length +=
+          menu_.tied(sequence_.back().option, sequence_.back().begin, sequence_.front().option);
+    int from = 0;
+    for (std::size_t s = sequence_.size(); s-- > 0; from += runs[s].units)
+      pipeline.stages.push_back({menu_.option_at(sequence_[s].option),
+                                 sequence_[s].begin,
+                                 {from, from + runs[s].units},
+                                 runs[s].recompute});
+    found_.push_back(std::move(pipeline));
+  }
+
   double worst_wanted() const {
     if (found_.size() < kWanted) return HUGE_VAL;
     std::vector<Seconds> lengths;
@@ -200,49 +244,59 @@ class Families {
   }
 
   // Gives every stage, from the last, as many units as it can take with its slack below the limit.
-  // True when all units find a place.
+  // True when all units find a place; else no limit below `enough_` does better.
   bool fill(Seconds limit) {
-    stages_.clear();
-    Tail tail;
+    enough_ = Seconds(HUGE_VAL);
+    tail_ = Tail{};
     int end = units_;
     for (std::size_t s = 0; s < sequence_.size(); ++s) {
-      const int still = static_cast<int>(sequence_.size() - s) - 1;  // stages that need a unit too
+      const Slot& slot = sequence_[s];
+      const int most = end - static_cast<int>(sequence_.size() - s) + 1;  // the others need one too
       const Seconds send =
-          s > 0 ? menu_.hand_over(sequence_[s].option, sequence_[s - 1].option, end) : Seconds(0);
-      const auto fits = [&](int from) -> std::optional<Tail> {
-        const UnitRange units{from, end};
-        if (!space_.allows(units, tail.stages)) return std::nullopt;
-        const auto choice = sequence_[s].runs->choose(units, tail.stages);
-        if (!choice) return std::nullopt;
-        recompute_ = choice->recompute;
-        Tail longer = tail;
+          s > 0 ? menu_.hand_over(slot.option, sequence_[s - 1].option, end) : Seconds(0);
+      Tail longest;
+      const auto fits = [&](int size) {
+        const UnitRange units{end - size, end};
+        if (!space_.allows(units, tail_.stages)) return false;
+        const auto choice = slot.runs->choose(units, tail_.stages);
+        if (!choice) return false;
+        Tail longer = tail_;
         longer.prepend(*choice, send, menu_.rhythm());
-        return longer.slack <= limit ? std::optional(longer) : std::nullopt;
+        if (longer.slack > limit) {
+          enough_ = std::min(enough_, longer.slack);
+          return false;
+        }
+        longest = longer;
+        runs_[s].recompute = choice->recompute;
+        return true;
       };
-      if (end - 1 < still || !fits(end - 1)) return false;
-      int good = end - 1;
-      int bad = still - 1;
-      while (good - bad > 1) {
-        const int middle = (good + bad) / 2;
-        (fits(middle) ? good : bad) = middle;
+      runs_[s].units = largest(most, runs_[s].units, fits);
+      if (runs_[s].units == 0) {
+        runs_[s].units = 1;
+        return false;
       }
-      tail = *fits(good);
-      stages_.push_back(
-          {menu_.option_at(sequence_[s].option), sequence_[s].begin, {good, end}, recompute_});
-      end = good;
+      tail_ = longest;
+      end -= runs_[s].units;
     }
-    length_ = tail.step();
-    if (sequence_.size() > 1)
-      length_ +=
-          menu_.tied(sequence_.back().option, sequence_.back().begin, sequence_.front().option);
     return end == 0;
   }
 
-  struct Slot {
-    int option;
-    std::vector<int> begin;
-    RunCosts* runs;
-  };
+  // The largest size up to `most` that fits, if all smaller ones do; 0 when none. Looks around
+  // `guess` first; what fits last is the answer.
+  template <typename Fits>
+  static int largest(int most, int guess, const Fits& fits) {
+    int good = 0;
+    int bad = most + 1;
+    int size = std::min(guess, most);
+    for (int stride = 1; bad - good > 1; stride *= 2) {
+      (fits(size) ? good : bad) = size;
+      if (bad > most)
+        size = std::min(good + stride, most);
+      else
+        size = good > 0 ? (good + bad) / 2 : std::max(bad - stride, 1);
+    }
+    return good;
+  }
 
   const Space& space_;
   StageMenu& menu_;
@@ -251,12 +305,13 @@ class Families {
   int m_;
   int units_;
   int max_stages_;
+  Seconds way_;                                   // least round trip of a micro-batch
   std::vector<std::vector<PoolChoice>> choices_;  // by pool
   std::vector<Combination> combinations_;         // best promise first
   std::vector<Slot> sequence_;                    // last stage of the pipeline first
-  std::vector<PlacedStage> stages_;               // of the last fill, last stage first
-  Recompute recompute_ = Recompute::none;
-  Seconds length_;
+  std::vector<Run> runs_;                         // that its stages were given last
+  Tail tail_;                                     // of the last fill
+  Seconds enough_;                                // the least limit that would have changed it
   std::vector<Pipelined> found_;
 };
 

@@ -88,6 +88,7 @@ class LabelSearch {
     const int after = arena_[parent].tail.stages;
     const int end = arena_[parent].units.begin;
     if (after == max_stages_) return;
+    const Tail::Beat beat(rhythm_, after);
     std::vector<int> begin;
     for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
       if (!menu_.place(o, used(parent), begin)) continue;
@@ -98,16 +99,17 @@ class LabelSearch {
         const Take& take = menu_.options()[o].takes[i];
         next_used_[take.pool] = begin[i] + take.devices;
       }
+      menu_.bounds().set_rest(next_used_, rest_);
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
-        if (menu_.bounds().hopeless(arena_[parent].tail, from, next_used_, incumbent_)) continue;
+        if (menu_.bounds().hopeless(arena_[parent].tail, from, rest_, incumbent_)) continue;
         ++evaluations_;
         auto choice = runs.choose(units, after);
         if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
         if (!choice) break;  // more units need more memory, unless they spare a tied copy
         if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
-        if (!add(parent, o, begin, units, *choice, send)) break;  // and more time
+        if (!add(parent, o, begin, units, *choice, send, beat)) break;  // and more time
       }
     }
   }
@@ -116,10 +118,10 @@ class LabelSearch {
 
   // False when the stage is too slow already, so that no longer one needs to be looked at.
   bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
-           const RunCosts::Choice& choice, Seconds send) {
+           const RunCosts::Choice& choice, Seconds send, const Tail::Beat& beat) {
     Label label;
     label.tail = arena_[parent].tail;
-    label.tail.prepend(choice, send, rhythm_);
+    label.tail.prepend(choice, send, beat);
     label.bound = label.tail.length();
     if (label.bound >= incumbent_) return false;
     label.units = units;
@@ -133,17 +135,21 @@ class LabelSearch {
       if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    label.bound =
-        menu_.bounds().step(label.tail, units.begin, next_used_, menu_.tied_to(label.last));
+    label.bound = menu_.bounds().step(label.tail, units.begin, rest_, menu_.tied_to(label.last));
     if (label.bound >= incumbent_) return true;
-    // If the rest is like what is there: as slow a stage, as much time per unit.
-    const double share = static_cast<double>(units_) / (units_ - units.begin);
-    const Seconds steady =
-        std::max(label.tail.slack, (rhythm_.micro_batches - 1.0) *
-                                       menu_.bounds().slowest_stage(units.begin, next_used_));
-    label.promise = std::max(label.bound, label.tail.total * share + steady);
+    if (options_.width > 0) label.promise = promise_of(label);
     offer(label);
     return true;
+  }
+
+  // If the rest is like what is there: as slow a stage, as much time per unit.
+  Seconds promise_of(const Label& label) const {
+    const int left = label.units.begin;
+    const double share = static_cast<double>(units_) / (units_ - left);
+    const Seconds steady =
+        std::max(label.tail.slack,
+                 (rhythm_.micro_batches - 1.0) * menu_.bounds().slowest_stage(left, rest_));
+    return std::max(label.bound, label.tail.total * share + steady);
   }
 
   std::uint64_t key_of(const Label& label) const {
@@ -232,6 +238,7 @@ class LabelSearch {
   std::vector<Label> arena_;
   std::vector<int> used_;       // devices of each pool that label i and its next ones take
   std::vector<int> next_used_;  // the same of the label being made
+  Bounds::Rest rest_;           // what they leave
   std::vector<int> made_;       // labels of the expansion under way
   std::unordered_map<std::uint64_t, std::vector<int>> rivals_;
   std::vector<Label> complete_;  // shortest first

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -30,6 +30,9 @@ class MetisSearch {
         "metis uses all devices in groups of powers of two, which these layers, nodes and batch do "
         "not allow";
     if (!search_.obstacle().empty()) return search_.result(nothing);
+    const std::vector<int> divisors = divisors_of(context_.problem.job.global_batch);
+    for (auto m = divisors.rbegin(); m != divisors.rend(); ++m)
+      if (search_.tries(*m)) batches_.push_back(search_.settings(*m));
     std::vector<int> types = node_types(cluster_);
     std::ranges::sort(types);
     double sequences = 1;
@@ -49,37 +52,49 @@ class MetisSearch {
     const GroupRules rules{cluster_.device_count(), context_.options.group_scale_variance,
                            context_.options.max_permute_len};
     const int most = std::min({cluster_.device_count(), search_.units(), kMostStages});
-    std::vector<int> batches = divisors_of(context_.problem.job.global_batch);
-    std::ranges::reverse(batches);
-    for (int stages = 1; stages <= most && !search_.stopped(); ++stages) {
-      if (!search_.allows_stages(stages)) continue;
-      for_each_grouping(rules, stages, [&](const std::vector<int>& groups) {
-        for (const int m : batches) {
-          if (search_.tries(m)) walk(groups, search_.settings(m));
-          if (search_.stopped()) return false;
-        }
-        return true;
-      });
-    }
+    for (int stages = 1; stages <= most && !search_.stopped(); ++stages)
+      if (search_.allows_stages(stages))
+        for_each_grouping(rules, stages,
+                          [&](const std::vector<int>& groups) { return try_groups(groups); });
   }
 
-  // From all data parallel towards tensor parallel, one stage at a time, until a plan fits at once.
-  void walk(const std::vector<int>& groups, const PlanSettings& settings) {
-    std::vector<int> tensor;
+  // False when time is up.
+  bool try_groups(const std::vector<int>& groups) {
+    const Pins& pins = context_.options.pins;
+    std::vector<int>& tensor = tensor_;
+    tensor.clear();
+    const int context = search_.settings(1).context;
     for (const int group : groups) {
-      const Pins& pins = context_.options.pins;
       int degree = pins.tensor.value_or(1);
-      if (pins.data) degree = std::max(1, group / (*pins.data * settings.context));
-      if (group % (degree * settings.context) != 0) return;
+      if (pins.data) degree = std::max(1, group / (*pins.data * context));
+      if (group % (degree * context) != 0) return true;
       tensor.push_back(degree);
     }
     if (search_.forget_many_frames() || cut_devices_ > kMostCutDevices) forget_cuts();
-    for (int stage = 0; stage >= 0 && !search_.stopped();) {
-      if (search_.has_cutoff() && is_hopeless(groups, tensor, settings)) return;
+    if (search_.has_cutoff()) {
+      find_pieces(groups, tensor, first_pieces_);
+      find_links(groups);
+    }
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
+      if (search_.has_cutoff() && is_hopeless(groups, first_pieces_, b)) continue;
+      walk(groups, tensor, b);
+      if (search_.stopped()) return false;
+    }
+    return !search_.stopped();
+  }
+
+  // From these degrees towards tensor parallel, one stage at a time, until a plan fits at once.
+  void walk(const std::vector<int>& groups, std::vector<int> tensor, std::size_t batch) {
+    std::vector<Piece*> pieces;
+    while (!search_.stopped()) {
       std::vector<double> room;  // what is free of the memory, or less for more replicas
-      if (attempt(groups, tensor, settings, room)) return;
-      stage = next_stage(groups, tensor, settings, room);
-      if (stage >= 0) tensor[stage] *= 2;
+      if (attempt(groups, tensor, batches_[batch], room)) return;
+      const int stage = next_stage(groups, tensor, batches_[batch], room);
+      if (stage < 0) return;
+      tensor[stage] *= 2;
+      if (!search_.has_cutoff()) continue;
+      find_pieces(groups, tensor, pieces);
+      if (is_hopeless(groups, pieces, batch)) return;
     }
   }
 
@@ -102,7 +117,8 @@ class MetisSearch {
 
   void forget_cuts() {
     cuts_.clear();
-    paces_.clear();
+    pieces_.clear();
+    links_.clear();
     sends_.clear();
     tied_.clear();
     cut_devices_ = 0;
@@ -123,60 +139,104 @@ class MetisSearch {
     return cut;
   }
 
-  // The least of the paces that a group has on the way from this tensor degree to higher ones;
-  // without kinds when it has none.
-  const Pace& best_pace(int from, int group, int tensor, const PlanSettings& settings) {
-    const auto [at, is_new] = paces_.try_emplace({settings.micro_batches, from, group, tensor});
-    Pace& best = at->second;
-    for (int t = tensor; is_new && t <= group; t *= 2) {
-      if (const SpanFrame* frame = cut(from, group, t, settings).frame) {
-        const Pace& own = search_.pace(*frame, settings.micro_batches);
-        best.pass.lower(own.pass);
-        best.step.lower(own.step);
+  // A group that has reached a tensor degree. Its paces are the least that it has on the way to
+  // higher ones, by position in batches_; without kinds when it has none.
+  struct Piece {
+    int from = 0;
+    int group = 0;
+    int tensor = 1;
+    std::vector<std::unique_ptr<Pace>> paces;  // made when first asked for
+  };
+  // Neighbouring groups and the least time of a hand-over between them, by position in batches_;
+  // negative where not known yet.
+  struct PieceLink {
+    int from = 0;
+    int group = 0;
+    int next = 0;
+    std::vector<Seconds> sends;
+  };
+
+  void find_pieces(const std::vector<int>& groups, const std::vector<int>& tensor,
+                   std::vector<Piece*>& pieces) {
+    pieces.clear();
+    int from = 0;
+    for (std::size_t s = 0; s < groups.size(); from += groups[s++]) {
+      Piece& piece = pieces_[{from, groups[s], tensor[s]}];
+      if (piece.paces.empty()) {
+        piece.from = from;
+        piece.group = groups[s];
+        piece.tensor = tensor[s];
+        piece.paces.resize(batches_.size());
       }
-      if (group / (t * settings.context) % 2 != 0 || 2 * t > context_.options.max_tensor) break;
+      pieces.push_back(&piece);
     }
-    return best;
   }
 
-  // Between neighbouring groups, the first of which begins at `from`.
-  Seconds send_floor(int from, int group, int next, const PlanSettings& settings) {
-    const auto [at, is_new] = sends_.try_emplace({settings.micro_batches, from, group, next});
-    const std::span<const DeviceId> order(order_);
-    if (is_new)
-      at->second = search_.send_floor(settings, order.subspan(from, group),
-                                      order.subspan(from + group, next));
-    return at->second;
+  void find_links(const std::vector<int>& groups) {
+    path_.clear();
+    int from = 0;
+    for (std::size_t s = 0; s + 1 < groups.size(); from += groups[s++]) {
+      PieceLink& link = links_[{from, groups[s], groups[s + 1]}];
+      if (link.sends.empty())
+        link = {from, groups[s], groups[s + 1], std::vector<Seconds>(batches_.size(), Seconds(-1))};
+      path_.push_back(&link);
+    }
   }
 
-  // With the highest tensor degree that the last group can have.
-  Seconds tied_floor(const std::vector<int>& groups) {
-    const int last = groups.back();
-    const Pins& pins = context_.options.pins;
-    const int highest =
-        pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor);
-    const auto [at, is_new] = tied_.try_emplace({groups.front(), last});
+  const Pace& pace(Piece& piece, std::size_t batch) {
+    std::unique_ptr<Pace>& best = piece.paces[batch];
+    if (best) return *best;
+    best = std::make_unique<Pace>();
+    const PlanSettings& settings = batches_[batch];
+    for (int t = piece.tensor; t <= piece.group; t *= 2) {
+      if (const SpanFrame* frame = cut(piece.from, piece.group, t, settings).frame) {
+        const Pace& own = search_.pace(*frame, settings.micro_batches);
+        best->pass.lower(own.pass);
+        best->step.lower(own.step);
+      }
+      if (piece.group / (t * settings.context) % 2 != 0 || 2 * t > context_.options.max_tensor)
+        break;
+    }
+    best->pass.settle();
+    best->step.settle();
+    return *best;
+  }
+
+  Seconds send_floor(PieceLink& link, std::size_t batch) {
+    const std::span<const DeviceId> order(order_);
+    if (link.sends[batch] < Seconds(0))
+      link.sends[batch] = search_.send_floor(batches_[batch], order.subspan(link.from, link.group),
+                                             order.subspan(link.from + link.group, link.next));
+    return link.sends[batch];
+  }
+
+  Seconds tied(const std::vector<int>& groups, int tensor) {
+    const auto [at, is_new] = tied_.try_emplace({groups.front(), groups.back(), tensor});
     const std::span<const DeviceId> order(order_);
     if (is_new)
-      at->second = search_.tied_sync(order.first(groups.front()), order.last(last), highest);
+      at->second =
+          search_.tied_sync(order.first(groups.front()), order.last(groups.back()), tensor);
     return at->second;
   }
 
   // Whether no plan on the way from these degrees is faster than the cutoff.
-  bool is_hopeless(const std::vector<int>& groups, const std::vector<int>& tensor,
-                   const PlanSettings& settings) {
-    std::vector<const Pace*> stages;
-    PeerSearch::Between between;
-    int from = 0;
-    for (std::size_t s = 0; s < groups.size(); ++s) {
-      stages.push_back(&best_pace(from, groups[s], tensor[s], settings));
-      if (stages.back()->empty()) return true;
-      from += groups[s];
-      if (s + 1 < groups.size())
-        between.sends += send_floor(from - groups[s], groups[s], groups[s + 1], settings);
+  bool is_hopeless(const std::vector<int>& groups, const std::vector<Piece*>& pieces,
+                   std::size_t batch) {
+    stages_.clear();
+    for (Piece* piece : pieces) {
+      stages_.push_back(&pace(*piece, batch));
+      if (stages_.back()->empty()) return true;
     }
-    if (groups.size() > 1) between.tied = tied_floor(groups);
-    return search_.is_hopeless(stages, between, settings.micro_batches);
+    PeerSearch::Between between;
+    for (PieceLink* link : path_) between.sends += send_floor(*link, batch);
+    if (groups.size() > 1) {
+      // The last group has at most this tensor degree.
+      const Pins& pins = context_.options.pins;
+      const int last = groups.back();
+      between.tied = tied(
+          groups, pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor));
+    }
+    return search_.is_hopeless(stages_, between, batches_[batch].micro_batches);
   }
 
   // True when the layers as first balanced fit, so that no more tensor parallelism is called for.
@@ -197,12 +257,34 @@ class MetisSearch {
     if (!valid) return false;
     const Balance balance = balance_layers(search_, layout);
     for (std::size_t s = 0; s < room.size(); ++s) room[s] = 1 - balance.fill[s];
-    const bool slow = balance.fits() && search_.is_slow(layout, balance.cuts, false);
+    const bool slow = balance.fits() && (search_.is_slow(layout, balance.cuts) ||
+                                         is_slow_by_sends(groups, layout, balance.cuts, slots));
     if (!slow && (balance.fits() || search_.has_nothing())) {
       for (const Slot* slot : slots) layout.slots.push_back(*slot);
-      search_.offer(layout, balance.cuts);
+      if (balance.fits())
+        search_.simulate(layout, balance.cuts);
+      else
+        search_.offer(layout, balance.cuts);
     }
     return balance.fits() && balance.attempts == 1;
+  }
+
+  bool is_slow_by_sends(const std::vector<int>& groups, const Layout& layout,
+                        const std::vector<int>& cuts, const std::vector<const Slot*>& slots) {
+    if (!search_.has_cutoff()) return false;
+    const Model& model = context_.problem.model;
+    PeerSearch::Sends sends;
+    int from = 0;
+    for (std::size_t s = 0; s + 1 < groups.size(); from += groups[s++]) {
+      const int kind = model.units[cuts[s + 1] - 1];  // nothing else of the units matters
+      const auto [at, is_new] =
+          sends_.try_emplace({layout.settings.micro_batches, from, groups[s], slots[s]->tensor,
+                              groups[s + 1], slots[s + 1]->tensor, kind});
+      if (is_new) at->second = search_.send(layout.settings, *slots[s], *slots[s + 1], cuts[s + 1]);
+      sends.between.push_back(at->second);
+    }
+    if (groups.size() > 1) sends.tied = tied(groups, slots.back()->tensor);
+    return search_.is_slow(layout, cuts, &sends);
   }
 
   bool is_small_enough(const Slot& slot, const PlanSettings& settings) const {
@@ -259,22 +341,31 @@ class MetisSearch {
   const Cluster& cluster_;
   PeerSearch search_;
   std::vector<DeviceId> order_;
-  // Micro-batches, where it begins, devices, tensor degree (or devices of the next group).
-  using CutKey = std::array<int, 4>;
-  struct CutHash {
-    std::size_t operator()(const CutKey& key) const {
+  std::vector<PlanSettings> batches_;  // by number of micro-batches, most first
+
+  struct Hash {
+    template <std::size_t N>
+    std::size_t operator()(const std::array<int, N>& key) const {
       std::size_t hash = 0;
       for (const int part : key) hash = (hash ^ static_cast<unsigned>(part)) * 0x9E3779B97F4A7C15;
       return hash ^ hash >> 32;
     }
   };
-  template <typename Value>
-  using ByCut = std::unordered_map<CutKey, Value, CutHash>;
-  ByCut<Cut> cuts_;                              // of the order
-  ByCut<Pace> paces_;                            // likewise, from the tensor degree on
-  ByCut<Seconds> sends_;                         // from a group to the next
-  std::map<std::pair<int, int>, Seconds> tied_;  // by devices of the first and the last group
-  std::size_t cut_devices_ = 0;                  // in all of cuts_
+  template <std::size_t N, typename Value>
+  using ByNumbers = std::unordered_map<std::array<int, N>, Value, Hash>;
+  // All of the order.
+  ByNumbers<4, Cut> cuts_;         // micro-batches, where it begins, devices, tensor degree
+  ByNumbers<3, Piece> pieces_;     // where it begins, devices, tensor degree
+  ByNumbers<3, PieceLink> links_;  // where it begins, devices, those of the next group
+  ByNumbers<7, Seconds> sends_;    // of two cuts, and the kind of the unit before
+  ByNumbers<3, Seconds> tied_;     // devices of the first and last group, tensor degree of the last
+  std::size_t cut_devices_ = 0;    // in all of cuts_
+
+  // Of the groups that are tried.
+  std::vector<int> tensor_;
+  std::vector<Piece*> first_pieces_;
+  std::vector<PieceLink*> path_;
+  std::vector<const Pace*> stages_;
 };
 
 }  // namespace

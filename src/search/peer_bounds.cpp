@@ -22,6 +22,12 @@ void Pace::Times::lower(const Times& other) {
   whole = std::min(whole, other.whole);
 }
 
+void Pace::Times::settle() {
+  part.clear();
+  for (const double time : by_kind) part.push_back(time / whole);
+  worth = 1 / whole;
+}
+
 // On the replica that is slowest over the whole model, so that times add up. What a run of units
 // saves of its gradients' time against its units one by one is latency and counts for none, as in
 // Bounds.
@@ -53,6 +59,8 @@ const Pace& PeerSearch::pace(const SpanFrame& frame, int micro_batches) {
   }
   pace.pass.whole = on(slowest, {0, units()});
   for (const int kind : kind_of) pace.step.whole += pace.step.by_kind[kind];
+  pace.pass.settle();
+  pace.step.settle();
   return pace;
 }
 
@@ -83,42 +91,29 @@ Seconds PeerSearch::tied_sync(std::span<const DeviceId> first, std::span<const D
   return sum;
 }
 
-// The least time within which the stages can do all units of the most frequent kind, each a whole
-// number of them.
-double PeerSearch::whole_units_floor(std::span<const Pace* const> stages,
-                                     Pace::Times Pace::*times) const {
-  const auto most = std::ranges::max_element(units_of_kind_);
-  const std::size_t kind = most - units_of_kind_.begin();
-  double rate = 0;
-  for (const Pace* pace : stages) rate += 1 / (pace->*times).by_kind[kind];
-  double time = *most / rate;
-  while (true) {
-    int done = 0;
-    double next = HUGE_VAL;  // when one more unit is done
-    for (const Pace* pace : stages) {
-      const double each = (pace->*times).by_kind[kind];
-      const double units = std::floor(time / each * (1 + kRounding));
-      done += static_cast<int>(units);
-      next = std::min(next, (units + 1) * each);
-    }
-    if (done >= *most || !std::isfinite(next)) return time;
-    time = next;
-  }
-}
-
-// At least y = spend of the units / sum of the stages' worth, as in Bounds.
-double PeerSearch::slowest_floor(std::span<const Pace* const> stages,
-                                 Pace::Times Pace::*times) const {
+// At least spend of the units / sum of the stages' worth, as in Bounds; and until they have done
+// all units of the most frequent kind, each a whole number of them.
+bool PeerSearch::takes_at_least(double limit, std::span<const Pace* const> stages,
+                                Pace::Times Pace::*times) const {
+  if (limit <= 0) return true;
   double worth = 0;
-  for (const Pace* pace : stages) worth += 1 / (pace->*times).whole;
+  for (const Pace* pace : stages) worth += (pace->*times).worth;
   double spend = 0;
   for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
     double least = HUGE_VAL;
-    for (const Pace* pace : stages)
-      least = std::min(least, (pace->*times).by_kind[k] / (pace->*times).whole);
+    for (const Pace* pace : stages) least = std::min(least, (pace->*times).part[k]);
     spend += units_of_kind_[k] * least;
   }
-  return std::max(spend / worth, whole_units_floor(stages, times));
+  if (spend >= limit * worth) return true;
+  const auto most = std::ranges::max_element(units_of_kind_);
+  const std::size_t kind = most - units_of_kind_.begin();
+  int done = 0;
+  for (const Pace* pace : stages) {
+    const double units = limit / (pace->*times).by_kind[kind] * (1 + kRounding);
+    if (units >= *most) return false;
+    done += static_cast<int>(units);
+  }
+  return done < *most;
 }
 
 // With k micro-batches in flight on the slowest stage, x its time, L and R the round trips before
@@ -128,21 +123,23 @@ double PeerSearch::slowest_floor(std::span<const Pace* const> stages,
 bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between& between,
                              int micro_batches) const {
   if (!has_cutoff_) return false;
-  const double in_step = micro_batches * slowest_floor(stages, &Pace::step);
-  if ((1 - kRounding) * (Seconds(in_step) + between.tied) >= cutoff()) return true;
-  double way = 2 * between.sends.value;
-  for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
-    double least = HUGE_VAL;
-    for (const Pace* pace : stages) least = std::min(least, pace->pass.by_kind[k]);
-    way += units_of_kind_[k] * least;
-  }
-  const double slowest = slowest_floor(stages, &Pace::pass);
   const double m = micro_batches;
-  const double most_in_flight = static_cast<double>(stages.size());
-  const double more = most_in_flight < m ? m - 1 - (most_in_flight - 1) / 2 : (m - 1) / 2;
-  const double filled = schedule_ == Schedule::gpipe ? 0 : way + more * slowest;
-  const Seconds least = Seconds(std::max(m * slowest, filled)) + between.tied;
-  return (1 - kRounding) * least >= cutoff();
+  const double cutoff = this->cutoff().value / (1 - kRounding) - between.tied.value;
+  if (takes_at_least(cutoff / m, stages, &Pace::step)) return true;
+  double limit = cutoff / m;
+  if (schedule_ != Schedule::gpipe) {
+    double way = 2 * between.sends.value;
+    for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
+      double least = HUGE_VAL;
+      for (const Pace* pace : stages) least = std::min(least, pace->pass.by_kind[k]);
+      way += units_of_kind_[k] * least;
+    }
+    if (way >= cutoff) return true;
+    const double most_in_flight = static_cast<double>(stages.size());
+    const double more = most_in_flight < m ? m - 1 - (most_in_flight - 1) / 2 : (m - 1) / 2;
+    if (more > 0) limit = std::min(limit, (cutoff - way) / more);
+  }
+  return takes_at_least(limit, stages, &Pace::pass);
 }
 
 bool PeerSearch::is_hopeless(const Layout& layout) {
@@ -159,23 +156,20 @@ bool PeerSearch::is_hopeless(const Layout& layout) {
   return is_hopeless(stages, between, layout.settings.micro_batches);
 }
 
-bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, bool with_sends) {
+bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, const Sends* sends) {
   if (!has_cutoff_) return false;
   const Rhythm rhythm{schedule_, layout.settings.micro_batches};
   Tail tail;
   for (int s = layout.stages() - 1; s >= 0; --s) {
     const UnitRange units{cuts[s], cuts[s + 1]};
-    const UnitCost time = layout.frames[s]->time(units, recompute_);
+    const PassTime time = layout.frames[s]->pass_time(units, recompute_);
     const StageTime stage{
-        time.forward_total(), time.backward_total(),
+        time.forward, time.backward,
         layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
-    const bool sends = with_sends && s + 1 < layout.stages();
-    tail.prepend(stage, sends ? send(layout, s, units.end) : Seconds(0), rhythm);
+    const bool hands_over = sends != nullptr && s + 1 < layout.stages();
+    tail.prepend(stage, hands_over ? sends->between[s] : Seconds(0), rhythm);
   }
-  Seconds tied;
-  if (with_sends && layout.stages() > 1)
-    tied = tied_sync(layout.slots.front().devices, layout.slots.back().devices,
-                     layout.slots.back().tensor);
+  const Seconds tied = sends != nullptr ? sends->tied : Seconds(0);
   const bool slow = (1 - kRounding) * (tail.step() + tied) >= cutoff();
   slow_ += slow ? 1 : 0;
   return slow;

@@ -27,7 +27,8 @@ Stage stage_of(const Slot& slot, const UnitRange& units, Recompute recompute) {
 PeerSearch::PeerSearch(const SearchContext& context)
     : context_(context),
       space_(context.problem, context.options.pins),
-      engine_(context.problem),
+      own_engine_(context.engine ? nullptr : std::make_unique<CostEngine>(context.problem)),
+      engine_(context.engine ? *context.engine : *own_engine_),
       tables_(
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
       found_(engine_, context.options.keep),
@@ -212,14 +213,14 @@ double PeerSearch::fill(const Layout& layout, int stage, const UnitRange& units)
   return fullest;
 }
 
-Seconds PeerSearch::send(const Layout& layout, int stage, int unit) const {
+Seconds PeerSearch::send(const PlanSettings& settings, const Slot& from, const Slot& to,
+                         int unit) const {
   Plan plan;
-  plan.micro_batches = layout.settings.micro_batches;
-  plan.context = layout.settings.context;
-  plan.sequence_parallel = layout.settings.sequence_parallel;
-  const Stage from = stage_of(layout.slots[stage], {unit - 1, unit}, recompute_);
-  const Stage to = stage_of(layout.slots[stage + 1], {unit, unit + 1}, recompute_);
-  return hand_over_time(space_.problem(), plan, from, to, unit);
+  plan.micro_batches = settings.micro_batches;
+  plan.context = settings.context;
+  plan.sequence_parallel = settings.sequence_parallel;
+  return hand_over_time(space_.problem(), plan, stage_of(from, {unit - 1, unit}, recompute_),
+                        stage_of(to, {unit, unit + 1}, recompute_), unit);
 }
 
 Plan PeerSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) const {
@@ -241,7 +242,20 @@ Plan PeerSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) con
 }
 
 void PeerSearch::offer(const Layout& layout, const std::vector<int>& cuts) {
-  if (is_slow(layout, cuts, false) || is_slow(layout, cuts, true)) return;
+  if (has_cutoff_ && is_slow(layout, cuts)) return;
+  if (has_cutoff_) {
+    const std::vector<Slot>& slots = layout.slots;
+    Sends sends;
+    for (int s = 0; s + 1 < layout.stages(); ++s)
+      sends.between.push_back(send(layout.settings, slots[s], slots[s + 1], cuts[s + 1]));
+    if (layout.stages() > 1)
+      sends.tied = tied_sync(slots.front().devices, slots.back().devices, slots.back().tensor);
+    if (is_slow(layout, cuts, &sends)) return;
+  }
+  simulate(layout, cuts);
+}
+
+void PeerSearch::simulate(const Layout& layout, const std::vector<int>& cuts) {
   for (const Plan& plan : plans_for(plan_of(layout, cuts), space_.pins()))
     if (found_.offer(plan) && context_.on_improvement)
       context_.on_improvement(found_.plans().front());

@@ -42,6 +42,11 @@ struct Pace {
     std::vector<double> by_kind;
     double whole = 0;
     void lower(const Times& other);  // to the other's where these are less
+
+    // What follows from these, by settle().
+    std::vector<double> part;  // of the whole, by kind
+    double worth = 0;          // wholes in a second
+    void settle();
   };
   Times pass;  // forward and backward of one micro-batch
   Times step;  // and its part of what follows the last of them: gradient sync and optimizer
@@ -119,20 +124,26 @@ class PeerSearch {
 
   // Forward and backward of one micro-batch.
   Seconds time(const SpanFrame& frame, const UnitRange& units) const {
-    return frame.time(units, recompute_).total();
+    return frame.pass_time(units, recompute_).total();
   }
   // [u]: of units [0, u).
   const std::vector<double>& times(const SpanFrame& frame);
   // Peak memory of the fullest device over what it has to give: fits when at most 1.
   double fill(const Layout& layout, int stage, const UnitRange& units) const;
   // To hand a micro-batch from a stage to the next, before unit `unit`.
-  Seconds send(const Layout& layout, int stage, int unit) const;
+  Seconds send(const PlanSettings& settings, const Slot& from, const Slot& to, int unit) const;
 
-  // Whether these cuts make a plan that is not faster than the cutoff; counts it if so. Where its
-  // stages stand matters `with_sends` only.
-  bool is_slow(const Layout& layout, const std::vector<int>& cuts, bool with_sends);
+  // Whether these cuts make a plan that is not faster than the cutoff; counts it if so. `sends`: of
+  // the hand-overs and of what is tied, none to leave them out.
+  struct Sends {
+    std::vector<Seconds> between;  // stage s and the next
+    Seconds tied;
+  };
+  bool is_slow(const Layout& layout, const std::vector<int>& cuts, const Sends* sends = nullptr);
   // `cuts` has stages + 1 entries: stage s runs units [cuts[s], cuts[s + 1]).
   void offer(const Layout& layout, const std::vector<int>& cuts);
+  // The same where is_slow() has been asked.
+  void simulate(const Layout& layout, const std::vector<int>& cuts);
   // Whether no plan was offered, not even one that does not fit.
   bool has_nothing() const { return found_.evaluations() == 0; }
   void report_progress(double fraction) const;
@@ -146,13 +157,14 @@ class PeerSearch {
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
   // Only faster plans are of use.
   Seconds cutoff() const { return std::min(context_.options.cutoff, found_.best()); }
-  // What the slowest stage takes at least.
-  double slowest_floor(std::span<const Pace* const> stages, Pace::Times Pace::*times) const;
-  double whole_units_floor(std::span<const Pace* const> stages, Pace::Times Pace::*times) const;
+  // Whether the slowest stage does, however the model is cut.
+  bool takes_at_least(double limit, std::span<const Pace* const> stages,
+                      Pace::Times Pace::*times) const;
 
   const SearchContext& context_;
   Space space_;
-  CostEngine engine_;
+  std::unique_ptr<const CostEngine> own_engine_;  // where the context has none
+  const CostEngine& engine_;
   TableSource tables_;
   Shortlist found_;
   std::chrono::steady_clock::time_point deadline_;

@@ -124,7 +124,7 @@ void Relaxation::improve(Cell& cell, int evaluations) {
   const std::size_t pools = cell.price.size();
   Hill hill;
   hill.stride = 0.05 * incumbent_;
-  hill.enough = incumbent_;
+  hill.enough = std::min(incumbent_, enough_);
   // Two cells to begin with, two ways to be slowest: each of them gets some of the work.
   const double affordable = std::max(kLeastSteps, work_left_ / chains_.work());
   hill.looks = stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
@@ -187,7 +187,7 @@ void Relaxation::begin(Front& front, std::span<const double> worth, double least
 void Relaxation::cut_cells(std::vector<Cell>& cells) {
   while (work_left_ > 0 && !cells.empty() && !stop_()) {
     const auto lowest = std::ranges::min_element(cells, {}, &Cell::value);
-    if (table_.single() < lowest->value) return;
+    if (std::min(table_.single(), enough_) < lowest->value) return;
     if (lowest->high < kWide * lowest->low && !lowest->stuck) {
       const double before = lowest->value;
       improve(*lowest, kFirstSteps);
@@ -247,23 +247,35 @@ double Relaxation::bound(const Front& front) const {
   return value;
 }
 
-Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, double work) {
+// On few devices the second way to be slowest is followed where it begins higher than the first.
+bool Relaxation::is_worth_cutting(const Front& front) const {
+  if (space_.problem().cluster.device_count() > kExactDevices) return true;
+  return front.slowest == Slowest::by_time || front.first_bound > fronts_.front().first_bound;
+}
+
+Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, const BoundWork& work) {
   if (settled_) return said_;
   const double limit = std::min(incumbent_, table_.single());
   said_ = Seconds(limit);
   settled_ = true;
   if (max_stages_ == 1 || table_.longest_run() == 0) return said_;
   work_left_ = 0;
+  enough_ = work.enough.value;
   double value = 0;
   for (Front& front : fronts_) {
     // The second way to be slowest is no bound of a wholly other size.
-    if (value >= limit || (front.slowest == Slowest::by_step && value < kNear * limit)) break;
-    work_left_ = std::max(0.0, work_left_) + work / 2;
-    if (!front.begun) begin(front, worth, least.value);
-    cut_cells(front.cells);
+    if (value >= std::min(limit, enough_) ||
+        (front.slowest == Slowest::by_step && value < kNear * limit))
+      break;
+    work_left_ = std::max(0.0, work_left_) + work.work / 2;
+    const bool begins = !front.begun;
+    if (begins) begin(front, worth, least.value);
+    if (begins) front.first_bound = bound(front);
+    if (is_worth_cutting(front)) cut_cells(front.cells);
     settled_ = settled_ && work_left_ > 0 && !stop_();
     value = std::max(value, bound(front));
   }
+  settled_ = settled_ && (value >= limit || value < enough_);
   std::vector<PricedCell> priced_cells;
   for (const Front& front : fronts_)
     for (const Cell& cell : front.cells) priced_cells.push_back(priced(cell));

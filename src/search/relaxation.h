@@ -16,6 +16,12 @@
 
 namespace plait {
 
+// What a bound may cost, in offers and runs that are looked at, and what it need not exceed.
+struct BoundWork {
+  double work = 0;
+  Seconds enough = Seconds(HUGE_VAL);
+};
+
 // A lower bound on steps, by pricing the devices instead of counting them; docs/planners.md#bounds
 // derives it.
 //
@@ -43,9 +49,9 @@ class Relaxation {
   // False when it was stopped before it could say anything.
   bool usable() const { return table_.complete(); }
   // No plan is faster than this, or than the incumbent. `worth`: of a device of each pool, to begin
-  // with; `least`: of the slowest stage. Being stopped leaves it looser; being asked again goes on
-  // where it ended.
-  Seconds tighten(std::span<const double> worth, Seconds least, double work);
+  // with; `least`: of the slowest stage. Being stopped, or told what is enough, leaves it looser;
+  // being asked again goes on where it ended.
+  Seconds tighten(std::span<const double> worth, Seconds least, const BoundWork& work);
   // Whether it is about as tight for plans faster than this as another one would be.
   bool serves(Seconds incumbent) const { return incumbent.value > kStale * incumbent_; }
   // The same for plans of which the last stages are known.
@@ -73,6 +79,7 @@ class Relaxation {
     Slowest slowest;
     std::vector<Cell> cells;
     bool begun = false;
+    double first_bound = 0;  // before any cell was cut
   };
 
   const std::vector<StepPath>& paths(const Cell& cell) const {
@@ -90,6 +97,7 @@ class Relaxation {
   bool is_open(const Cell& cell) const { return cell.value < incumbent_; }
   void begin(Front& front, std::span<const double> worth, double least);
   void cut_cells(std::vector<Cell>& cells);
+  bool is_worth_cutting(const Front& front) const;
   double bound(const Front& front) const;
   PricedCell priced(const Cell& cell);
 
@@ -108,6 +116,7 @@ class Relaxation {
   Seconds said_;          // by tighten()
   bool settled_ = false;  // more work would not change it
 
+  double enough_ = HUGE_VAL;
   double work_left_ = 0;  // offers and runs that may still be looked at
 };
 

@@ -19,9 +19,8 @@ RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
 }
 
 RunCosts::Choice RunCosts::cost(const UnitRange& units, Recompute recompute) const {
-  const UnitCost time = frame_.time(units, recompute);
-  return {{time.forward_total(), time.backward_total(),
-           frame_.gradient_sync(units) + frame_.optimizer(units)},
+  const PassTime time = frame_.pass_time(units, recompute);
+  return {{time.forward, time.backward, frame_.gradient_sync(units) + frame_.optimizer(units)},
           recompute};
 }
 
@@ -73,13 +72,46 @@ std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int aft
   for (std::size_t r = 0; r < recomputes.size(); ++r) {
     if (known_[at + r] < 0) {
       known_[at + r] = static_cast<int>(entries_.size());
-      entries_.push_back(entry_of(units, recomputes[r]));
+      entries_.push_back(entry_of(classes.firsts()[classes.of(units)], recomputes[r]));
     }
     const Entry& entry = entries_[known_[at + r]];
     if (after <= entry.most_after)
       return Choice{{entry.forward, entry.backward, entry.finish}, recomputes[r]};
   }
   return std::nullopt;
+}
+
+int RunCosts::longest_last(int begin, Recompute recompute) const {
+  const int units = space_.problem().model.unit_count();
+  if (fits({begin, units}, recompute, 0)) return units;
+  int good = begin;
+  int bad = units;
+  while (bad - good > 1) {
+    const int middle = (good + bad) / 2;
+    (fits({begin, middle}, recompute, 0) ? good : bad) = middle;
+  }
+  return good;
+}
+
+void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
+                          std::vector<StageTime>& times) {
+  const int units = space_.problem().model.unit_count();
+  times.clear();
+  auto recompute = space_.recomputes().begin();
+  int longest = longest_last(begin, *recompute);
+  for (const int end : ends) {
+    const UnitRange run{begin, end};
+    if (run.size() == units) {  // has no second copy of what is tied
+      if (const auto choice = choose(run, 0)) times.push_back(*choice);
+      return;
+    }
+    while (end > longest) {
+      if (++recompute == space_.recomputes().end()) return;
+      longest = longest_last(begin, *recompute);
+    }
+    times.push_back(cost(run, *recompute));
+    if (rhythm_.micro_batches * times.back().total() + times.back().finish >= limit) return;
+  }
 }
 
 StageTime RunCosts::alone(const UnitRange& units) const {

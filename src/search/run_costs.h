@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost/span_frame.h"
@@ -24,6 +25,11 @@ class RunCosts {
   // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
   // none fits.
   std::optional<Choice> choose(const UnitRange& units, int after);
+  // The same of runs that begin at a unit and end at each of these, ascending, when no stage
+  // follows; up to the first that takes as long as the limit in a step, or does not fit. More units
+  // must need more memory.
+  void last_times(int begin, std::span<const int> ends, Seconds limit,
+                  std::vector<StageTime>& times);
   Choice cost(const UnitRange& units, Recompute recompute) const;
   bool fits(const UnitRange& units, Recompute recompute, int after) const;
   // On the replica that is slowest over the whole model, with the least recompute: a sum over units
@@ -38,6 +44,8 @@ class RunCosts {
     int most_after = 0;  // stages that may follow, or -1
   };
   Entry entry_of(const UnitRange& units, Recompute recompute) const;
+  // Where the longest run ends that begins there and fits when no stage follows.
+  int longest_last(int begin, Recompute recompute) const;
 
   const Space& space_;
   Rhythm rhythm_;

@@ -16,6 +16,8 @@
 
 namespace plait {
 
+class CostEngine;
+
 // Plan dimensions that the user pins. An empty optional (or vector) leaves the dimension free.
 struct Pins {
   std::optional<int> tensor;
@@ -75,6 +77,7 @@ struct SearchContext {
   std::stop_token stop;
   std::function<void(const RankedPlan&)> on_improvement;  // may be empty
   std::function<void(double fraction)> on_progress;       // may be empty
+  const CostEngine* engine = nullptr;  // of the problem, where there is one already
 };
 
 // A planner is a function. It returns plans that pass check_plan() and fit in memory.

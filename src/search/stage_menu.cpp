@@ -4,6 +4,11 @@
 #include <cmath>
 
 namespace plait {
+namespace {
+
+constexpr StageTime kNever{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
+
+}  // namespace
 
 StageMenu::StageMenu(const Space& space, const CostEngine& engine, const PlanSettings& settings,
                      Schedule schedule)
@@ -63,13 +68,33 @@ RunCosts* StageMenu::first_runs(int o) {
   return *first;
 }
 
-StageTime StageMenu::run_time(int o, const UnitRange& units, int after) {
-  const StageTime never{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VAL)};
+Seconds StageMenu::hand_over(int from, int to, int unit) {
+  const Model& model = engine_.problem().model;
+  if (hand_overs_.empty()) hand_overs_.resize(options_.size());
+  std::vector<Seconds>& row = hand_overs_[from];
+  if (row.empty()) row.assign(options_.size() * model.kinds.size(), Seconds(-1));
+  Seconds& known = row[to * model.kinds.size() + model.units[unit - 1]];
+  if (known < Seconds(0)) known = sends_.between(options_[from], options_[to], unit);
+  return known;
+}
+
+StageTime StageMenu::run_time(int o, const UnitRange& units) {
   RunCosts* on = first_runs(o);
-  if (on == nullptr) return never;
-  if (after < 0) return on->alone(units);
-  const auto choice = on->choose(units, after);
-  return choice ? StageTime(*choice) : never;
+  return on != nullptr ? on->alone(units) : kNever;
+}
+
+void StageMenu::last_times(int o, int begin, std::span<const int> ends, Seconds limit,
+                           std::vector<StageTime>& times) {
+  times.clear();
+  RunCosts* on = first_runs(o);
+  if (on == nullptr) return;
+  if (settings_.zero != ZeroStage::parameters) return on->last_times(begin, ends, limit, times);
+  // Weights that are gathered unit by unit take as much memory as the units do on average.
+  for (const int end : ends) {
+    const auto choice = on->choose({begin, end}, 0);
+    if (!choice) return;
+    times.push_back(*choice);
+  }
 }
 
 // Options that take the same devices differ in how they cut them. One that is slower on every unit

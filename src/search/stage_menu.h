@@ -40,9 +40,7 @@ class StageMenu final : public StageCosts {
   RunCosts* first_runs(int o);
 
   // Least time of the hand-over from one option to another before a unit.
-  Seconds hand_over(int from, int to, int unit) const {
-    return sends_.between(options_[from], options_[to], unit);
-  }
+  Seconds hand_over(int from, int to, int unit);
 
   // What follows the pipeline for a tied embedding, at least: with this first stage, which begins
   // there, and this last one; with any first stage.
@@ -54,13 +52,16 @@ class StageMenu final : public StageCosts {
 
   const Bounds& bounds() const { return *bounds_; }
   Seconds tighten(
-      Seconds incumbent, double work, const std::function<bool()>& stop = [] { return false; }) {
+      Seconds incumbent, const BoundWork& work,
+      const std::function<bool()>& stop = [] { return false; }) {
     return bounds_->tighten(sends_, incumbent, work, stop);
   }
 
   int option_count() const override { return static_cast<int>(options_.size()); }
   const StageOption& option_at(int o) const override { return options_[o]; }
-  StageTime run_time(int o, const UnitRange& units, int after) override;
+  StageTime run_time(int o, const UnitRange& units) override;
+  void last_times(int o, int begin, std::span<const int> ends, Seconds limit,
+                  std::vector<StageTime>& times) override;
 
  private:
   void drop_dominated_options();
@@ -75,6 +76,8 @@ class StageMenu final : public StageCosts {
   // By option, then by where in a node its takes begin.
   std::vector<std::vector<std::unique_ptr<RunCosts>>> runs_;
   std::vector<std::optional<RunCosts*>> first_runs_;  // by option, on free pools
+  // By option; [to * kinds + kind of the unit before] = hand-over, negative where not known yet.
+  std::vector<std::vector<Seconds>> hand_overs_;
   std::unique_ptr<TiedFloor> tied_;
   std::vector<Seconds> tied_to_;  // by option of the last stage
   std::unique_ptr<Bounds> bounds_;

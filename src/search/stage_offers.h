@@ -16,8 +16,6 @@ struct StageOffer {
   double forward = 0;  // the forward pass alone
   double longer = 0;   // the longer one of the two
   double finish = 0;
-  double send = 0;  // of a hand-over to or from it, at least
-  double tied = 0;  // of the last stage
   int option = 0;
 };
 
@@ -40,6 +38,9 @@ class OfferTable {
   int option_count() const { return static_cast<int>(devices_.size() / pools_); }
   // Devices of a pool that an option takes.
   int devices(int option, std::size_t pool) const { return devices_[option * pools_ + pool]; }
+  // Of a hand-over to or from a stage of an option, at least; of the last stage for what is tied.
+  double send(int option) const { return sends_[option]; }
+  double tied(int option) const { return tied_[option]; }
   int longest_run() const { return longest_run_; }
   double single() const { return single_; }  // least step of a plan of one stage
   std::size_t size() const;
@@ -47,10 +48,18 @@ class OfferTable {
  private:
   void list(const Space& space, const PlanSettings& settings, StageCosts& costs,
             const HandOverFloor& sends, double incumbent, const std::function<bool()>& stop);
-  void drop_dominated(std::vector<StageOffer>& offers) const;
+  bool add(int c, int o, int micro_batches, const StageTime& time, double incumbent);
+  void list_undercutting();
+  void drop_dominated(StageOffers& own) const;
 
   std::size_t pools_;
-  std::vector<int> devices_;  // [option * pools + pool]
+  bool may_be_single_;         // a plan of one stage
+  std::vector<int> devices_;   // [option * pools + pool]
+  std::vector<double> sends_;  // by option
+  std::vector<double> tied_;   // the same
+  // [option * options + other]: whether the other takes no more but time; the same as a last stage.
+  std::vector<char> undercuts_;
+  std::vector<char> last_undercuts_;
   std::vector<StageOffers> by_class_;
   int longest_run_ = 0;
   double single_ = HUGE_VAL;

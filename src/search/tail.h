@@ -47,24 +47,40 @@ struct Tail {
   Seconds most_forward;  // gpipe
   Seconds most_backward;
 
+  // What is the same for all stages that can come next.
+  struct Beat {
+    Beat(const Rhythm& rhythm, int stages)
+        : gpipe(rhythm.schedule == Schedule::gpipe),
+          m(rhythm.micro_batches),
+          k(std::min(rhythm.micro_batches, stages + 1)),
+          rounds((rhythm.micro_batches - 1) / (stages + 1)),
+          rest((rhythm.micro_batches - 1) % (stages + 1)) {}
+    bool gpipe;
+    double m;
+    double k;
+    double rounds;
+    double rest;
+  };
+
   // `send`: of the hand-over to the stages that are there, one way; none to an empty tail.
   void prepend(const StageTime& stage, Seconds send, const Rhythm& rhythm) {
-    const double m = rhythm.micro_batches;
+    prepend(stage, send, Beat(rhythm, stages));
+  }
+  void prepend(const StageTime& stage, Seconds send, const Beat& beat) {
+    const double m = beat.m;
     if (stages > 0) total += 2 * send;
-    if (rhythm.schedule == Schedule::gpipe) {
+    if (beat.gpipe) {
       most_forward = std::max(most_forward, stage.forward);
       most_backward = std::max(most_backward, stage.backward);
       slack = (m - 1) * (most_forward + most_backward);
     } else {
-      const int k = std::min(rhythm.micro_batches, stages + 1);
-      Seconds refill = (k - 1.0) * std::max(stage.forward, stage.backward);
-      if (rhythm.micro_batches > k) refill = std::max(refill, total);
+      const double k = beat.k;
+      Seconds refill = (k - 1) * std::max(stage.forward, stage.backward);
+      if (m > k) refill = std::max(refill, total);
       slack = std::max(slack, (m - k) * stage.total() + refill);
       slack = std::max(slack, (m - 1) * stage.total() - total);
-      const int rounds = (rhythm.micro_batches - 1) / (stages + 1);
-      const int rest = (rhythm.micro_batches - 1) % (stages + 1);
-      slack = std::max(slack, 1.0 * rounds * (stage.total() + total) +
-                                  1.0 * rest * std::max(stage.forward, stage.backward));
+      slack = std::max(slack, beat.rounds * (stage.total() + total) +
+                                  beat.rest * std::max(stage.forward, stage.backward));
     }
     ended = std::max(ended - stage.backward - send, slack + stage.finish);
     longest = std::max(longest, stage.total());

@@ -38,11 +38,11 @@ TailBounds::TailBounds(const Space& space, double micro_batches, Seconds incumbe
   }
 }
 
-double TailBounds::left_over(std::size_t cell, std::span<const int> used) const {
-  double sum = whole_[cell];
-  const double* price = &price_[cell * sizes_.size()];
-  for (std::size_t p = 0; p < used.size(); ++p) sum -= price[p] * used[p];
-  return sum;
+void TailBounds::left_over(std::span<const int> used, std::vector<double>& by_cell) const {
+  by_cell = whole_;
+  const double* price = price_.data();
+  for (double& sum : by_cell)
+    for (std::size_t p = 0; p < used.size(); ++p) sum -= *price++ * used[p];
 }
 
 double TailBounds::cell_step(std::size_t c, const Tail& tail, int left, double enough) const {
@@ -64,34 +64,34 @@ double TailBounds::cell_step(std::size_t c, const Tail& tail, int left, double e
 }
 
 double TailBounds::least(std::size_t from, std::size_t to, const Tail& tail, int left,
-                         std::span<const int> used, double limit) const {
+                         std::span<const double> left_over, double limit) const {
   double least = limit;
   for (std::size_t c = from; c < to; ++c) {
     const double longest =
         cells_[c].by_step ? tail.least_longest_step.value : m_ * tail.least_longest.value;
     if (cells_[c].high < longest) continue;  // the slowest stage is slower than that
-    const double paid = left_over(c, used);
-    least = std::min(least, cell_step(c, tail, left, least + paid) - paid);
+    least = std::min(least, cell_step(c, tail, left, least + left_over[c]) - left_over[c]);
   }
   return least;
 }
 
-Seconds TailBounds::step(const Tail& tail, int left, std::span<const int> used,
+Seconds TailBounds::step(const Tail& tail, int left, std::span<const double> left_over,
                          Seconds tied) const {
   const double limit = incumbent_ - tied.value;
-  const double by_time = least(0, timed_, tail, left, used, limit);
+  const double by_time = least(0, timed_, tail, left, left_over, limit);
   if (timed_ == cells_.size() || by_time >= limit) return Seconds(by_time) + tied;
-  return Seconds(std::max(by_time, least(timed_, cells_.size(), tail, left, used, limit))) + tied;
+  return Seconds(std::max(by_time, least(timed_, cells_.size(), tail, left, left_over, limit))) +
+         tied;
 }
 
-bool TailBounds::reaches(const Tail& tail, int left, std::span<const int> used,
+bool TailBounds::reaches(const Tail& tail, int left, std::span<const double> left_over,
                          Seconds limit) const {
   if (limit.value > incumbent_) return false;
   const double returns = tail.total.value + tail.slack.value;
   for (std::size_t c = 0; c < timed_; ++c) {
     if (cells_[c].high < m_ * tail.least_longest.value) continue;
     const double ahead = rows_[(left * cells_.size() + c) * kRow];
-    if (returns + ahead - left_over(c, used) < limit.value) return false;
+    if (returns + ahead - left_over[c] < limit.value) return false;
   }
   return true;
 }

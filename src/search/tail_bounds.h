@@ -47,20 +47,20 @@ class TailBounds {
   TailBounds(const Space& space, double micro_batches, Seconds incumbent,
              std::vector<PricedCell> cells);
 
+  // What the devices that are left cost when these are used, by cell.
+  void left_over(std::span<const int> used, std::vector<double>& by_cell) const;
   // No such plan is faster than this, or than the incumbent. `tied`: what follows the pipeline, at
   // least.
-  Seconds step(const Tail& tail, int left, std::span<const int> used, Seconds tied) const;
+  Seconds step(const Tail& tail, int left, std::span<const double> left_over, Seconds tied) const;
   // Whether no such plan is faster than `limit`, by its round trip alone; one more stage, of which
-  // nothing is known but its devices, may be part of `used`.
-  bool reaches(const Tail& tail, int left, std::span<const int> used, Seconds limit) const;
+  // nothing is known but its devices, may have been part of `used`.
+  bool reaches(const Tail& tail, int left, std::span<const double> left_over, Seconds limit) const;
 
  private:
-  // What the devices that are left cost.
-  double left_over(std::size_t cell, std::span<const int> used) const;
   // Of a cell, devices apart, or anything that is not below `enough`.
   double cell_step(std::size_t cell, const Tail& tail, int left, double enough) const;
   double least(std::size_t from, std::size_t to, const Tail& tail, int left,
-               std::span<const int> used, double limit) const;
+               std::span<const double> left_over, double limit) const;
 
   double m_ = 1;
   double incumbent_ = 0;

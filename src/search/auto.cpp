@@ -240,7 +240,8 @@ class AutoSearch {
     const auto labels = [this](Candidate& c, Shortlist& found) {
       label_pass(c, found, 0, c.effort);
     };
-    if (is_first && exact_schedule() && is_far())
+    lowest_only_ = is_first && exact_schedule() && is_far();
+    if (lowest_only_)
       sweep_lowest(labels);
     else
       sweep(0.3, 0.6, labels, limit);
@@ -277,6 +278,23 @@ class AutoSearch {
            gap >= kPoorPlan;
   }
 
+  // Four times the effort for the candidates below `middle`; or, where only the lowest have been
+  // searched so far, for as many of the lowest as there is effort left for. Those below the result.
+  Seconds raise_efforts(Seconds middle, double& effort) {
+    std::vector<int> lower;
+    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
+      if (candidates_[i].bound < middle) lower.push_back(i);
+    if (lowest_only_)
+      std::ranges::stable_sort(lower, {}, [&](int i) { return candidates_[i].bound; });
+    for (const int i : lower) {
+      Candidate& c = candidates_[i];
+      if (lowest_only_ && i != lower.front() && effort < 4 * c.effort) return c.bound;
+      c.effort *= 4;
+      effort -= c.effort;
+    }
+    return middle;
+  }
+
   // More of it for the candidates in the lower half of the gap, again and again.
   void close_gap() {
     double effort =
@@ -303,13 +321,9 @@ class AutoSearch {
         continue;
       }
       before = gap;
-      for (Candidate& c : candidates_) {
-        if (c.bound >= middle) continue;
-        c.effort *= 4;
-        effort -= c.effort;
-      }
+      const Seconds limit = raise_efforts(middle, effort);
       if (effort < 0) break;
-      search_best_first(middle);
+      search_best_first(limit);
     }
   }
 
@@ -458,6 +472,7 @@ class AutoSearch {
   std::vector<Candidate> candidates_;
   std::vector<Candidate> single_stages_;
   Seconds enough_ = Seconds(HUGE_VAL);  // that bounds were asked for
+  bool lowest_only_ = false;            // have been searched for the bound
   bool stopped_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include "search/peer_plans.h"
 #include "search/planners.h"
 #include "search/polish.h"
+#include "search/reschedule.h"
 #include "search/schedules.h"
 #include "search/shortlist.h"
 #include "search/single_stage.h"
@@ -48,8 +49,6 @@ constexpr int kEnumerable = 8;                 // devices
 constexpr int kShortChain = 12;                // units
 constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
 constexpr int kKept = 5;                       // plans, however few are asked for
-constexpr int kRescheduled = 5;                // plans that are tried under other schedules ..
-constexpr double kMostTasks = 3'000;           // .. if stages times micro-batches are not more
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
 constexpr double kGoodEnough = 0.01;
@@ -110,7 +109,8 @@ class AutoSearch {
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
-    if (!small || !is_enumerable()) try_schedules();
+    if (!small || !is_enumerable())
+      reschedule(context_, engine_, found_, [this] { return stop(); });
     SearchResult result;
     result.plans = found_.plans();
     const auto asked = static_cast<std::size_t>(context_.options.keep);
@@ -182,7 +182,7 @@ class AutoSearch {
   template <typename Pass>
   void run_round(std::vector<Candidate>& candidates, const std::vector<int>& round,
                  const Pass& pass) {
-    std::vector<Shortlist> results(round.size(), found_without_counts());
+    std::vector<Shortlist> results(round.size(), found_.without_counts());
     parallel_for(static_cast<int>(round.size()), context_.options.threads, [&](int i) {
       if (!stop()) pass(candidates[round[i]], results[i]);
     });
@@ -348,39 +348,6 @@ class AutoSearch {
     }
   }
 
-  // The best plans under the schedules that are not searched themselves, where memory allows.
-  void try_schedules() {
-    Pins pins = context_.options.pins;
-    const Framework framework = context_.problem.job.framework;
-    const bool own_runtime = framework == Framework::plait;
-    const bool megatron =
-        framework == Framework::megatron || framework == Framework::megatron_router ||
-        framework == Framework::megatron_graph || framework == Framework::megatron_lm;
-    if (pins.schedule || !pins.stages.empty() || !(megatron || own_runtime)) return;
-    // plait's own runtime does not split the backward pass.
-    std::vector<Schedule> schedules{Schedule::interleaved};
-    if (megatron)
-      schedules.insert(schedules.end(), {Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v});
-    const std::vector<RankedPlan> best = found_.plans();
-    const std::vector<RankedPlan> without_bubble = found_.without_bubble();
-    int tried = 0;
-    const auto try_all = [&](const Plan& pipeline, Seconds (Shortlist::*limit)() const) {
-      const double tasks = 1.0 * pipeline.stage_count() * pipeline.micro_batches;
-      if (pipeline.stage_count() == 1 || tasks > kMostTasks || tried == kRescheduled) return;
-      ++tried;
-      for (const Schedule schedule : schedules) {
-        pins.schedule = schedule;
-        for (const Plan& plan : plans_for(pipeline, pins))
-          if (!stop() && engine_.floor_of(plan) < (found_.*limit)()) found_.offer(plan);
-      }
-    };
-    for (const RankedPlan& ranked : best) try_all(ranked.plan, &Shortlist::worst_kept);
-    tried = 0;
-    for (const RankedPlan& ranked : without_bubble)
-      if (ranked.cost.step - ranked.cost.bubble < found_.best())
-        try_all(ranked.plan, &Shortlist::best);
-  }
-
   // No plan of the space is faster, under the schedule that is searched.
   Seconds lower_bound() const {
     Seconds bound = found_.best();
@@ -393,13 +360,6 @@ class AutoSearch {
   // What a plan must beat.
   Seconds wanted(const Shortlist& found) const {
     return std::min(found.best(), context_.options.cutoff);
-  }
-
-  // The plans so far, as the incumbents of a task that counts its own evaluations.
-  Shortlist found_without_counts() const {
-    Shortlist copy(engine_, std::max(kKept, context_.options.keep));
-    copy.start_from(found_);
-    return copy;
   }
 
   // The planners of other people's papers cut and place stages in their own ways; on slow networks,

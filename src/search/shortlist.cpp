@@ -65,10 +65,10 @@ void Shortlist::merge(const Shortlist& other) {
   evaluations_ += other.evaluations_;
 }
 
-void Shortlist::start_from(const Shortlist& other) {
-  plans_ = other.plans_;
-  without_bubble_ = other.without_bubble_;
-  nearest_ = other.nearest_;
+Shortlist Shortlist::without_counts() const {
+  Shortlist copy = *this;
+  copy.evaluations_ = 0;
+  return copy;
 }
 
 Seconds Shortlist::best() const {

@@ -19,8 +19,8 @@ class Shortlist {
   // Simulates the plan and files it; true when it became the best.
   bool offer(const Plan& plan);
   void merge(const Shortlist& other);
-  // Takes over the plans of another list, not its counts.
-  void start_from(const Shortlist& other);
+  // The plans so far, as the incumbents of a task that counts its own evaluations.
+  Shortlist without_counts() const;
 
   bool empty() const { return plans_.empty(); }
   const std::vector<RankedPlan>& plans() const { return plans_; }

@@ -21,7 +21,8 @@ enum class OpKind {
 };
 
 // What a memory-bound op computes. Fused kernels make little difference between them; programs that
-// run every primitive as a kernel of its own do (cost/eager.h).
+// run every primitive as a kernel of its own do (cost/eager.h). Fingerprints in profile files hold
+// the numbers of these and of OpKind: new ones come last.
 enum class Function {
   other,
   add,
@@ -30,11 +31,11 @@ enum class Function {
   gelu,        // x Phi(x), in one kernel
   gelu_tanh,   // its approximation, in one kernel
   gelu_new,    // the same approximation, written out: eight kernels
-  gelu_twice,  // written out, and once more in the backward pass (BLOOM): nine kernels and eighteen
   quick_gelu,  // x sigmoid(1.702 x)
   relu,
   silu,  // with a gate: silu(gate) * up
   rotary,
+  gelu_twice,  // gelu_new, and once more in the backward pass (BLOOM): nine kernels and eighteen
 };
 
 // How an op is cut over a tensor-parallel group of t devices.

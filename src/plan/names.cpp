@@ -85,7 +85,7 @@ const Names& op_kind_names() {
 const Names& function_names() {
   static const Names names = {"other", "add",       "layer-norm", "rms-norm",
                               "gelu",  "gelu-tanh", "gelu-new",   "quick-gelu",
-                              "relu",  "silu",      "rotary"};
+                              "relu",  "silu",      "rotary",     "gelu-twice"};
   return names;
 }
 

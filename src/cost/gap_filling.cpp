@@ -152,7 +152,8 @@ class GreedyOrder {
   void see_backward(int here) {
     Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
     const int i = chunk.next_backward;
-    chunk.backward_ready = i == p_.micro_batches ? kNever : forward_end_[at(here, i)];
+    chunk.backward_ready = kNever;
+    if (i < p_.micro_batches) chunk.backward_ready = forward_end_[at(here, i)];
     if (i < p_.micro_batches && here < positions_ - 1)
       chunk.backward_ready =
           std::max(chunk.backward_ready, backward_end_[at(here + 1, i)] + p_.send[here].value);

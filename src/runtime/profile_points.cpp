@@ -196,7 +196,7 @@ std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std
         }
       }
     if (request.units && std::ranges::find(alone, false) != alone.end())
-      notes.push_back(
+      notes.emplace_back(
           "ops between the experts of a mixture run together only: they are not measured as units");
   }
   return points;

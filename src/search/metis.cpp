@@ -30,9 +30,10 @@ class MetisSearch {
         "metis uses all devices in groups of powers of two, which these layers, nodes and batch do "
         "not allow";
     if (!search_.obstacle().empty()) return search_.result(nothing);
-    const std::vector<int> divisors = divisors_of(context_.problem.job.global_batch);
-    for (auto m = divisors.rbegin(); m != divisors.rend(); ++m)
-      if (search_.tries(*m)) batches_.push_back(search_.settings(*m));
+    std::vector<int> divisors = divisors_of(context_.problem.job.global_batch);
+    std::ranges::reverse(divisors);
+    for (const int m : divisors)
+      if (search_.tries(m)) batches_.push_back(search_.settings(m));
     std::vector<int> types = node_types(cluster_);
     std::ranges::sort(types);
     double sequences = 1;

@@ -53,7 +53,7 @@ struct Tail {
         : gpipe(rhythm.schedule == Schedule::gpipe),
           m(rhythm.micro_batches),
           k(std::min(rhythm.micro_batches, stages + 1)),
-          rounds((rhythm.micro_batches - 1) / (stages + 1)),
+          rounds(static_cast<int>((rhythm.micro_batches - 1) / (stages + 1))),
           rest((rhythm.micro_batches - 1) % (stages + 1)) {}
     bool gpipe;
     double m;

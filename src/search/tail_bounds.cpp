@@ -42,7 +42,7 @@ void TailBounds::left_over(std::span<const int> used, std::vector<double>& by_ce
   by_cell = whole_;
   const double* price = price_.data();
   for (double& sum : by_cell)
-    for (std::size_t p = 0; p < used.size(); ++p) sum -= *price++ * used[p];
+    for (const int devices : used) sum -= *price++ * devices;
 }
 
 double TailBounds::cell_step(std::size_t c, const Tail& tail, int left, double enough) const {

@@ -123,9 +123,10 @@ TEST(WhyNot, SharedWeightsAreCutTheSameWayEverywhere) {
   plan.stages = {{.spans = {{.units = {0, 3}, .tensor = 2}}, .devices = {DeviceId{0}, DeviceId{1}}},
                  {.spans = {{.units = {3, 6}, .tensor = 1}}, .devices = {DeviceId{2}}}};
   ASSERT_TRUE(check_plan(problem, plan).empty());
-  EXPECT_EQ(why_not(problem, plan),
-            "'attention.projection' has the same weights in layers of tensor 2 and 1, which is not "
-            "implemented; give all layers one degree (--tp)");
+  EXPECT_EQ(
+      why_not(problem, plan),
+      "'attention.projection' has the same weights in layers of tensor 2 and 1; shards of them "
+      "can only be summed where all layers have one degree (--tp)");
   plan.stages[1].spans[0].tensor = 2;
   plan.stages[1].devices.push_back(DeviceId{3});
   EXPECT_EQ(why_not(problem, plan), "");

@@ -76,7 +76,7 @@ std::string sharing_fault(const Layout& layout, const Steps& steps) {
         if (tensor != span.tensor)
           return "'" + steps.all[s].name + "' has the same weights in layers of tensor " +
                  std::to_string(tensor) + " and " + std::to_string(span.tensor) +
-                 ", which is not implemented; give all layers one degree (--tp)";
+                 "; shards of them can only be summed where all layers have one degree (--tp)";
       }
   return "";
 }

@@ -226,7 +226,9 @@ std::string why_nothing_fits(const Problem& problem, const PlanArguments& argume
     helps.insert(helps.end(), machines.begin(), machines.end());
   }
   if (helps.empty())
-    return text + "; a smaller model, a shorter --seq or far more devices would help";
+    return text + (is_hopeless(problem)
+                       ? "; a smaller model or far more devices would help"
+                       : "; a smaller model, a shorter --seq or far more devices would help");
   return text + fmt::format("; it fits {}", fmt::join(helps, ", or "));
 }
 

@@ -12,7 +12,9 @@ add_library(plait_torch STATIC ${torch_sources})
 target_link_libraries(plait_torch PUBLIC plait_core)
 # Its headers do not pass our warnings.
 target_include_directories(plait_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
-target_link_libraries(plait_torch PUBLIC ${TORCH_LIBRARIES})
+# The compiler's C++ library first: libtorch.so of PyTorch's wheels has parts of another one inside, and a program
+# that finds std::filesystem::remove_all there calls address 0.
+target_link_libraries(plait_torch PUBLIC stdc++ ${TORCH_LIBRARIES})
 target_compile_definitions(plait_torch PUBLIC USE_C10D_GLOO)
 find_path(gloo_headers gloo/algorithm.h)
 if(NOT gloo_headers)

@@ -11,6 +11,7 @@ Needs slow + threads x fast cores and plait-torch.
 import argparse
 import copy
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -29,10 +30,9 @@ def run(*words, check=True, **environment):
     return done
 
 
-def profile_ranks(o):
-    """One profile with both kinds of rank, each measured while all the others measure too, on the cores that it
-    will train on: ranks share caches, memory and, as hardware threads, cores. A rank that is done measures again,
-    for nothing, until all are done."""
+def profile_ranks(o, turn):
+    """Measures every rank while all the others measure too, on the cores that it will train on: ranks share caches,
+    memory and, as hardware threads, cores. A rank that is done measures again, for nothing, until all are done."""
     def start(number, first, threads, name):
         kind = "fast" if number < o.fast else "slow"
         words = ["taskset", "-c", f"{first}-{first + threads - 1}", o.plait, "profile", "--model", o.model, "--device",
@@ -46,7 +46,7 @@ def profile_ranks(o):
     for number, threads in enumerate([o.threads] * o.fast + [1] * o.slow):
         places.append((number, first, threads))
         first += threads
-    ranks = [start(*place, f"rank{place[0]}") for place in places]
+    ranks = [start(*place, f"rank{place[0]}_{turn}") for place in places]
     load = {}
     while any(rank.poll() is None for rank in ranks):
         for place in places:
@@ -58,24 +58,33 @@ def profile_ranks(o):
         process.kill()
     if any(rank.returncode != 0 for rank in ranks):
         sys.exit("a profile failed")
+
+
+def profile_of_kinds(o):
+    """One profile of all that was measured of both kinds of rank."""
     fast, slow = o.out / "fast.json", o.out / "slow.json"
-    fast.write_text(json.dumps(mean_of([o.out / f"rank{n}.json" for n in range(o.fast)])))
-    slow.write_text(json.dumps(mean_of([o.out / f"rank{n}.json" for n in range(o.fast, len(ranks))])))
-    run(o.plait, "profile", "merge", fast, slow, "-o", o.out / "profile.json")
+    fast.write_text(json.dumps(mean_of([path for n in range(o.fast) for path in o.out.glob(f"rank{n}_?.json")])))
+    slow.write_text(json.dumps(mean_of([path for n in range(o.fast, o.fast + o.slow) for path in o.out.glob(f"rank{n}_?.json")])))
+    links = [o.out / "links_slow.json", o.out / "links_fast.json"]
+    run(o.plait, "profile", "merge", fast, slow, *links, "-o", o.out / "profile.json")
     return o.out / "profile.json"
 
 
 def mean_of(paths):
-    """The profile of several ranks of one kind."""
+    """The profile of several ranks of one kind. What they differ by, from each other and from turn to turn, is a part
+    of the spread: a step waits for the slowest of them."""
     files = [json.loads(path.read_text()) for path in paths]
     for points in zip(*(file["compute"] for file in files)):
+        whole = [point["forward_s"] + point["backward_s"] for point in points]
+        apart = statistics.stdev(whole) / statistics.mean(whole)
         for key in ("forward_s", "backward_s", "optimizer_s", "spread"):
             points[0][key] = statistics.mean(point[key] for point in points)
+        points[0]["spread"] = math.hypot(points[0]["spread"], apart)
     return files[0]
 
 
 def link_between_ranks(o):
-    """Adds the curves of groups of ranks to the profile; bandwidth and latency of a message between two fast ones.
+    """Measures the curves of groups of ranks; bandwidth and latency of a message between two fast ones.
     Ranks have the cores that they train with: a rank of one core sends, receives and adds on it. A group begins
     with ranks of the kind whose curve it is. The cluster has a node for each rank, so a group of n ranks is one of n nodes."""
     for kind in ("slow", "fast"):
@@ -89,7 +98,6 @@ def link_between_ranks(o):
             curve["nodes"] = 2 if curve["collective"] == "send" else curve["nodes"] * curve["devices_per_node"]
             curve["devices_per_node"] = 1
         path.write_text(json.dumps(file))
-        run(o.plait, "profile", "merge", o.out / "profile.json", path, "-o", o.out / "profile.json")
     send = next(curve for curve in file["collectives"] if curve["collective"] == "send")
     points = [(point["size_B"], point["time_s"]) for point in send["points"]]
     (small, latency), (large, longest) = points[0], points[-1]
@@ -205,8 +213,10 @@ def main():
     if not o.model:
         o.model = str(o.out / "config.json")
         pathlib.Path(o.model).write_text(json.dumps(MODEL))
-    profile = profile_ranks(o)
+    profile_ranks(o, 1)
     bandwidth, latency = link_between_ranks(o)
+    profile_ranks(o, 2)
+    profile = profile_of_kinds(o)
     cluster = cluster_of(o, bandwidth, latency)
     print(f"links: {bandwidth / 1e9:.2f} GB/s, {latency * 1e6:.0f} us")
     best = plan(o, cluster, profile, o.out / "auto.json", "--top", "1")

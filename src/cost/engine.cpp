@@ -85,14 +85,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
   return pipeline;
 }
 
-void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
-                        Estimate& estimate) const {
-  Seconds end = estimate.pipeline;
-  for (std::size_t s = 0; s < estimate.stages.size(); ++s) {
-    const StageCost& stage = estimate.stages[s];
-    end = std::max(end, stage_end[s] + stage.gradient_sync + stage.optimizer);
-  }
-  // Tied parameters on two stages: their gradients are summed before either optimizer step.
+Seconds CostEngine::add_tied_sync(const Plan& plan, Estimate& estimate) const {
   const auto stage_of = [&](int unit) {
     for (int s = 0; s < plan.stage_count(); ++s)
       for (const Span& span : plan.stages[s].spans)
@@ -110,6 +103,17 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
     estimate.stages[b].tied_sync += time;
     tied += time;
   }
+  return tied;
+}
+
+void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
+                        Estimate& estimate) const {
+  Seconds end = estimate.pipeline;
+  for (std::size_t s = 0; s < estimate.stages.size(); ++s) {
+    const StageCost& stage = estimate.stages[s];
+    end = std::max(end, stage_end[s] + stage.gradient_sync + stage.optimizer);
+  }
+  const Seconds tied = add_tied_sync(plan, estimate);
   estimate.step = end + tied + measured_extras(problem_.profile, problem_.cluster, plan);
   estimate.tail = estimate.step - estimate.pipeline;
   estimate.fits = std::ranges::all_of(
@@ -153,20 +157,15 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
 }
 
 Seconds CostEngine::floor_of(const Plan& plan) const {
-  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
-    return table(shape);
-  };
-  Seconds busiest;
-  for (int s = 0; s < plan.stage_count(); ++s) {
-    const StageResult stage = stage_cost(problem_, plan, s, tables);
-    if (stage.cost.spare() < Bytes(0)) return Seconds(HUGE_VAL);
-    Seconds busy;
-    for (std::size_t c = 0; c < stage.chunk_forward.size(); ++c)
-      busy += stage.chunk_forward[c] + stage.chunk_backward[c] + stage.chunk_weight_gradient[c];
-    busiest = std::max(busiest,
-                       plan.micro_batches * busy + stage.cost.gradient_sync + stage.cost.optimizer);
+  Estimate estimate;
+  const Pipeline pipeline = pipeline_of(plan, estimate);
+  Seconds longest;
+  for (int s = 0; s < pipeline.stages; ++s) {
+    const StageCost& stage = estimate.stages[s];
+    if (stage.spare() < Bytes(0)) return Seconds(HUGE_VAL);
+    longest = std::max(longest, least_span(pipeline, s) + stage.gradient_sync + stage.optimizer);
   }
-  return busiest;
+  return longest + add_tied_sync(plan, estimate);
 }
 
 std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {

@@ -37,8 +37,8 @@ class CostEngine {
   // Event by event; `trace` receives the timeline when given.
   Estimate simulate(const Plan& plan, Trace* trace = nullptr) const;
 
-  // No simulation of the plan is shorter: what its busiest stage has to do. Infinite when the plan
-  // does not fit.
+  // No simulation of the plan is shorter, but for rounding: what its busiest stage has to do and to
+  // wait for, and what follows. Infinite when the plan does not fit.
   Seconds floor_of(const Plan& plan) const;
 
   // For every unit of the plan: measured, interpolated or analytic.
@@ -50,6 +50,9 @@ class CostEngine {
  private:
   // The pipeline that the plan makes, and the estimate of its stages without any total.
   Pipeline pipeline_of(const Plan& plan, Estimate& estimate) const;
+  // Of tied parameters on two stages, whose gradients are summed before either optimizer step: adds
+  // it to both stages, gives the sum over all ties.
+  Seconds add_tied_sync(const Plan& plan, Estimate& estimate) const;
   // Adds what follows the pipeline; stage_end as of the simulation.
   void finish(const Plan& plan, const std::vector<Seconds>& stage_end, Estimate& estimate) const;
 

@@ -174,4 +174,19 @@ Seconds closed_form(const Pipeline& p) {
   return round_trip + longest;
 }
 
+Seconds least_span(const Pipeline& p, int stage) {
+  Seconds work;
+  for (int c = 0; c < p.chunks; ++c) {
+    const ChunkTime& time = p.at(stage, c);
+    work += time.forward + time.backward + time.weight_gradient;
+  }
+  if (p.chunks > 1 || !splits_backward(p.schedule)) return p.micro_batches * work;
+  Seconds wait;
+  for (int s = stage + 1; s < p.stages; ++s)
+    wait += p.time[s].forward + p.time[s].backward + 2 * p.send[s - 1];
+  const int in_flight = chunks_in_flight(p.schedule, p.stages, stage, p.micro_batches, p.chunks);
+  wait -= (in_flight - 1.0) * p.time[stage].forward;
+  return p.micro_batches * work + std::max(Seconds(0), wait);
+}
+
 }  // namespace plait

@@ -40,4 +40,11 @@ Trace simulate(const Pipeline& pipeline, bool keep_events = false);
 //          simulate(); equal for equal stages without send time (docs/cost-model.md#schedules).
 Seconds closed_form(const Pipeline& pipeline);
 
+// From the first task of a stage to its last, at least: all of its work. With a split backward pass
+// in one chunk the stage also waits, once: its first backward pass follows its first forward by a
+// round trip through the stages after it, in which it can only run the k - 1 forwards that its
+// memory allows. With k = min(m, chunks in flight):
+//   m (f + b + w) + max(0, sum over later stages of (f + b) + 2 sum of their c - (k - 1) f)
+Seconds least_span(const Pipeline& pipeline, int stage);
+
 }  // namespace plait

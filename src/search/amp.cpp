@@ -18,7 +18,7 @@ constexpr int kMostUnits = 2000;
 class RunTable {
  public:
   RunTable(PeerSearch& search, const Layout& layout) : units_(search.units()) {
-    std::map<const SpanFrame*, int> first;  // stage with this frame
+    std::map<const PeerFrame*, int> first;  // stage with this frame
     for (int s = 0; s < layout.stages(); ++s) {
       const auto [it, is_new] = first.emplace(layout.frames[s], s);
       same_.push_back(it->second);
@@ -40,12 +40,12 @@ class RunTable {
  private:
   // By first unit, where the longest run that fits ends: found by moving on from the one before, as
   // a longer run needs more memory.
-  std::vector<int> most_units(const PeerSearch& search, const Layout& layout, int stage) const {
+  std::vector<int> most_units(PeerSearch& search, const Layout& layout, int stage) const {
     std::vector<int> ends;
     int end = 0;
     for (int begin = 0; begin < units_; ++begin) {
       end = std::max(end, begin);
-      while (end < units_ && search.fill(layout, stage, {begin, end + 1}) <= 1) ++end;
+      while (end < units_ && search.fits(layout, stage, {begin, end + 1})) ++end;
       ends.push_back(end);
     }
     return ends;

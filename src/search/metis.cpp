@@ -49,6 +49,29 @@ class MetisSearch {
   }
 
  private:
+  // A group of the order's devices, cut in one way.
+  struct Cut {
+    Slot slot;
+    PeerFrame* frame = nullptr;  // none when the slot is not allowed
+  };
+  // A group that has reached a tensor degree. Its paces are the least that it has on the way to
+  // higher ones, by position in batches_; without kinds when it has none.
+  struct Piece {
+    int from = 0;
+    int group = 0;
+    int tensor = 1;
+    std::vector<const Cut*> cuts;  // both made when first asked for
+    std::vector<std::unique_ptr<Pace>> paces;
+  };
+  // Neighbouring groups and the least time of a hand-over between them, by position in batches_;
+  // negative where not known yet.
+  struct PieceLink {
+    int from = 0;
+    int group = 0;
+    int next = 0;
+    std::vector<Seconds> sends;
+  };
+
   void try_sequence() {
     const GroupRules rules{cluster_.device_count(), context_.options.group_scale_variance,
                            context_.options.max_permute_len};
@@ -72,49 +95,39 @@ class MetisSearch {
       tensor.push_back(degree);
     }
     if (search_.forget_many_frames() || cut_devices_ > kMostCutDevices) forget_cuts();
-    if (search_.has_cutoff()) {
-      find_pieces(groups, tensor, first_pieces_);
-      find_links(groups);
-    }
+    find_pieces(groups);
+    if (search_.has_cutoff()) find_links(groups);
     for (std::size_t b = 0; b < batches_.size(); ++b) {
-      if (search_.has_cutoff() && is_hopeless(groups, first_pieces_, b)) continue;
-      walk(groups, tensor, b);
+      if (search_.has_cutoff() && is_hopeless(first_pieces_, b)) continue;
+      walk(b);
       if (search_.stopped()) return false;
     }
     return !search_.stopped();
   }
 
-  // From these degrees towards tensor parallel, one stage at a time, until a plan fits at once.
-  void walk(const std::vector<int>& groups, std::vector<int> tensor, std::size_t batch) {
-    std::vector<Piece*> pieces;
+  // From the first degrees towards tensor parallel, one stage at a time, until a plan fits at once.
+  void walk(std::size_t batch) {
+    pieces_here_ = first_pieces_;
     while (!search_.stopped()) {
-      std::vector<double> room;  // what is free of the memory, or less for more replicas
-      if (attempt(groups, tensor, batches_[batch], room)) return;
-      const int stage = next_stage(groups, tensor, batches_[batch], room);
+      if (attempt(pieces_here_, batch)) return;
+      const int stage = next_stage(pieces_here_, batches_[batch]);
       if (stage < 0) return;
-      tensor[stage] *= 2;
-      if (!search_.has_cutoff()) continue;
-      find_pieces(groups, tensor, pieces);
-      if (is_hopeless(groups, pieces, batch)) return;
+      const Piece& before = *pieces_here_[stage];
+      pieces_here_[stage] = &piece(before.from, before.group, 2 * before.tensor);
+      if (search_.has_cutoff() && is_hopeless(pieces_here_, batch)) return;
     }
   }
 
-  int next_stage(const std::vector<int>& groups, const std::vector<int>& tensor,
-                 const PlanSettings& settings, const std::vector<double>& room) const {
+  int next_stage(const std::vector<Piece*>& pieces, const PlanSettings& settings) const {
     int best = -1;
-    for (int s = 0; s < static_cast<int>(groups.size()); ++s) {
-      const int data = groups[s] / (tensor[s] * settings.context);
-      if (data % 2 != 0 || tensor[s] * 2 > context_.options.max_tensor) continue;
-      if (best < 0 || room[s] < room[best]) best = s;
+    for (int s = 0; s < static_cast<int>(pieces.size()); ++s) {
+      const Piece& own = *pieces[s];
+      const int data = own.group / (own.tensor * settings.context);
+      if (data % 2 != 0 || own.tensor * 2 > context_.options.max_tensor) continue;
+      if (best < 0 || room_[s] < room_[best]) best = s;
     }
     return best;
   }
-
-  // A group of the order's devices, cut in one way.
-  struct Cut {
-    Slot slot;
-    const SpanFrame* frame = nullptr;  // none when the slot is not allowed
-  };
 
   void forget_cuts() {
     cuts_.clear();
@@ -123,6 +136,24 @@ class MetisSearch {
     sends_.clear();
     tied_.clear();
     cut_devices_ = 0;
+  }
+
+  Piece& piece(int from, int group, int tensor) {
+    Piece& piece = pieces_[{from, group, tensor}];
+    if (piece.cuts.empty()) {
+      piece.from = from;
+      piece.group = group;
+      piece.tensor = tensor;
+      piece.cuts.resize(batches_.size());
+      piece.paces.resize(batches_.size());
+    }
+    return piece;
+  }
+
+  const Cut& cut(Piece& piece, std::size_t batch) {
+    const Cut*& own = piece.cuts[batch];
+    if (own == nullptr) own = &cut(piece.from, piece.group, piece.tensor, batches_[batch]);
+    return *own;
   }
 
   const Cut& cut(int from, int group, int tensor, const PlanSettings& settings) {
@@ -140,37 +171,11 @@ class MetisSearch {
     return cut;
   }
 
-  // A group that has reached a tensor degree. Its paces are the least that it has on the way to
-  // higher ones, by position in batches_; without kinds when it has none.
-  struct Piece {
+  void find_pieces(const std::vector<int>& groups) {
+    first_pieces_.clear();
     int from = 0;
-    int group = 0;
-    int tensor = 1;
-    std::vector<std::unique_ptr<Pace>> paces;  // made when first asked for
-  };
-  // Neighbouring groups and the least time of a hand-over between them, by position in batches_;
-  // negative where not known yet.
-  struct PieceLink {
-    int from = 0;
-    int group = 0;
-    int next = 0;
-    std::vector<Seconds> sends;
-  };
-
-  void find_pieces(const std::vector<int>& groups, const std::vector<int>& tensor,
-                   std::vector<Piece*>& pieces) {
-    pieces.clear();
-    int from = 0;
-    for (std::size_t s = 0; s < groups.size(); from += groups[s++]) {
-      Piece& piece = pieces_[{from, groups[s], tensor[s]}];
-      if (piece.paces.empty()) {
-        piece.from = from;
-        piece.group = groups[s];
-        piece.tensor = tensor[s];
-        piece.paces.resize(batches_.size());
-      }
-      pieces.push_back(&piece);
-    }
+    for (std::size_t s = 0; s < groups.size(); from += groups[s++])
+      first_pieces_.push_back(&piece(from, groups[s], tensor_[s]));
   }
 
   void find_links(const std::vector<int>& groups) {
@@ -190,7 +195,7 @@ class MetisSearch {
     best = std::make_unique<Pace>();
     const PlanSettings& settings = batches_[batch];
     for (int t = piece.tensor; t <= piece.group; t *= 2) {
-      if (const SpanFrame* frame = cut(piece.from, piece.group, t, settings).frame) {
+      if (PeerFrame* frame = cut(piece.from, piece.group, t, settings).frame) {
         const Pace& own = search_.pace(*frame, settings.micro_batches);
         best->pass.lower(own.pass);
         best->step.lower(own.step);
@@ -211,18 +216,17 @@ class MetisSearch {
     return link.sends[batch];
   }
 
-  Seconds tied(const std::vector<int>& groups, int tensor) {
-    const auto [at, is_new] = tied_.try_emplace({groups.front(), groups.back(), tensor});
+  Seconds tied(const std::vector<Piece*>& pieces, int tensor) {
+    const int first = pieces.front()->group;
+    const int last = pieces.back()->group;
+    const auto [at, is_new] = tied_.try_emplace({first, last, tensor});
     const std::span<const DeviceId> order(order_);
-    if (is_new)
-      at->second =
-          search_.tied_sync(order.first(groups.front()), order.last(groups.back()), tensor);
+    if (is_new) at->second = search_.tied_sync(order.first(first), order.last(last), tensor);
     return at->second;
   }
 
   // Whether no plan on the way from these degrees is faster than the cutoff.
-  bool is_hopeless(const std::vector<int>& groups, const std::vector<Piece*>& pieces,
-                   std::size_t batch) {
+  bool is_hopeless(const std::vector<Piece*>& pieces, std::size_t batch) {
     stages_.clear();
     for (Piece* piece : pieces) {
       stages_.push_back(&pace(*piece, batch));
@@ -230,62 +234,65 @@ class MetisSearch {
     }
     PeerSearch::Between between;
     for (PieceLink* link : path_) between.sends += send_floor(*link, batch);
-    if (groups.size() > 1) {
+    if (pieces.size() > 1) {
       // The last group has at most this tensor degree.
       const Pins& pins = context_.options.pins;
-      const int last = groups.back();
+      const int last = pieces.back()->group;
       between.tied = tied(
-          groups, pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor));
+          pieces, pins.tensor || pins.data ? last : std::min(last, context_.options.max_tensor));
     }
     return search_.is_hopeless(stages_, between, batches_[batch].micro_batches);
   }
 
   // True when the layers as first balanced fit, so that no more tensor parallelism is called for.
-  bool attempt(const std::vector<int>& groups, const std::vector<int>& tensor,
-               const PlanSettings& settings, std::vector<double>& room) {
-    Layout layout{settings, {}, {}};
-    std::vector<const Slot*> slots;
+  // Sets room_ if not.
+  bool attempt(const std::vector<Piece*>& pieces, std::size_t batch) {
+    layout_.settings = batches_[batch];
+    layout_.slots.clear();
+    layout_.frames.clear();
+    room_.clear();
     bool valid = true;
-    int from = 0;
-    for (std::size_t s = 0; s < groups.size(); ++s) {
-      const Cut& own = cut(from, groups[s], tensor[s], settings);
-      room.push_back(1.0 / own.slot.data);
+    for (Piece* piece : pieces) {
+      const Cut& own = cut(*piece, batch);
       valid = valid && own.frame != nullptr;
-      slots.push_back(&own.slot);
-      layout.frames.push_back(own.frame);
-      from += groups[s];
+      layout_.frames.push_back(own.frame);
+      room_.push_back(1.0 / own.slot.data);
     }
     if (!valid) return false;
-    const Balance balance = balance_layers(search_, layout);
-    for (std::size_t s = 0; s < room.size(); ++s) room[s] = 1 - balance.fill[s];
-    const bool slow = balance.fits() && (search_.is_slow(layout, balance.cuts) ||
-                                         is_slow_by_sends(groups, layout, balance.cuts, slots));
-    if (!slow && (balance.fits() || search_.has_nothing())) {
-      for (const Slot* slot : slots) layout.slots.push_back(*slot);
-      if (balance.fits())
-        search_.simulate(layout, balance.cuts);
+    const LayerBalance::Result& balance = balance_.run(layout_);
+    if (!balance.at_once)
+      for (std::size_t s = 0; s < room_.size(); ++s) room_[s] = 1 - balance.fill[s];
+    const bool slow = balance.fits && (search_.is_slow(layout_, balance.cuts) ||
+                                       is_slow_by_sends(pieces, batch, balance.cuts));
+    if (!slow && (balance.fits || search_.has_nothing())) {
+      for (Piece* piece : pieces) layout_.slots.push_back(cut(*piece, batch).slot);
+      if (balance.fits)
+        search_.simulate(layout_, balance.cuts);
       else
-        search_.offer(layout, balance.cuts);
+        search_.offer(layout_, balance.cuts);
     }
-    return balance.fits() && balance.attempts == 1;
+    return balance.at_once;
   }
 
-  bool is_slow_by_sends(const std::vector<int>& groups, const Layout& layout,
-                        const std::vector<int>& cuts, const std::vector<const Slot*>& slots) {
+  bool is_slow_by_sends(const std::vector<Piece*>& pieces, std::size_t batch,
+                        const std::vector<int>& cuts) {
     if (!search_.has_cutoff()) return false;
-    const Model& model = context_.problem.model;
-    PeerSearch::Sends sends;
-    int from = 0;
-    for (std::size_t s = 0; s + 1 < groups.size(); from += groups[s++]) {
-      const int kind = model.units[cuts[s + 1] - 1];  // nothing else of the units matters
-      const auto [at, is_new] =
-          sends_.try_emplace({layout.settings.micro_batches, from, groups[s], slots[s]->tensor,
-                              groups[s + 1], slots[s + 1]->tensor, kind});
-      if (is_new) at->second = search_.send(layout.settings, *slots[s], *slots[s + 1], cuts[s + 1]);
-      sends.between.push_back(at->second);
+    const PlanSettings& settings = batches_[batch];
+    between_.between.clear();
+    between_.tied = {};
+    for (std::size_t s = 0; s + 1 < pieces.size(); ++s) {
+      Piece& own = *pieces[s];
+      Piece& next = *pieces[s + 1];
+      const int kind = context_.problem.model.units[cuts[s + 1] - 1];  // no other unit matters
+      const auto [at, is_new] = sends_.try_emplace(
+          {settings.micro_batches, own.from, own.group, own.tensor, next.group, next.tensor, kind});
+      if (is_new)
+        at->second =
+            search_.send(settings, cut(own, batch).slot, cut(next, batch).slot, cuts[s + 1]);
+      between_.between.push_back(at->second);
     }
-    if (groups.size() > 1) sends.tied = tied(groups, slots.back()->tensor);
-    return search_.is_slow(layout, cuts, &sends);
+    if (pieces.size() > 1) between_.tied = tied(pieces, pieces.back()->tensor);
+    return search_.is_slow(layout_, cuts, &between_);
   }
 
   bool is_small_enough(const Slot& slot, const PlanSettings& settings) const {
@@ -311,7 +318,7 @@ class MetisSearch {
     std::vector<double> ideal;
     for (int r = 0; r < slot.data; ++r) {
       const auto first = slot.devices.begin() + static_cast<std::ptrdiff_t>(r) * size;
-      const SpanFrame& frame =
+      const PeerFrame& frame =
           search_.frame(one_sample, {{first, first + size}, slot.tensor, 1, {}});
       ideal.push_back(1 / search_.time(frame, {0, search_.units()}).value);
     }
@@ -367,6 +374,11 @@ class MetisSearch {
   std::vector<Piece*> first_pieces_;
   std::vector<PieceLink*> path_;
   std::vector<const Pace*> stages_;
+  std::vector<Piece*> pieces_here_;  // on the walk
+  std::vector<double> room_;         // what is free of the memory, or less for more replicas
+  Layout layout_;
+  LayerBalance balance_{search_};
+  PeerSearch::Sends between_;
 };
 
 }  // namespace

@@ -31,9 +31,10 @@ void Pace::Times::settle() {
 // On the replica that is slowest over the whole model, so that times add up. What a run of units
 // saves of its gradients' time against its units one by one is latency and counts for none, as in
 // Bounds.
-const Pace& PeerSearch::pace(const SpanFrame& frame, int micro_batches) {
-  Pace& pace = paces_[&frame];
+const Pace& PeerSearch::pace(PeerFrame& known, int micro_batches) const {
+  Pace& pace = known.pace;
   if (!pace.empty()) return pace;
+  const SpanFrame& frame = known.span;
   const auto on = [&](int r, const UnitRange& range) {
     return frame.time_on(r, range, recompute_).total().value;
   };
@@ -145,7 +146,7 @@ bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between&
 bool PeerSearch::is_hopeless(const Layout& layout) {
   if (!has_cutoff_) return false;
   std::vector<const Pace*> stages;
-  for (const SpanFrame* frame : layout.frames)
+  for (PeerFrame* frame : layout.frames)
     stages.push_back(&pace(*frame, layout.settings.micro_batches));
   const std::vector<Slot>& slots = layout.slots;
   Between between;
@@ -156,16 +157,25 @@ bool PeerSearch::is_hopeless(const Layout& layout) {
   return is_hopeless(stages, between, layout.settings.micro_batches);
 }
 
+StageTime PeerSearch::stage_time(PeerFrame& frame, const UnitRange& units) {
+  PeerFrame::Run* const run = known_run(frame, units);
+  if (run != nullptr && run->is_timed) return run->time;
+  const PassTime time = frame.span.pass_time(units, recompute_);
+  const StageTime stage{time.forward, time.backward,
+                        frame.span.gradient_sync(units) + frame.span.optimizer(units)};
+  if (run != nullptr) {
+    run->time = stage;
+    run->is_timed = true;
+  }
+  return stage;
+}
+
 bool PeerSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, const Sends* sends) {
   if (!has_cutoff_) return false;
   const Rhythm rhythm{schedule_, layout.settings.micro_batches};
   Tail tail;
   for (int s = layout.stages() - 1; s >= 0; --s) {
-    const UnitRange units{cuts[s], cuts[s + 1]};
-    const PassTime time = layout.frames[s]->pass_time(units, recompute_);
-    const StageTime stage{
-        time.forward, time.backward,
-        layout.frames[s]->gradient_sync(units) + layout.frames[s]->optimizer(units)};
+    const StageTime stage = stage_time(*layout.frames[s], {cuts[s], cuts[s + 1]});
     const bool hands_over = sends != nullptr && s + 1 < layout.stages();
     tail.prepend(stage, hands_over ? sends->between[s] : Seconds(0), rhythm);
   }

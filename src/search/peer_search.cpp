@@ -12,6 +12,7 @@ namespace plait {
 namespace {
 
 constexpr std::size_t kMostKeyNumbers = 1 << 24;
+constexpr double kRounding = 1e-9;
 
 Stage stage_of(const Slot& slot, const UnitRange& units, Recompute recompute) {
   Stage stage;
@@ -165,14 +166,14 @@ std::vector<int> PeerSearch::key_of(const PlanSettings& settings, const Slot& sl
   return key;
 }
 
-const SpanFrame& PeerSearch::frame(const PlanSettings& settings, const Slot& slot) {
+PeerFrame& PeerSearch::frame(const PlanSettings& settings, const Slot& slot) {
   std::vector<int> key = key_of(settings, slot);
   const std::size_t numbers = key.size();
-  std::unique_ptr<SpanFrame>& kept = frames_[std::move(key)];
+  std::unique_ptr<PeerFrame>& kept = frames_[std::move(key)];
   if (!kept) {
     key_numbers_ += numbers;
-    kept = std::make_unique<SpanFrame>(space_.problem(), settings, slot.devices, slot.tensor,
-                                       slot.data, slot.shares, tables_);
+    kept = std::make_unique<PeerFrame>(PeerFrame{SpanFrame(
+        space_.problem(), settings, slot.devices, slot.tensor, slot.data, slot.shares, tables_)});
   }
   return *kept;
 }
@@ -180,8 +181,6 @@ const SpanFrame& PeerSearch::frame(const PlanSettings& settings, const Slot& slo
 bool PeerSearch::forget_many_frames() {
   if (key_numbers_ <= kMostKeyNumbers) return false;
   frames_.clear();
-  paces_.clear();
-  times_.clear();
   key_numbers_ = 0;
   return true;
 }
@@ -193,8 +192,8 @@ Layout PeerSearch::layout(const PlanSettings& settings, std::vector<Slot> slots)
   return layout;
 }
 
-const std::vector<double>& PeerSearch::times(const SpanFrame& frame) {
-  std::vector<double>& times = times_[&frame];
+const std::vector<double>& PeerSearch::times(PeerFrame& frame) const {
+  std::vector<double>& times = frame.times;
   for (int u = static_cast<int>(times.size()); u <= units(); ++u)
     times.push_back(u == 0 ? 0 : time(frame, {0, u}).value);
   return times;
@@ -205,12 +204,34 @@ double PeerSearch::fill(const Layout& layout, int stage, const UnitRange& units)
   const double live = chunks_in_flight(schedule_, layout.stages(), stage, m, 1);
   const double waiting = schedule_ == Schedule::gpipe ? m - 1 : 0;
   const double tied = tied_copies(space_.problem().model, {&units, 1});
+  const SpanFrame& frame = layout.frames[stage]->span;
   double fullest = 0;
-  for (int r = 0; r < layout.frames[stage]->replica_count(); ++r) {
-    const SpanFrame::Memory memory = layout.frames[stage]->memory(r, units, recompute_, tied);
+  for (int r = 0; r < frame.replica_count(); ++r) {
+    const SpanFrame::Memory memory = frame.memory(r, units, recompute_, tied);
     fullest = std::max(fullest, memory.peak(live, waiting) / (memory.capacity - memory.reserve));
   }
   return fullest;
+}
+
+PeerFrame::Run* PeerSearch::known_run(PeerFrame& frame, const UnitRange& units) {
+  const RunClasses& classes = space_.run_classes();
+  if (classes.empty()) return nullptr;
+  if (frame.runs.empty()) {
+    frame.runs.resize(classes.count());
+    key_numbers_ += classes.count() * (sizeof(PeerFrame::Run) / sizeof(int));
+  }
+  return &frame.runs[classes.of(units)];
+}
+
+// More micro-batches in flight never take less memory. Runs that read the same differ by rounding.
+bool PeerSearch::fits(const Layout& layout, int stage, const UnitRange& units) {
+  PeerFrame::Run* const run = known_run(*layout.frames[stage], units);
+  const int live =
+      chunks_in_flight(schedule_, layout.stages(), stage, layout.settings.micro_batches, 1);
+  if (run != nullptr && live <= run->fits_with) return true;
+  const double full = fill(layout, stage, units);
+  if (run != nullptr && full <= 1 - kRounding) run->fits_with = live;
+  return full <= 1;
 }
 
 Seconds PeerSearch::send(const PlanSettings& settings, const Slot& from, const Slot& to,

@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "cost/engine.h"
@@ -16,6 +15,7 @@
 #include "search/search.h"
 #include "search/shortlist.h"
 #include "search/space.h"
+#include "search/tail.h"
 
 namespace plait {
 
@@ -25,15 +25,6 @@ struct Slot {
   int tensor = 1;
   int data = 1;
   std::vector<int> shares;  // as in Stage
-};
-
-// A pipeline without units.
-struct Layout {
-  PlanSettings settings;
-  std::vector<Slot> slots;               // first stage first
-  std::vector<const SpanFrame*> frames;  // of the slots; equal slots share one
-
-  int stages() const { return static_cast<int>(frames.size()); }
 };
 
 // What a unit of each kind takes on a stage at least, and all units together.
@@ -51,6 +42,29 @@ struct Pace {
   Times pass;  // forward and backward of one micro-batch
   Times step;  // and its part of what follows the last of them: gradient sync and optimizer
   bool empty() const { return pass.by_kind.empty(); }
+};
+
+// Devices that are cut in one way, and what has been found out about them; PeerSearch does so when
+// it is first asked.
+struct PeerFrame {
+  SpanFrame span;
+  Pace pace{};
+  std::vector<double> times{};  // PeerSearch::times
+  struct Run {
+    StageTime time;
+    bool is_timed = false;
+    int fits_with = 0;  // micro-batches in flight, at least
+  };
+  std::vector<Run> runs{};  // by class; RunClasses
+};
+
+// A pipeline without units.
+struct Layout {
+  PlanSettings settings;
+  std::vector<Slot> slots;           // first stage first
+  std::vector<PeerFrame*> frames{};  // of the slots; equal slots share one
+
+  int stages() const { return static_cast<int>(frames.size()); }
 };
 
 // Degrees that hold for all stages. tensor * data * pipeline * context devices are all there are.
@@ -94,7 +108,7 @@ class PeerSearch {
   // Valid until the next call. Every slot must be allowed.
   Layout layout(const PlanSettings& settings, std::vector<Slot> slots);
   // A frame of any devices, kept until frames are forgotten.
-  const SpanFrame& frame(const PlanSettings& settings, const Slot& slot);
+  PeerFrame& frame(const PlanSettings& settings, const Slot& slot);
   // Forgets all frames, and says so, when they have become many.
   bool forget_many_frames();
 
@@ -104,7 +118,7 @@ class PeerSearch {
   double longest_stage(int micro_batches) const {
     return has_cutoff_ ? cutoff().value / micro_batches : HUGE_VAL;
   }
-  const Pace& pace(const SpanFrame& frame, int micro_batches);
+  const Pace& pace(PeerFrame& frame, int micro_batches) const;
   // Least time of a hand-over between stages on these devices; their tensor groups must be tidy.
   Seconds send_floor(const PlanSettings& settings, std::span<const DeviceId> from,
                      std::span<const DeviceId> to) const;
@@ -123,13 +137,14 @@ class PeerSearch {
   bool is_hopeless(const Layout& layout);
 
   // Forward and backward of one micro-batch.
-  Seconds time(const SpanFrame& frame, const UnitRange& units) const {
-    return frame.pass_time(units, recompute_).total();
+  Seconds time(const PeerFrame& frame, const UnitRange& units) const {
+    return frame.span.pass_time(units, recompute_).total();
   }
   // [u]: of units [0, u).
-  const std::vector<double>& times(const SpanFrame& frame);
+  const std::vector<double>& times(PeerFrame& frame) const;
   // Peak memory of the fullest device over what it has to give: fits when at most 1.
   double fill(const Layout& layout, int stage, const UnitRange& units) const;
+  bool fits(const Layout& layout, int stage, const UnitRange& units);
   // To hand a micro-batch from a stage to the next, before unit `unit`.
   Seconds send(const PlanSettings& settings, const Slot& from, const Slot& to, int unit) const;
 
@@ -153,6 +168,9 @@ class PeerSearch {
   // Whether all tensor groups are as Space has them: in one pool, straddling nodes only as whole
   // nodes.
   bool has_tidy_tensor_groups(const Slot& slot) const;
+  // What is known of runs that read like this one; nothing when runs are not told apart.
+  PeerFrame::Run* known_run(PeerFrame& frame, const UnitRange& units);
+  StageTime stage_time(PeerFrame& frame, const UnitRange& units);
   std::vector<int> key_of(const PlanSettings& settings, const Slot& slot) const;
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
   // Only faster plans are of use.
@@ -176,16 +194,14 @@ class PeerSearch {
     int position = 0;  // among the pool's devices
   };
   std::vector<Place> places_;  // by device
-  std::map<std::vector<int>, std::unique_ptr<SpanFrame>> frames_;
-  std::unordered_map<const SpanFrame*, Pace> paces_;
-  std::unordered_map<const SpanFrame*, std::vector<double>> times_;
+  std::map<std::vector<int>, std::unique_ptr<PeerFrame>> frames_;
   std::vector<int> units_of_kind_;
   BytesPerSecond fastest_uplink_;
   Seconds least_latency_;    // of an uplink
   double least_output_ = 0;  // of a unit that another one follows
   bool has_cutoff_ = false;
   std::int64_t slow_ = 0;        // plans that were not worth a simulation
-  std::size_t key_numbers_ = 0;  // in all keys of frames_
+  std::size_t key_numbers_ = 0;  // in all keys of frames_, and of known runs
   bool stopped_ = false;
 };
 

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
-#include <unordered_map>
+#include <utility>
 
 namespace plait {
 namespace {
 
 constexpr int kNobody = -1;
+constexpr std::size_t kChains = 1 << 10;  // of rivals, to begin with
 
 // A suffix of a pipeline: its first stage, and the suffix after that.
 struct Label {
@@ -17,10 +18,11 @@ struct Label {
   int option = kNobody;
   int last = kNobody;  // option of the last stage of all
   Recompute recompute = Recompute::none;
-  int next = kNobody;    // in the arena
-  bool dropped = false;  // dominated after it was made
-  Seconds bound;         // least length of the whole
-  Seconds promise;       // expected length of the whole
+  int next = kNobody;        // in the arena
+  int next_rival = kNobody;  // the same; of those that may be comparable
+  bool dropped = false;      // dominated after it was made
+  Seconds bound;             // least length of the whole
+  Seconds promise;           // expected length of the whole
 };
 
 class LabelSearch {
@@ -119,26 +121,23 @@ class LabelSearch {
   // False when the stage is too slow already, so that no longer one needs to be looked at.
   bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
            const RunCosts::Choice& choice, Seconds send, const Tail::Beat& beat) {
-    Label label;
-    label.tail = arena_[parent].tail;
-    label.tail.prepend(choice, send, beat);
-    label.bound = label.tail.length();
-    if (label.bound >= incumbent_) return false;
-    label.units = units;
-    label.option = o;
-    label.last = arena_[parent].last == kNobody ? o : arena_[parent].last;
-    label.recompute = choice.recompute;
-    label.next = parent;
+    Tail tail = arena_[parent].tail;
+    tail.prepend(choice, send, beat);
+    if (tail.length() >= incumbent_) return false;
+    const int last = arena_[parent].last == kNobody ? o : arena_[parent].last;
+    Label label{tail, units, o, last, choice.recompute, parent};
     if (units.begin == 0) {
-      label.bound = label.tail.step();
-      if (label.tail.stages > 1) label.bound += menu_.tied(o, begin, label.last);
-      if (label.tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
+      label.bound = tail.step();
+      if (tail.stages > 1) label.bound += menu_.tied(o, begin, last);
+      if (tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
-    label.bound = menu_.bounds().step(label.tail, units.begin, rest_, menu_.tied_to(label.last));
+    const std::uint64_t key = key_of(label);
+    if (is_beaten(label, key)) return true;
+    label.bound = menu_.bounds().step(tail, units.begin, rest_, menu_.tied_to(last));
     if (label.bound >= incumbent_) return true;
     if (options_.width > 0) label.promise = promise_of(label);
-    offer(label);
+    keep(label, key);
     return true;
   }
 
@@ -153,34 +152,50 @@ class LabelSearch {
   }
 
   std::uint64_t key_of(const Label& label) const {
-    std::uint64_t hash = 1469598103934665603ULL;
+    std::uint64_t hash = 0;
     const auto mix = [&](int value) {
-      hash = (hash ^ static_cast<unsigned>(value)) * 1099511628211ULL;
+      hash = (hash ^ static_cast<unsigned>(value)) * 0x9E3779B97F4A7C15;
     };
     mix(label.units.begin);
     mix(label.tail.stages);
     mix(label.option);
-    return hash;
+    return hash >> 32;
   }
 
-  void offer(const Label& label) {
-    std::vector<int>& rivals = rivals_[key_of(label)];
-    for (const int rival : rivals)
-      if (comparable(rival, label) && label.tail.no_better_than(arena_[rival].tail) &&
-          ends_no_later(arena_[rival], label) && takes_no_more(used(rival), next_used_))
-        return;
-    std::erase_if(rivals, [&](int rival) {
-      const bool beaten =
-          comparable(rival, label) && arena_[rival].tail.no_better_than(label.tail) &&
-          ends_no_later(label, arena_[rival]) && takes_no_more(next_used_, used(rival));
-      if (beaten) arena_[rival].dropped = true;
-      return beaten;
-    });
+  // Rivals are chained by key, modulo the number of chains, which is a power of two.
+  int& first_rival(std::uint64_t key) { return first_rival_[key & (first_rival_.size() - 1)]; }
+
+  bool is_beaten(const Label& label, std::uint64_t key) {
+    for (int i = first_rival(key); i != kNobody; i = arena_[i].next_rival)
+      if (comparable(i, label) && label.tail.no_better_than(arena_[i].tail) &&
+          ends_no_later(arena_[i], label) && takes_no_more(used(i), next_used_))
+        return true;
+    return false;
+  }
+
+  void keep(Label& label, std::uint64_t key) {
+    for (int* at = &first_rival(key); *at != kNobody;) {
+      Label& rival = arena_[*at];
+      rival.dropped = comparable(*at, label) && rival.tail.no_better_than(label.tail) &&
+                      ends_no_later(label, rival) && takes_no_more(next_used_, used(*at));
+      if (rival.dropped)
+        *at = rival.next_rival;
+      else
+        at = &rival.next_rival;
+    }
     const int id = static_cast<int>(arena_.size());
-    rivals.push_back(id);
+    label.next_rival = std::exchange(first_rival(key), id);
     made_.push_back(id);
     arena_.push_back(label);
     used_.insert(used_.end(), next_used_.begin(), next_used_.end());
+    if (arena_.size() > first_rival_.size()) double_chains();
+  }
+
+  void double_chains() {
+    first_rival_.assign(2 * first_rival_.size(), kNobody);
+    for (int i = 1; i < static_cast<int>(arena_.size()); ++i)
+      if (!arena_[i].dropped)
+        arena_[i].next_rival = std::exchange(first_rival(key_of(arena_[i])), i);
   }
 
   bool comparable(int rival, const Label& label) const {
@@ -240,8 +255,8 @@ class LabelSearch {
   std::vector<int> next_used_;  // the same of the label being made
   Bounds::Rest rest_;           // what they leave
   std::vector<int> made_;       // labels of the expansion under way
-  std::unordered_map<std::uint64_t, std::vector<int>> rivals_;
-  std::vector<Label> complete_;  // shortest first
+  std::vector<int> first_rival_ = std::vector<int>(kChains, kNobody);  // by chain
+  std::vector<Label> complete_;                                        // shortest first
   std::int64_t evaluations_ = 0;
 };
 

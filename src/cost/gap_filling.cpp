@@ -52,16 +52,14 @@ class GreedyOrder {
   // limits lock the stages up or it is not below `shortest`.
   double run(const Policy& policy, double shortest) {
     begin(policy);
+    const double too_long = (1 - kRounding) * shortest;
     const int total = positions_ * p_.micro_batches * 3;
     for (int done = 0; done < total; ++done) {
-      int best = 0;
-      for (int s = 1; s < p_.stages; ++s)
-        if (choices_[s].begin < choices_[best].begin) best = s;
-      if (choices_[best].begin == kNever) return kNever;
-      const Task task = choices_[best].task;
-      execute(best, choices_[best]);
+      const auto best = static_cast<int>(std::ranges::min_element(begins_) - begins_.begin());
+      if (begins_[best] == kNever) return kNever;
+      const Task task = execute(best);
       const Stage& stage = stages_[best];
-      if (stage.free - stage.begin + stage.left >= (1 - kRounding) * shortest) return kNever;
+      if (stage.free - stage.begin + stage.left >= too_long) return kNever;
       choose_after(best, task);
     }
     double longest = 0;
@@ -88,42 +86,52 @@ class GreedyOrder {
     int next_backward = 0;
     double forward_ready = kNever;  // when the input of the next one is there, if it is known
     double backward_ready = kNever;
+    double patience = 0;  // of its weight gradient
   };
   struct Stage {
     double begin = kNever;
     double free = 0;
-    double left = 0;   // of its work
-    int live = 0;      // chunks whose activations are held
-    int limit = 0;     // most of them
-    int promised = 0;  // forwards that live micro-batches have still to run here
-    std::vector<Chunk> chunks;
-    std::vector<Task> weight_gradients;    // in order of their backward passes ..
+    double left = 0;                     // of its work
+    int live = 0;                        // chunks whose activations are held
+    int limit = 0;                       // most of them
+    int promised = 0;                    // forwards that live micro-batches have still to run here
+    std::vector<Task> weight_gradients;  // in order of their backward passes ..
     std::size_t next_weight_gradient = 0;  // .. those before it are done
     std::vector<Task> list;
   };
+  // Of the next task of a chunk.
   struct Choice {
-    Task task;
-    double begin = kNever;  // when there is nothing to do
+    TaskKind kind = TaskKind::forward;
+    int chunk = 0;
   };
 
   void begin(const Policy& policy) {
-    patience_ = policy.patience;
-    order_ = {policy.forward_first ? TaskKind::forward : TaskKind::backward,
-              policy.forward_first ? TaskKind::backward : TaskKind::forward};
+    forward_first_ = policy.forward_first;
     const std::size_t tasks = static_cast<std::size_t>(positions_) * p_.micro_batches;
     forward_end_.assign(tasks, kNever);
     backward_end_.assign(tasks, kNever);
-    stages_.assign(p_.stages, {});
-    choices_.clear();
+    stages_.resize(p_.stages);
+    chunks_.assign(positions_, {});
+    choices_.assign(p_.stages, {});
+    begins_.assign(p_.stages, kNever);
+    for (int i = 0; i < positions_; ++i)
+      chunks_[i].patience = policy.patience * p_.time[i].weight_gradient.value;
+    chunks_[stage_at_[0] * p_.chunks + chunk_at_[0]].forward_ready = 0;
     for (int s = 0; s < p_.stages; ++s) {
       Stage& stage = stages_[s];
-      stage.limit = chunks_in_flight(p_.schedule, p_.stages, s, p_.micro_batches, p_.chunks);
-      stage.chunks.resize(p_.chunks);
-      stage.weight_gradients.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches);
-      stage.list.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches * 3);
+      stage.begin = kNever;
+      stage.free = 0;
       stage.left = work_of(s);
-      if (stage_at_[0] == s) stage.chunks[chunk_at_[0]].forward_ready = 0;
-      choices_.push_back(choose(s));
+      stage.live = 0;
+      stage.limit = std::max(
+          p_.chunks, chunks_in_flight(p_.schedule, p_.stages, s, p_.micro_batches, p_.chunks));
+      stage.promised = 0;
+      stage.weight_gradients.clear();
+      stage.weight_gradients.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches);
+      stage.next_weight_gradient = 0;
+      stage.list.clear();
+      stage.list.reserve(static_cast<std::size_t>(p_.chunks) * p_.micro_batches * 3);
+      choose(s);
     }
   }
 
@@ -142,7 +150,7 @@ class GreedyOrder {
   }
 
   void see_forward(int here) {
-    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    Chunk& chunk = chunks_[stage_at_[here] * p_.chunks + chunk_at_[here]];
     const int i = chunk.next_forward;
     if (i == p_.micro_batches)
       chunk.forward_ready = kNever;
@@ -150,7 +158,7 @@ class GreedyOrder {
       chunk.forward_ready = here == 0 ? 0 : forward_end_[at(here - 1, i)] + p_.send[here - 1].value;
   }
   void see_backward(int here) {
-    Chunk& chunk = stages_[stage_at_[here]].chunks[chunk_at_[here]];
+    Chunk& chunk = chunks_[stage_at_[here] * p_.chunks + chunk_at_[here]];
     const int i = chunk.next_backward;
     chunk.backward_ready = kNever;
     if (i < p_.micro_batches) chunk.backward_ready = forward_end_[at(here, i)];
@@ -177,73 +185,96 @@ class GreedyOrder {
         other = stage_at_[here - 1];
       }
     }
-    if (other != s) choices_[other] = choose(other);
-    choices_[s] = choose(s);
+    if (other != s) choose(other);
+    choose(s);
   }
 
   // A forward may start when its chunk fits, and, for a chunk that is not the last of its stage,
   // when the later chunks of the same micro-batch will fit too: otherwise the stages lock up.
   bool first_forward_fits(const Stage& stage) const {
-    return stage.live + stage.promised + p_.chunks <= std::max(stage.limit, p_.chunks);
+    return stage.live + stage.promised + p_.chunks <= stage.limit;
   }
 
-  Choice choose(int s) const {
+  // The soonest of B and F; on a tie the one that goes first, and deep chunks. W if it is long
+  // enough before.
+  void choose(int s) {
     const Stage& stage = stages_[s];
-    Choice soonest;  // of B and F, by begin, B and deep chunks first on a tie
-    for (const TaskKind kind : order_) {
-      const bool back = kind == TaskKind::backward;
-      for (int c = p_.chunks - 1; c >= 0; --c) {
-        const Chunk& chunk = stage.chunks[c];
-        const double ready = back ? chunk.backward_ready : chunk.forward_ready;
-        const double begin = std::max(stage.free, ready);
-        if (!(begin < soonest.begin)) continue;
-        if (!back && c == 0 && !first_forward_fits(stage)) continue;
-        soonest = {{kind, c, back ? chunk.next_backward : chunk.next_forward}, begin};
-      }
+    Choice choice;
+    double soonest = kNever;
+    if (forward_first_) {
+      choose_forward(s, choice, soonest);
+      choose_backward(s, choice, soonest);
+    } else {
+      choose_backward(s, choice, soonest);
+      choose_forward(s, choice, soonest);
     }
     if (stage.next_weight_gradient < stage.weight_gradients.size()) {
-      const Task& task = stage.weight_gradients[stage.next_weight_gradient];
-      const double length = p_.at(s, task.chunk).weight_gradient.value;
-      if (soonest.begin >= stage.free + patience_ * length) return {task, stage.free};
+      const int c = stage.weight_gradients[stage.next_weight_gradient].chunk;
+      if (soonest >= stage.free + chunks_[s * p_.chunks + c].patience) {
+        choice = {TaskKind::weight_gradient, c};
+        soonest = stage.free;
+      }
     }
-    return soonest;
+    choices_[s] = choice;
+    begins_[s] = soonest;
   }
 
-  void execute(int s, const Choice& choice) {
+  void choose_forward(int s, Choice& choice, double& soonest) const {
+    const Stage& stage = stages_[s];
+    for (int c = p_.chunks - 1; c >= 0; --c) {
+      const double begin = std::max(stage.free, chunks_[s * p_.chunks + c].forward_ready);
+      if (!(begin < soonest) || (c == 0 && !first_forward_fits(stage))) continue;
+      choice = {TaskKind::forward, c};
+      soonest = begin;
+    }
+  }
+  void choose_backward(int s, Choice& choice, double& soonest) const {
+    for (int c = p_.chunks - 1; c >= 0; --c) {
+      const double begin = std::max(stages_[s].free, chunks_[s * p_.chunks + c].backward_ready);
+      if (!(begin < soonest)) continue;
+      choice = {TaskKind::backward, c};
+      soonest = begin;
+    }
+  }
+
+  // Runs what the stage has chosen.
+  Task execute(int s) {
     Stage& stage = stages_[s];
-    const Task& task = choice.task;
+    Task task{choices_[s].kind, choices_[s].chunk, 0};
+    const double begin = begins_[s];
+    Chunk& chunk = chunks_[s * p_.chunks + task.chunk];
     const int here = position(s, task.chunk);
     const ChunkTime& time = p_.at(s, task.chunk);
-    stage.list.push_back(task);
-    stage.begin = std::min(stage.begin, choice.begin);
     double length = 0;
     switch (task.kind) {
       case TaskKind::forward:
+        task.micro_batch = chunk.next_forward++;
         length = time.forward.value;
-        forward_end_[at(here, task.micro_batch)] = choice.begin + length;
-        ++stage.chunks[task.chunk].next_forward;
+        forward_end_[at(here, task.micro_batch)] = begin + length;
         stage.promised += task.chunk == 0 ? p_.chunks - 1 : -1;
         ++stage.live;
         break;
       case TaskKind::backward:
+        task.micro_batch = chunk.next_backward++;
         length = time.backward.value;
-        backward_end_[at(here, task.micro_batch)] = choice.begin + length;
-        ++stage.chunks[task.chunk].next_backward;
+        backward_end_[at(here, task.micro_batch)] = begin + length;
         stage.weight_gradients.push_back({TaskKind::weight_gradient, task.chunk, task.micro_batch});
         break;
       case TaskKind::weight_gradient:
+        task = stage.weight_gradients[stage.next_weight_gradient++];
         length = time.weight_gradient.value;
-        ++stage.next_weight_gradient;
         --stage.live;
         break;
     }
-    stage.free = choice.begin + length;
+    stage.list.push_back(task);
+    stage.begin = std::min(stage.begin, begin);
+    stage.free = begin + length;
     stage.left -= length;
+    return task;
   }
 
   const Pipeline& p_;
-  double patience_ = 0;
-  std::array<TaskKind, 2> order_{};  // which of two tasks that could start together goes first
+  bool forward_first_ = false;  // of two tasks that could start together
   int positions_;
   std::vector<int> position_;         // [stage * chunks + chunk]
   std::vector<int> stage_at_;         // by position
@@ -251,7 +282,9 @@ class GreedyOrder {
   std::vector<double> forward_end_;   // [position * micro-batches + micro-batch]
   std::vector<double> backward_end_;  // the same
   std::vector<Stage> stages_;
+  std::vector<Chunk> chunks_;    // [stage * chunks + chunk]
   std::vector<Choice> choices_;  // by stage
+  std::vector<double> begins_;   // of the choices; infinite when there is nothing to do
 };
 
 }  // namespace

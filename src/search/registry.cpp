@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "cost/engine.h"
 #include "plan/check.h"
 #include "search/planners.h"
@@ -32,11 +33,11 @@ std::string contradiction_in(const Problem& problem, const Pins& pins) {
 SearchResult run_search(const Planner& planner, const SearchContext& context) {
   SearchResult result = planner.search(context);
   const CostEngine engine(context.problem);
-  for (RankedPlan& ranked : result.plans) {
+  for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());
-    ranked.cost = engine.simulate(ranked.plan);
-    PLAIT_CHECK(ranked.cost.fits);
-  }
+  parallel_for(static_cast<int>(result.plans.size()), context.options.threads,
+               [&](int i) { result.plans[i].cost = engine.simulate(result.plans[i].plan); });
+  for (const RankedPlan& ranked : result.plans) PLAIT_CHECK(ranked.cost.fits);
   std::ranges::stable_sort(result.plans, [](const RankedPlan& a, const RankedPlan& b) {
     if (a.cost.step != b.cost.step) return a.cost.step < b.cost.step;
     return a.plan < b.plan;

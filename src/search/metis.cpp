@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
+#include <map>
 #include <numeric>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "search/device_groups.h"
 #include "search/layer_balance.h"
@@ -60,8 +61,8 @@ class MetisSearch {
     int from = 0;
     int group = 0;
     int tensor = 1;
-    std::vector<const Cut*> cuts;  // both made when first asked for
-    std::vector<std::unique_ptr<Pace>> paces;
+    std::vector<const Cut*> cuts;  // both found when first asked for
+    std::vector<const Pace*> paces;
   };
   // Neighbouring groups and the least time of a hand-over between them, by position in batches_;
   // negative where not known yet.
@@ -135,6 +136,7 @@ class MetisSearch {
     links_.clear();
     sends_.clear();
     tied_.clear();
+    lower_.clear();
     cut_devices_ = 0;
   }
 
@@ -190,22 +192,26 @@ class MetisSearch {
   }
 
   const Pace& pace(Piece& piece, std::size_t batch) {
-    std::unique_ptr<Pace>& best = piece.paces[batch];
-    if (best) return *best;
-    best = std::make_unique<Pace>();
+    const Pace*& best = piece.paces[batch];
+    if (best != nullptr) return *best;
+    best = &no_pace_;
     const PlanSettings& settings = batches_[batch];
-    for (int t = piece.tensor; t <= piece.group; t *= 2) {
-      if (PeerFrame* frame = cut(piece.from, piece.group, t, settings).frame) {
-        const Pace& own = search_.pace(*frame, settings.micro_batches);
-        best->pass.lower(own.pass);
-        best->step.lower(own.step);
-      }
-      if (piece.group / (t * settings.context) % 2 != 0 || 2 * t > context_.options.max_tensor)
-        break;
-    }
-    best->pass.settle();
-    best->step.settle();
+    if (PeerFrame* frame = cut(piece, batch).frame)
+      best = &search_.pace(*frame, settings.micro_batches);
+    const int twice = 2 * piece.tensor;
+    if (piece.group / (piece.tensor * settings.context) % 2 != 0 || twice > piece.group ||
+        twice > context_.options.max_tensor)
+      return *best;
+    const Pace& later = pace(this->piece(piece.from, piece.group, twice), batch);
+    if (!later.empty()) best = best->empty() ? &later : &lower_of(*best, later);
     return *best;
+  }
+
+  // One for all pieces that are alike.
+  const Pace& lower_of(const Pace& own, const Pace& later) {
+    const auto [at, is_new] = lower_.try_emplace({&own, &later}, own);
+    if (is_new) at->second.lower(later);
+    return at->second;
   }
 
   Seconds send_floor(PieceLink& link, std::size_t batch) {
@@ -367,13 +373,15 @@ class MetisSearch {
   ByNumbers<3, PieceLink> links_;  // where it begins, devices, those of the next group
   ByNumbers<7, Seconds> sends_;    // of two cuts, and the kind of the unit before
   ByNumbers<3, Seconds> tied_;     // devices of the first and last group, tensor degree of the last
-  std::size_t cut_devices_ = 0;    // in all of cuts_
+  std::map<std::pair<const Pace*, const Pace*>, Pace> lower_;  // of two
+  std::size_t cut_devices_ = 0;                                // in all of cuts_
 
   // Of the groups that are tried.
   std::vector<int> tensor_;
   std::vector<Piece*> first_pieces_;
   std::vector<PieceLink*> path_;
   std::vector<const Pace*> stages_;
+  const Pace no_pace_;
   std::vector<Piece*> pieces_here_;  // on the walk
   std::vector<double> room_;         // what is free of the memory, or less for more replicas
   Layout layout_;

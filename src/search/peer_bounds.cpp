@@ -16,10 +16,15 @@ constexpr double kRounding = 1e-9;
 }  // namespace
 
 void Pace::Times::lower(const Times& other) {
-  if (by_kind.empty()) *this = other;
   for (std::size_t k = 0; k < by_kind.size(); ++k)
     by_kind[k] = std::min(by_kind[k], other.by_kind[k]);
   whole = std::min(whole, other.whole);
+  settle();
+}
+
+void Pace::lower(const Pace& other) {
+  pass.lower(other.pass);
+  step.lower(other.step);
 }
 
 void Pace::Times::settle() {
@@ -94,27 +99,25 @@ Seconds PeerSearch::tied_sync(std::span<const DeviceId> first, std::span<const D
 
 // At least spend of the units / sum of the stages' worth, as in Bounds; and until they have done
 // all units of the most frequent kind, each a whole number of them.
-bool PeerSearch::takes_at_least(double limit, std::span<const Pace* const> stages,
-                                Pace::Times Pace::*times) const {
+bool PeerSearch::takes_at_least(double limit, Pace::Times Pace::*times) const {
   if (limit <= 0) return true;
   double worth = 0;
-  for (const Pace* pace : stages) worth += (pace->*times).worth;
+  for (const EqualStages& equal : paces_) worth += equal.count * (equal.pace->*times).worth;
   double spend = 0;
   for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
     double least = HUGE_VAL;
-    for (const Pace* pace : stages) least = std::min(least, (pace->*times).part[k]);
+    for (const EqualStages& equal : paces_) least = std::min(least, (equal.pace->*times).part[k]);
     spend += units_of_kind_[k] * least;
   }
   if (spend >= limit * worth) return true;
-  const auto most = std::ranges::max_element(units_of_kind_);
-  const std::size_t kind = most - units_of_kind_.begin();
+  const int most = units_of_kind_[most_frequent_kind_];
   int done = 0;
-  for (const Pace* pace : stages) {
-    const double units = limit / (pace->*times).by_kind[kind] * (1 + kRounding);
-    if (units >= *most) return false;
-    done += static_cast<int>(units);
+  for (const EqualStages& equal : paces_) {
+    const double units = limit / (equal.pace->*times).by_kind[most_frequent_kind_];
+    if (units * (1 + kRounding) >= most) return false;
+    done += equal.count * static_cast<int>(units * (1 + kRounding));
   }
-  return done < *most;
+  return done < most;
 }
 
 // With k micro-batches in flight on the slowest stage, x its time, L and R the round trips before
@@ -122,17 +125,25 @@ bool PeerSearch::takes_at_least(double limit, std::span<const Pace* const> stage
 // L + R + x + (m - 1) x / 2; the mean of the two before is at least the round trip through all
 // stages and (m - 1 - (k - 1) / 2) x.
 bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between& between,
-                             int micro_batches) const {
+                             int micro_batches) {
   if (!has_cutoff_) return false;
+  paces_.clear();
+  for (const Pace* pace : stages) {
+    const auto at = std::ranges::find(paces_, pace, &EqualStages::pace);
+    if (at == paces_.end())
+      paces_.push_back({pace, 1});
+    else
+      ++at->count;
+  }
   const double m = micro_batches;
   const double cutoff = this->cutoff().value / (1 - kRounding) - between.tied.value;
-  if (takes_at_least(cutoff / m, stages, &Pace::step)) return true;
+  if (takes_at_least(cutoff / m, &Pace::step)) return true;
   double limit = cutoff / m;
   if (schedule_ != Schedule::gpipe) {
     double way = 2 * between.sends.value;
     for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
       double least = HUGE_VAL;
-      for (const Pace* pace : stages) least = std::min(least, pace->pass.by_kind[k]);
+      for (const EqualStages& equal : paces_) least = std::min(least, equal.pace->pass.by_kind[k]);
       way += units_of_kind_[k] * least;
     }
     if (way >= cutoff) return true;
@@ -140,7 +151,7 @@ bool PeerSearch::is_hopeless(std::span<const Pace* const> stages, const Between&
     const double more = most_in_flight < m ? m - 1 - (most_in_flight - 1) / 2 : (m - 1) / 2;
     if (more > 0) limit = std::min(limit, (cutoff - way) / more);
   }
-  return takes_at_least(limit, stages, &Pace::pass);
+  return takes_at_least(limit, &Pace::pass);
 }
 
 bool PeerSearch::is_hopeless(const Layout& layout) {

@@ -45,6 +45,7 @@ PeerSearch::PeerSearch(const SearchContext& context)
       places_[index(space_.pools()[p].devices[i])] = {p, i};
   units_of_kind_.resize(context.problem.model.kinds.size());
   for (const int kind : context.problem.model.units) ++units_of_kind_[kind];
+  most_frequent_kind_ = std::ranges::max_element(units_of_kind_) - units_of_kind_.begin();
   least_latency_ = Seconds(HUGE_VAL);
   for (const Node& node : context.problem.cluster.nodes) {
     fastest_uplink_ = std::max(fastest_uplink_, node.uplink.bandwidth);
@@ -120,7 +121,13 @@ std::vector<Slot> PeerSearch::uniform_slots(const std::vector<DeviceId>& order,
   return slots;
 }
 
-bool PeerSearch::allows(const Slot& slot, const PlanSettings& settings) const {
+bool PeerSearch::cuts_evenly_by(int tensor) {
+  const auto [at, is_new] = is_even_degree_.try_emplace(tensor);
+  if (is_new) at->second = cuts_evenly(space_.problem().model, tensor);
+  return at->second;
+}
+
+bool PeerSearch::allows(const Slot& slot, const PlanSettings& settings) {
   const Problem& problem = space_.problem();
   const Pins& pins = space_.pins();
   const int micro_batch = problem.job.global_batch / settings.micro_batches;
@@ -130,7 +137,7 @@ bool PeerSearch::allows(const Slot& slot, const PlanSettings& settings) const {
   if (pins.micro_batch && !slot.shares.empty()) return false;
   if (slot.shares.empty() ? micro_batch % slot.data != 0 : micro_batch < slot.data) return false;
   if (slot.data * settings.context % settings.expert != 0) return false;
-  if (!cuts_evenly(problem.model, slot.tensor)) return false;
+  if (!cuts_evenly_by(slot.tensor)) return false;
   if (settings.sequence_parallel &&
       problem.model.sequence_length % (settings.context * slot.tensor) != 0)
     return false;
@@ -153,14 +160,17 @@ bool PeerSearch::has_tidy_tensor_groups(const Slot& slot) const {
 
 // Devices enter by what tells them apart: their pool, and which of them share a node.
 std::vector<int> PeerSearch::key_of(const PlanSettings& settings, const Slot& slot) const {
-  std::vector<int> key{settings.micro_batches, slot.tensor, slot.data};
+  std::vector<int> key;
+  key.reserve(3 + 2 * slot.devices.size() + slot.shares.size());
+  key.insert(key.end(), {settings.micro_batches, slot.tensor, slot.data});
   int node = -1;
   int number = 0;
   for (const DeviceId id : slot.devices) {
     const int at = space_.problem().cluster.device(id).node;
     if (at != node) ++number;
     node = at;
-    key.insert(key.end(), {places_[index(id)].pool, number});
+    key.push_back(places_[index(id)].pool);
+    key.push_back(number);
   }
   key.insert(key.end(), slot.shares.begin(), slot.shares.end());
   return key;

@@ -32,7 +32,7 @@ struct Pace {
   struct Times {
     std::vector<double> by_kind;
     double whole = 0;
-    void lower(const Times& other);  // to the other's where these are less
+    void lower(const Times& other);
 
     // What follows from these, by settle().
     std::vector<double> part;  // of the whole, by kind
@@ -42,6 +42,8 @@ struct Pace {
   Times pass;  // forward and backward of one micro-batch
   Times step;  // and its part of what follows the last of them: gradient sync and optimizer
   bool empty() const { return pass.by_kind.empty(); }
+  // To the other's where those are less.
+  void lower(const Pace& other);
 };
 
 // Devices that are cut in one way, and what has been found out about them; PeerSearch does so when
@@ -104,7 +106,7 @@ class PeerSearch {
   std::vector<Slot> uniform_slots(const std::vector<DeviceId>& order, const Degrees& degrees) const;
 
   // Whether the slot can be part of a sound plan that the pins allow.
-  bool allows(const Slot& slot, const PlanSettings& settings) const;
+  bool allows(const Slot& slot, const PlanSettings& settings);
   // Valid until the next call. Every slot must be allowed.
   Layout layout(const PlanSettings& settings, std::vector<Slot> slots);
   // A frame of any devices, kept until frames are forgotten.
@@ -132,8 +134,7 @@ class PeerSearch {
     Seconds tied;   // after the pipeline
   };
   // Whether no cut of the model over stages of these paces is faster than the cutoff.
-  bool is_hopeless(std::span<const Pace* const> stages, const Between& between,
-                   int micro_batches) const;
+  bool is_hopeless(std::span<const Pace* const> stages, const Between& between, int micro_batches);
   bool is_hopeless(const Layout& layout);
 
   // Forward and backward of one micro-batch.
@@ -175,9 +176,9 @@ class PeerSearch {
   Plan plan_of(const Layout& layout, const std::vector<int>& cuts) const;
   // Only faster plans are of use.
   Seconds cutoff() const { return std::min(context_.options.cutoff, found_.best()); }
-  // Whether the slowest stage does, however the model is cut.
-  bool takes_at_least(double limit, std::span<const Pace* const> stages,
-                      Pace::Times Pace::*times) const;
+  // Whether the slowest of stages of these paces_ does, however the model is cut.
+  bool takes_at_least(double limit, Pace::Times Pace::*times) const;
+  bool cuts_evenly_by(int tensor);
 
   const SearchContext& context_;
   Space space_;
@@ -196,6 +197,13 @@ class PeerSearch {
   std::vector<Place> places_;  // by device
   std::map<std::vector<int>, std::unique_ptr<PeerFrame>> frames_;
   std::vector<int> units_of_kind_;
+  std::size_t most_frequent_kind_ = 0;
+  struct EqualStages {
+    const Pace* pace = nullptr;
+    int count = 0;
+  };
+  std::vector<EqualStages> paces_;      // of the pipeline that is judged
+  std::map<int, bool> is_even_degree_;  // by tensor degree
   BytesPerSecond fastest_uplink_;
   Seconds least_latency_;    // of an uplink
   double least_output_ = 0;  // of a unit that another one follows

@@ -40,6 +40,7 @@ Ring::Ring(const Group& group) {
 
 std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId> devices) {
   std::vector<NodeShare> shares;
+  shares.reserve(std::min(devices.size(), cluster.nodes.size()));
   bool ordered = true;
   for (const DeviceId id : devices) {
     const int node = cluster.device(id).node;

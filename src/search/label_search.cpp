@@ -21,8 +21,8 @@ struct Label {
   int next = kNobody;        // in the arena
   int next_rival = kNobody;  // the same; of those that may be comparable
   bool dropped = false;      // dominated after it was made
-  Seconds bound;             // least length of the whole
-  Seconds promise;           // expected length of the whole
+  Seconds bound{};           // least length of the whole
+  Seconds promise{};         // expected length of the whole
 };
 
 class LabelSearch {

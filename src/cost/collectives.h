@@ -48,6 +48,9 @@ class Ring {
     if (part_ <= 0 || size <= Bytes(0)) return {};
     return size * part_ / bandwidth_ + latency_;
   }
+  // What one_way() of something is made of.
+  Seconds start() const { return part_ <= 0 ? Seconds(0) : latency_; }
+  Seconds of_byte() const { return part_ <= 0 ? Seconds(0) : Bytes(part_) / bandwidth_; }
 
  private:
   double part_ = 0;           // of the tensor, over each link; nothing in a group of one

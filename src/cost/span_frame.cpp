@@ -239,6 +239,30 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
   return slowest;
 }
 
+std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
+  FinishRates rates;
+  if (problem_.job.adapters) return rates;
+  const UnitRange whole{0, problem_.model.unit_count()};
+  const bool measured =
+      replicas_.front().table->cost(whole, Recompute::none).optimizer_parameters > 0;
+  if (weights_are_cut_ || measured || !problem_.profile.collectives.empty()) return std::nullopt;
+  const bool plain = settings_.zero == ZeroStage::off;
+  const double back = plain ? state_.sent_gradient : state_.gathered;
+  const double ways = (state_.sent_gradient > 0 ? 1 : 0) + (back > 0 ? 1 : 0);
+  const double exposed = traits_.data_exposed;
+  rates.latency = exposed * ways * data_ring_.start();
+  rates.expert_latency = exposed * ways * expert_data_ring_.start();
+  rates.of_parameter = exposed * (state_.sent_gradient + back) * data_ring_.of_byte();
+  rates.of_expert_parameter = exposed * (state_.sent_gradient + back) * expert_data_ring_.of_byte();
+  Seconds slowest;
+  for (const Replica& replica : replicas_)
+    slowest = std::max(slowest, Bytes(optimizer_traffic_) / (replica.device->memory_bandwidth *
+                                                             replica.device->efficiency.optimizer));
+  rates.of_parameter += (plain ? 1.0 : 1.0 / copies()) * slowest;
+  rates.of_expert_parameter += (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest;
+  return rates;
+}
+
 Source SpanFrame::time_source(const UnitRange& units) const {
   Source weakest = Source::measured;
   for (const Replica& replica : replicas_)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,21 @@ class SpanFrame {
   // Once a step: exposed gradient synchronisation and optimizer.
   Seconds gradient_sync(const UnitRange& units) const;
   Seconds optimizer(const UnitRange& units) const;
+  // The sum of both, where it is one of a latency and of times of parameters: of all units that
+  // have any, and of their experts.
+  struct FinishRates {
+    Seconds latency;
+    Seconds expert_latency;
+    Seconds of_parameter;
+    Seconds of_expert_parameter;
+    Seconds finish(double parameters, double expert_parameters) const {
+      Seconds sum = parameters * of_parameter + expert_parameters * of_expert_parameter;
+      if (parameters > 0) sum += latency;
+      if (expert_parameters > 0) sum += expert_latency;
+      return sum;
+    }
+  };
+  std::optional<FinishRates> finish_rates() const;
 
   // Bytes on one device. Two moments can be the fullest: the last micro-batch in the loss, and the
   // end of the backward pass, when only frameworks that free gradients between steps have more of

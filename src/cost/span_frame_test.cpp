@@ -37,6 +37,29 @@ struct Frame {
   SpanFrame frame;
 };
 
+TEST(FinishRates, AddUpToWhatIsDoneOnceAStep) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 8),
+      job_of(Framework::megatron_lm, AttentionKernel::plain, 32));
+  for (const ZeroStage zero : {ZeroStage::off, ZeroStage::optimizer}) {
+    for (const int data : {1, 2, 8}) {
+      PlanSettings settings;
+      settings.zero = zero;
+      Frame f(problem, settings, 2, data);
+      const auto rates = f.frame.finish_rates();
+      ASSERT_TRUE(rates);
+      for (const UnitRange units : {UnitRange{0, 1}, UnitRange{1, 3}, UnitRange{0, 6}}) {
+        const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
+        const Seconds exact = f.frame.gradient_sync(units) + f.frame.optimizer(units);
+        EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters) / exact, 1, 1e-12);
+      }
+    }
+  }
+  PlanSettings cut;
+  cut.zero = ZeroStage::parameters;
+  EXPECT_FALSE(Frame(problem, cut, 2, 8).frame.finish_rates());
+}
+
 TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {
   // Eq. 2 of arXiv 2205.05198: s b h (10 + 24/t + 5 a s / (h t)) in 16 bits with dropout.
   const Problem problem = samples::problem_of(

@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/parallel.h"
-#include "cost/framework.h"
 #include "search/branch_and_bound.h"
+#include "search/candidates.h"
 #include "search/families.h"
 #include "search/label_search.h"
 #include "search/peer_plans.h"
@@ -19,12 +17,11 @@
 #include "search/shortlist.h"
 #include "search/single_stage.h"
 #include "search/space.h"
-#include "search/stage_menu.h"
 
 // plait's own planner, in passes over the settings (micro-batches, ZeRO, context, expert):
 //   1. bound: what no plan with these settings can beat; settings are taken in that order;
-//   2. families: pools cut into equal stages, units balanced over them; plans of one stage where
-//      the settings allow no other;
+//   2. families: pools cut into equal stages, units balanced over them, the most promising first;
+//      plans of one stage where the settings allow no other;
 //   3. label search, as a beam and then best first: good pipelines for all device mixes, and a
 //      tighter bound;
 //   4. what the peers' planners find (on small clusters; before the tight bounds where these do not
@@ -37,7 +34,6 @@ namespace plait {
 namespace {
 
 constexpr int kRound = 8;
-constexpr std::size_t kPair = 2;  // candidates of a round when they are taken lowest first
 constexpr int kBeam = 8;
 constexpr std::int64_t kEvaluations = 12'000;  // of the best-first search, per setting
 constexpr double kBoundWork = 3e6;             // of the relaxation, per setting, on large clusters
@@ -65,41 +61,25 @@ constexpr double kMostEffort = 384;
 constexpr double kAbove = 1.15;      // what the search adds to a bound, at most, if the gap is wide
 constexpr double kWorthwhile = 0.9;  // a round that leaves more of the gap is the last
 
-struct Candidate {
-  PlanSettings settings;
-  std::unique_ptr<StageMenu> menu;  // none for plans of one stage
-  Seconds bound;                    // no plan with these settings is faster
-  bool exact = false;
-  int effort = 1;
-};
-
-// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
-// gathered is no more than a second pass of the gradients, and the step has less to update. Then
-// settings without ZeRO need no search of their own.
-bool gains_by_cut_optimizer(const Problem& problem) {
-  const StateBytes state = state_bytes(problem.job);
-  return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
-         !problem.job.adapters && problem.profile.collectives.empty();
-}
-
 class AutoSearch {
  public:
   explicit AutoSearch(const SearchContext& context)
       : context_(context),
+        deadline_(std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(context.options.time_limit.value))),
         space_(context.problem, context.options.pins),
         schedule_(searched_schedule(context.options.pins)),
         engine_(context.problem),
-        found_(engine_, std::max(kKept, context.options.keep)),
-        deadline_(std::chrono::steady_clock::now() +
-                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                      std::chrono::duration<double>(context.options.time_limit.value))) {}
+        candidates_(context, space_, engine_, schedule_, exact_schedule()),
+        found_(engine_, std::max(kKept, context.options.keep)) {}
 
   SearchResult run() {
-    list_candidates();
     const bool small = is_small();
-    sweep(0.0, 0.1, [this](Candidate& c, Shortlist& found) { family_pass(c, found); });
+    sweep_families(0.0, Promising::most);
     sweep_single_stages();
-    sweep(0.1, 0.2, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
+    sweep(0.05, 0.15, [this](Candidate& c, Shortlist& found) { label_pass(c, found, kBeam, 1); });
+    sweep_families(0.15, Promising::less);
     const bool mixed = space_.pools().size() > 1;
     if (small && mixed) ask_peers();
     search_best_first(Seconds(HUGE_VAL), true);
@@ -135,34 +115,11 @@ class AutoSearch {
   }
   bool is_large() const { return context_.problem.cluster.device_count() >= kManyDevices; }
 
-  bool is_promising(int micro_batches) const {
-    const std::vector<int>& promising = context_.options.promising_micro_batches;
-    return promising.empty() || std::ranges::binary_search(promising, micro_batches);
-  }
-
-  void list_candidates() {
-    const bool skips_whole_optimizer =
-        !context_.options.pins.zero && gains_by_cut_optimizer(context_.problem);
-    for (const PlanSettings& settings : space_.settings()) {
-      if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
-      if (!is_promising(settings.micro_batches)) continue;
-      const bool single = space_.max_stages(settings) == 1 && exact_schedule();
-      (single ? single_stages_ : candidates_).push_back({settings, nullptr, {}, false});
-    }
-    parallel_for(static_cast<int>(candidates_.size()), context_.options.threads, [&](int i) {
-      Candidate& c = candidates_[i];
-      c.menu = std::make_unique<StageMenu>(space_, engine_, c.settings, schedule_);
-      c.bound = c.menu->bounds().any_step();
-    });
-    std::erase_if(candidates_, [](const Candidate& c) { return c.menu->options().empty(); });
-    std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) { return c.bound; });
-  }
-
   // Runs `pass` on the candidates that may still hold something better, and whose bound is below
   // `limit`, round by round.
   template <typename Pass>
   void sweep(double from, double to, const Pass& pass, Seconds limit = Seconds(HUGE_VAL)) {
-    sweep(candidates_, from, to, pass, limit);
+    sweep(candidates_.pipelined(), from, to, pass, limit);
   }
   template <typename Pass>
   void sweep(std::vector<Candidate>& candidates, double from, double to, const Pass& pass,
@@ -199,31 +156,22 @@ class AutoSearch {
   void sweep_lowest(const Pass& pass) {
     std::set<int> done;
     for (std::vector<int> open; !stop();) {
-      open = lowest_open(done);
+      open = candidates_.lowest_open(done, wanted(found_));
       if (open.empty()) return;
       done.insert(open.begin(), open.end());
-      run_round(candidates_, open, pass);
+      run_round(candidates_.pipelined(), open, pass);
     }
   }
 
-  // The candidates with the lowest bounds, below those of all that are done.
-  std::vector<int> lowest_open(const std::set<int>& done) const {
-    Seconds limit = wanted(found_);
-    for (const int i : done) limit = std::min(limit, candidates_[i].bound);
-    std::vector<int> open;
-    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
-      if (!done.contains(i) && !candidates_[i].exact && candidates_[i].bound < limit)
-        open.push_back(i);
-    std::ranges::stable_sort(open, {}, [&](int i) { return candidates_[i].bound; });
-    if (open.size() > kPair) open.resize(kPair);
-    return open;
+  void sweep_families(double from, Promising which) {
+    sweep(from, from + 0.05, [&](Candidate& c, Shortlist& found) { family_pass(c, which, found); });
   }
 
   // Settings that allow one stage only are searched to the end at once; for the best plan, or for
   // all that are kept when there is nothing else to keep.
   void sweep_single_stages() {
-    sweep(single_stages_, 0.1, 0.1, [this](Candidate& c, Shortlist& found) {
-      const Seconds limit = candidates_.empty() ? found.worst_kept() : wanted(found);
+    sweep(candidates_.single_stages(), 0.05, 0.05, [this](Candidate& c, Shortlist& found) {
+      const Seconds limit = candidates_.pipelined().empty() ? found.worst_kept() : wanted(found);
       c.bound = single_stage_plans(space_, engine_, {c.settings, schedule_, limit}, found,
                                    [this] { return stop(); });
       c.exact = c.bound > Seconds(0);
@@ -249,19 +197,20 @@ class AutoSearch {
 
   // Where the lowest bounds turn out to be far from the best plan, the others need not be higher.
   void tighten_bounds() {
-    std::vector<int> round = lowest_open({});
+    std::vector<Candidate>& all = candidates_.pipelined();
+    std::vector<int> round = candidates_.lowest_open({}, wanted(found_));
     const std::set<int> lowest(round.begin(), round.end());
     Seconds enough(HUGE_VAL);
     const auto tighten = [&](Candidate& c, Shortlist& found) { bound_pass(c, found, enough); };
-    run_round(candidates_, round, tighten);
+    run_round(all, round, tighten);
     Seconds bound = wanted(found_);
-    for (const int i : lowest) bound = std::min(bound, candidates_[i].bound);
+    for (const int i : lowest) bound = std::min(bound, all[i].bound);
     if (wanted(found_) >= (1 + kPoorPlan) * bound) enough_ = enough = kAbove * bound;
     round.clear();
-    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
-      if (!lowest.contains(i) && candidates_[i].bound < std::min(wanted(found_), enough))
+    for (int i = 0; i < static_cast<int>(all.size()); ++i)
+      if (!lowest.contains(i) && all[i].bound < std::min(wanted(found_), enough))
         round.push_back(i);
-    run_round(candidates_, round, tighten);
+    run_round(all, round, tighten);
   }
 
   // Whether the gap is so wide that the search for the bound's sake will hardly find a better plan.
@@ -276,23 +225,6 @@ class AutoSearch {
     if (is_small()) return space_.pools().size() > 1 && gap <= kHopeless;
     return context_.problem.cluster.device_count() > kFewDevices || gap <= kNearlyClosed ||
            gap >= kPoorPlan;
-  }
-
-  // Four times the effort for the candidates below `middle`; or, where only the lowest have been
-  // searched so far, for as many of the lowest as there is effort left for. Those below the result.
-  Seconds raise_efforts(Seconds middle, double& effort) {
-    std::vector<int> lower;
-    for (int i = 0; i < static_cast<int>(candidates_.size()); ++i)
-      if (candidates_[i].bound < middle) lower.push_back(i);
-    if (lowest_only_)
-      std::ranges::stable_sort(lower, {}, [&](int i) { return candidates_[i].bound; });
-    for (const int i : lower) {
-      Candidate& c = candidates_[i];
-      if (lowest_only_ && i != lower.front() && effort < 4 * c.effort) return c.bound;
-      c.effort *= 4;
-      effort -= c.effort;
-    }
-    return middle;
   }
 
   // More of it for the candidates in the lower half of the gap, again and again.
@@ -321,7 +253,7 @@ class AutoSearch {
         continue;
       }
       before = gap;
-      const Seconds limit = raise_efforts(middle, effort);
+      const Seconds limit = candidates_.raise_efforts(middle, lowest_only_, effort);
       if (effort < 0) break;
       search_best_first(limit);
     }
@@ -349,12 +281,7 @@ class AutoSearch {
   }
 
   // No plan of the space is faster, under the schedule that is searched.
-  Seconds lower_bound() const {
-    Seconds bound = found_.best();
-    for (const Candidate& c : candidates_) bound = std::min(bound, c.bound);
-    for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
-    return bound;
-  }
+  Seconds lower_bound() const { return std::min(found_.best(), candidates_.lowest_bound()); }
   bool is_within(double gap) const { return lower_bound() >= (1 - gap) * wanted(found_); }
 
   // What a plan must beat.
@@ -368,11 +295,11 @@ class AutoSearch {
     // On equal devices their plans are plans of the space, and its bounds hold for them.
     const bool bounded = space_.pools().size() == 1 && exact_schedule();
     std::set<int> open;
-    for (const Candidate& c : candidates_)
+    for (const Candidate& c : candidates_.pipelined())
       if (bounded && c.bound < wanted(found_)) open.insert(c.settings.micro_batches);
     if (!bounded)
       for (const int m : divisors_of(context_.problem.job.global_batch))
-        if (is_promising(m)) open.insert(m);
+        if (is_promising(context_, m)) open.insert(m);
     for (const Plan& plan : plans_of_peers(context_, engine_, {open.begin(), open.end()},
                                            wanted(found_), [this] { return stop(); }))
       found_.offer(plan);
@@ -391,9 +318,9 @@ class AutoSearch {
     return exact_schedule() ? wanted(found) : Seconds(HUGE_VAL);
   }
 
-  void family_pass(Candidate& c, Shortlist& found) {
+  void family_pass(Candidate& c, Promising which, Shortlist& found) {
     for (const Pipelined& pipeline :
-         families(space_, *c.menu, incumbent(found), [this] { return stop(); }))
+         families(space_, *c.menu, which, incumbent(found), [this] { return stop(); }))
       offer(pipeline, c, found);
   }
 
@@ -424,13 +351,12 @@ class AutoSearch {
   }
 
   const SearchContext& context_;
+  std::chrono::steady_clock::time_point deadline_;
   Space space_;
   Schedule schedule_;
   CostEngine engine_;
+  Candidates candidates_;
   Shortlist found_;
-  std::chrono::steady_clock::time_point deadline_;
-  std::vector<Candidate> candidates_;
-  std::vector<Candidate> single_stages_;
   Seconds enough_ = Seconds(HUGE_VAL);  // that bounds were asked for
   bool lowest_only_ = false;            // have been searched for the bound
   bool stopped_ = false;

@@ -84,7 +84,10 @@ void Chains::price_in_order(const StageOffers& own, std::array<Lanes, kChains>& 
   auto offer = own.offers.begin();
   for (int band = kChains - 1; band >= 0 && offer != own.offers.end(); --band) {
     const double limit = band > 0 ? limits_[band - 1] : HUGE_VAL;
-    const Rates rates = this->rates(own)[band];
+    const double taken_first = m_ * offer->time;
+    if (taken_first > prices_.high) return;
+    if (taken_first >= limit) continue;
+    const Rates& rates = this->rates(own)[band];
     Lanes cheapest = Lanes::all(HUGE_VAL);
     for (; offer != own.offers.end(); ++offer) {
       const double taken = m_ * offer->time;

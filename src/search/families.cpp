@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 namespace plait {
 namespace {
@@ -11,6 +12,7 @@ constexpr int kUnused = -1;
 constexpr std::size_t kPerPool = 12;  // options of a pool that are combined
 constexpr std::size_t kRoomy = 4;     // of these, at least, can hold the pool's part of the model
 constexpr std::size_t kCombinations = 48;  // that are balanced
+constexpr std::size_t kFew = 16;           // that promise most
 constexpr std::size_t kMostProducts = 20'000;
 constexpr std::size_t kOrders = 6;
 constexpr int kBisections = 12;
@@ -42,10 +44,13 @@ class Families {
         max_stages_(space.max_stages(menu.settings())),
         way_(menu.bounds().least_round_trip()) {}
 
-  std::vector<Pipelined> run() {
+  std::vector<Pipelined> run(Promising which) {
     list_choices();
     combine();
-    for (const Combination& combination : combinations_) {
+    const std::size_t few = std::min(kFew, combinations_.size());
+    const std::span<const Combination> all(combinations_);
+    for (const Combination& combination :
+         which == Promising::most ? all.first(few) : all.subspan(few)) {
       if (stop_() || combination.promise > incumbent_.value) break;
       std::vector<int> order(combination.pools.size());
       std::iota(order.begin(), order.end(), 0);
@@ -192,8 +197,8 @@ class Families {
     if (sequence_.empty()) return;
     runs_.assign(sequence_.size(), {1, Recompute::none});
     double low = 0;
-    double high = std::min(incumbent_.value, worst_wanted());
-    if (!std::isfinite(high)) high = 100 * combination.promise;
+    const double wanted = std::min(incumbent_.value, worst_wanted());
+    double high = std::isfinite(wanted) ? wanted : 100 * combination.promise;
     // What is longer than the best few is not wanted.
     double filled = std::min(high, worst_wanted() - way_.value);  // the limit of `best`
     if (!fill(Seconds(filled))) return;
@@ -201,6 +206,8 @@ class Families {
     Tail best = tail_;
     double enough = 0;  // no limit below it is
     for (int i = 0; i < kBisections; ++i) {
+      // Other cuts hardly shorten the way through all stages, only the slack.
+      if (best.step().value - (best.slack.value - std::max(low, enough)) > wanted) return;
       const double middle = (low + high) / 2;
       // The same units as before find a place if the slack that they have is allowed.
       if (middle >= best.slack.value) {
@@ -317,9 +324,9 @@ class Families {
 
 }  // namespace
 
-std::vector<Pipelined> families(const Space& space, StageMenu& menu, Seconds incumbent,
-                                const std::function<bool()>& stop) {
-  return Families(space, menu, incumbent, stop).run();
+std::vector<Pipelined> families(const Space& space, StageMenu& menu, Promising which,
+                                Seconds incumbent, const std::function<bool()>& stop) {
+  return Families(space, menu, incumbent, stop).run(which);
 }
 
 }  // namespace plait

@@ -10,7 +10,7 @@ namespace {
 constexpr int kFirstSteps = 120;
 constexpr int kSteps = 24;          // uphill, when a cell has been cut
 constexpr double kRounding = 1e-9;  // of sums of the same times in another order
-constexpr double kLeastSteps = 16;
+constexpr double kLeastSteps = 8;
 constexpr double kNear = 0.85;  // a bound this near to the incumbent may still close the gap
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
 constexpr double kNarrow = 1.002;

@@ -81,24 +81,68 @@ std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int aft
   return std::nullopt;
 }
 
-int RunCosts::longest_last(int begin, Recompute recompute) const {
+int RunCosts::longest_last(int begin, std::size_t r) {
   const int units = space_.problem().model.unit_count();
-  if (fits({begin, units}, recompute, 0)) return units;
-  int good = begin;
-  int bad = units;
-  while (bad - good > 1) {
-    const int middle = (good + bad) / 2;
-    (fits({begin, middle}, recompute, 0) ? good : bad) = middle;
+  const auto fits_to = [&](int end) { return fits({begin, end}, space_.recomputes()[r], 0); };
+  longest_.resize(space_.recomputes().size());
+  // Mostly as far as the run before it, or a little farther.
+  int good = longest_[r] > begin && fits_to(longest_[r]) ? longest_[r] : begin;
+  int bad = units + 1;
+  for (int stride = 1; bad - good > 1; stride *= 2) {
+    const int end = bad > units ? std::min(good + stride, units) : (good + bad) / 2;
+    (fits_to(end) ? good : bad) = end;
   }
-  return good;
+  return longest_[r] = good;
+}
+
+void RunCosts::set_sums() {
+  sums_.emplace();
+  sums_->rates = frame_.finish_rates();
+  if (!sums_->rates) return;
+  const int units = space_.problem().model.unit_count();
+  sums_->parameters.reserve(units + 1);
+  sums_->expert_parameters.reserve(units + 1);
+  for (int u = 0; u <= units; ++u) {
+    const UnitCost before = frame_.time_on(0, {0, u}, Recompute::none);
+    sums_->parameters.push_back(before.parameters);
+    sums_->expert_parameters.push_back(before.expert_parameters);
+  }
+  for (const Recompute recompute : space_.recomputes())
+    for (int r = 0; r < frame_.replica_count(); ++r) {
+      std::vector<PassTime>& times = sums_->times.emplace_back();
+      times.reserve(units + 1);
+      for (int u = 0; u <= units; ++u) {
+        const UnitCost before = frame_.time_on(r, {0, u}, recompute);
+        times.push_back({before.forward_total(), before.backward_total()});
+      }
+    }
+}
+
+StageTime RunCosts::summed(const UnitRange& units, std::size_t recompute) const {
+  const Sums& sums = *sums_;
+  const auto replicas = static_cast<std::size_t>(frame_.replica_count());
+  PassTime worst;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    const std::vector<PassTime>& times = sums.times[recompute * replicas + r];
+    const PassTime time{times[units.end].forward - times[units.begin].forward,
+                        times[units.end].backward - times[units.begin].backward};
+    if (r == 0 || time.total() > worst.total()) worst = time;
+  }
+  const auto of = [&](const std::vector<double>& before) {
+    return before[units.end] - before[units.begin];
+  };
+  return {worst.forward, worst.backward,
+          sums.rates->finish(of(sums.parameters), of(sums.expert_parameters))};
 }
 
 void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
                           std::vector<StageTime>& times) {
+  if (!sums_) set_sums();
   const int units = space_.problem().model.unit_count();
+  const std::vector<Recompute>& recomputes = space_.recomputes();
   times.clear();
-  auto recompute = space_.recomputes().begin();
-  int longest = longest_last(begin, *recompute);
+  std::size_t r = 0;
+  int longest = longest_last(begin, r);
   for (const int end : ends) {
     const UnitRange run{begin, end};
     if (run.size() == units) {  // has no second copy of what is tied
@@ -106,10 +150,10 @@ void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
       return;
     }
     while (end > longest) {
-      if (++recompute == space_.recomputes().end()) return;
-      longest = longest_last(begin, *recompute);
+      if (++r == recomputes.size()) return;
+      longest = longest_last(begin, r);
     }
-    times.push_back(cost(run, *recompute));
+    times.push_back(sums_->rates ? summed(run, r) : cost(run, recomputes[r]));
     if (rhythm_.micro_batches * times.back().total() + times.back().finish >= limit) return;
   }
 }

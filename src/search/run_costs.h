@@ -26,8 +26,8 @@ class RunCosts {
   // none fits.
   std::optional<Choice> choose(const UnitRange& units, int after);
   // The same of runs that begin at a unit and end at each of these, ascending, when no stage
-  // follows; up to the first that takes as long as the limit in a step, or does not fit. More units
-  // must need more memory.
+  // follows, but for rounding; up to the first that takes as long as the limit in a step, or does
+  // not fit. More units must need more memory.
   void last_times(int begin, std::span<const int> ends, Seconds limit,
                   std::vector<StageTime>& times);
   Choice cost(const UnitRange& units, Recompute recompute) const;
@@ -45,7 +45,16 @@ class RunCosts {
   };
   Entry entry_of(const UnitRange& units, Recompute recompute) const;
   // Where the longest run ends that begins there and fits when no stage follows.
-  int longest_last(int begin, Recompute recompute) const;
+  int longest_last(int begin, std::size_t recompute);
+  // Sums over the units before each one, for many runs at once.
+  struct Sums {
+    std::optional<SpanFrame::FinishRates> rates;  // else they are of no use
+    std::vector<double> parameters;
+    std::vector<double> expert_parameters;
+    std::vector<std::vector<PassTime>> times;  // [recompute * replicas + replica]
+  };
+  void set_sums();
+  StageTime summed(const UnitRange& units, std::size_t recompute) const;
 
   const Space& space_;
   Rhythm rhythm_;
@@ -54,6 +63,8 @@ class RunCosts {
   int most_stages_ = 1;     // of a plan
   std::vector<int> known_;  // [class * recomputes + r] = position in entries_, or -1
   std::vector<Entry> entries_;
+  std::vector<int> longest_;  // by recompute, of what was asked for last
+  std::optional<Sums> sums_;
 };
 
 }  // namespace plait

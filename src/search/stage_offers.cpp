@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace plait {
 
@@ -14,12 +15,6 @@ OfferTable::OfferTable(const Space& space, const PlanSettings& settings, StageCo
     for (const Take& take : costs.option_at(o).takes)
       devices_[o * pools_ + take.pool] += take.devices;
   list(space, settings, costs, sends, incumbent.value, stop);
-}
-
-std::size_t OfferTable::size() const {
-  std::size_t sum = 0;
-  for (const StageOffers& own : by_class_) sum += own.offers.size();
-  return sum;
 }
 
 void OfferTable::list(const Space& space, const PlanSettings& settings, StageCosts& costs,
@@ -58,60 +53,85 @@ void OfferTable::list(const Space& space, const PlanSettings& settings, StageCos
     }
   }
   list_undercutting();
+  sort_by_class(classes);
+}
+
+void OfferTable::sort_by_class(const RunClasses& classes) {
+  std::vector<std::size_t> begin(classes.count() + 1, 0);
+  for (const int c : class_of_) ++begin[c + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<StageOffer> sorted(offers_.size());
+  std::vector<std::size_t> next = begin;
+  for (std::size_t i = 0; i < offers_.size(); ++i) sorted[next[class_of_[i]]++] = offers_[i];
+  class_of_ = {};
+  offers_.clear();
+  std::vector<StageOffer> kept(option_count());
   for (int c = 0; c < classes.count(); ++c) {
-    if (by_class_[c].offers.empty()) continue;
+    const std::span<StageOffer> own = std::span(sorted).subspan(begin[c], begin[c + 1] - begin[c]);
+    begin[c] = offers_.size();
+    if (own.empty()) continue;
     longest_run_ = std::max(longest_run_, classes.firsts()[c].size());
-    drop_dominated(by_class_[c]);
+    const std::size_t count = drop_dominated(own, by_class_[c].last, kept);
+    offers_.insert(offers_.end(), own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count));
   }
+  begin.back() = offers_.size();
+  for (int c = 0; c < classes.count(); ++c)
+    by_class_[c].offers = std::span(offers_).subspan(begin[c], begin[c + 1] - begin[c]);
 }
 
 // False when it takes too long: more units take longer, and more memory.
 bool OfferTable::add(int c, int o, int micro_batches, const StageTime& time, double incumbent) {
-  StageOffers& own = by_class_[c];
+  const StageOffers& own = by_class_[c];
   const bool whole = own.first && own.last;
   const double all = micro_batches * time.total().value + time.finish.value;
   if (!(all + (own.last && !whole ? tied_[o] : 0) < incumbent)) return false;
-  if (!whole)
-    own.offers.push_back({time.total().value, time.forward.value,
-                          std::max(time.forward, time.backward).value, time.finish.value, o});
-  else if (may_be_single_)
+  if (!whole) {
+    offers_.push_back({time.total().value, time.forward.value,
+                       std::max(time.forward, time.backward).value, time.finish.value, o});
+    class_of_.push_back(c);
+  } else if (may_be_single_) {
     single_ = std::min(single_, all);
+  }
   return true;
 }
 
 // Which options take no more devices than another, and no longer to hand over.
 void OfferTable::list_undercutting() {
-  const int count = option_count();
-  undercuts_.assign(static_cast<std::size_t>(count) * count, 0);
-  last_undercuts_ = undercuts_;
-  for (int o = 0; o < count; ++o) {
-    for (int other = 0; other < count; ++other) {
-      bool no_more = sends_[other] <= sends_[o];
+  undercuts_.resize(option_count());
+  last_undercuts_.resize(option_count());
+  for (int o = 0; o < option_count(); ++o) {
+    for (int other = 0; other < option_count(); ++other) {
+      bool no_more = other != o && sends_[other] <= sends_[o];
       for (std::size_t p = 0; p < pools_ && no_more; ++p)
         no_more = devices(other, p) <= devices(o, p);
-      const std::size_t at = static_cast<std::size_t>(o) * count + other;
-      undercuts_[at] = no_more ? 1 : 0;
-      last_undercuts_[at] = no_more && tied_[other] <= tied_[o] ? 1 : 0;
+      if (!no_more) continue;
+      undercuts_[o].push_back(other);
+      if (tied_[other] <= tied_[o]) last_undercuts_[o].push_back(other);
     }
   }
 }
 
-// Keeps those that are better than each of the others in something.
-void OfferTable::drop_dominated(StageOffers& own) const {
-  std::ranges::sort(own.offers, [](const StageOffer& a, const StageOffer& b) {
+// Brings those to the front that are better than each of the others in something; how many.
+// `kept` is by option.
+std::size_t OfferTable::drop_dominated(std::span<StageOffer> offers, bool last,
+                                       std::vector<StageOffer>& kept) const {
+  std::ranges::sort(offers, [](const StageOffer& a, const StageOffer& b) {
     return a.time != b.time ? a.time < b.time : a.option < b.option;
   });
-  std::vector<StageOffer> kept;
-  const std::vector<char>& undercuts = own.last ? last_undercuts_ : undercuts_;
-  for (const StageOffer& offer : own.offers) {
-    const std::size_t row = static_cast<std::size_t>(offer.option) * option_count();
-    const bool beaten = std::ranges::any_of(kept, [&](const StageOffer& other) {
+  std::ranges::fill(kept, StageOffer{.finish = HUGE_VAL});
+  const auto& undercuts = last ? last_undercuts_ : undercuts_;
+  std::size_t count = 0;
+  for (const StageOffer& offer : offers) {
+    const bool beaten = std::ranges::any_of(undercuts[offer.option], [&](int o) {
+      const StageOffer& other = kept[o];  // which takes no longer
       return other.finish <= offer.finish && other.forward <= offer.forward &&
-             other.longer <= offer.longer && undercuts[row + other.option] != 0;
+             other.longer <= offer.longer;
     });
-    if (!beaten) kept.push_back(offer);
+    if (beaten) continue;
+    kept[offer.option] = offer;
+    offers[count++] = offer;
   }
-  own.offers = std::move(kept);
+  return count;
 }
 
 }  // namespace plait

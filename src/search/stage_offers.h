@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "search/hand_over_floor.h"
@@ -21,7 +22,7 @@ struct StageOffer {
 
 // Stages of the runs of a class that may be of use, ascending in time.
 struct StageOffers {
-  std::vector<StageOffer> offers;
+  std::span<const StageOffer> offers;
   bool first = false;  // begins the model
   bool last = false;
 };
@@ -43,23 +44,28 @@ class OfferTable {
   double tied(int option) const { return tied_[option]; }
   int longest_run() const { return longest_run_; }
   double single() const { return single_; }  // least step of a plan of one stage
-  std::size_t size() const;
+  std::size_t size() const { return offers_.size(); }
 
  private:
   void list(const Space& space, const PlanSettings& settings, StageCosts& costs,
             const HandOverFloor& sends, double incumbent, const std::function<bool()>& stop);
   bool add(int c, int o, int micro_batches, const StageTime& time, double incumbent);
   void list_undercutting();
-  void drop_dominated(StageOffers& own) const;
+  // Offers in the order in which they were added, which is by option; by class then.
+  void sort_by_class(const RunClasses& classes);
+  std::size_t drop_dominated(std::span<StageOffer> offers, bool last,
+                             std::vector<StageOffer>& kept) const;
 
   std::size_t pools_;
   bool may_be_single_;         // a plan of one stage
   std::vector<int> devices_;   // [option * pools + pool]
   std::vector<double> sends_;  // by option
   std::vector<double> tied_;   // the same
-  // [option * options + other]: whether the other takes no more but time; the same as a last stage.
-  std::vector<char> undercuts_;
-  std::vector<char> last_undercuts_;
+  // By option: the others that take no more but time; the same as a last stage.
+  std::vector<std::vector<int>> undercuts_;
+  std::vector<std::vector<int>> last_undercuts_;
+  std::vector<StageOffer> offers_;
+  std::vector<int> class_of_;  // of offers_ before they are sorted
   std::vector<StageOffers> by_class_;
   int longest_run_ = 0;
   double single_ = HUGE_VAL;

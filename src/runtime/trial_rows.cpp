@@ -130,16 +130,14 @@ std::string trial_id(const Problem& problem, const Plan& plan, const std::string
 
 TrialRows::TrialRows(std::string path) : path_(std::move(path)) {
   if (!std::filesystem::exists(path_)) return;
-  std::string text = read_text_file(path_);
-  if (const std::size_t whole = text.rfind('\n') + 1; whole != text.size()) {
-    text.resize(whole);
-    write_text_file(path_, text);
-  }
-  if (text.empty()) return;
-  const CsvTable table = parse_csv(path_, text);
-  if (table.header != columns())
+  const std::string text = read_text_file(path_);
+  const std::string whole = text.substr(0, text.rfind('\n') + 1);
+  const CsvTable table = whole.empty() ? CsvTable() : parse_csv(path_, whole);
+  // A file of another kind is left as it is, to its last letter.
+  if (whole.empty() ? !csv_line(columns()).starts_with(text) : table.header != columns())
     throw InputError(path_, "is no table of trials: its columns are others; name a new file");
   for (const CsvTable::Row& row : table.rows) rows_.push_back(row_of(table, row));
+  if (whole != text) write_text_file(path_, whole);
 }
 
 const TrialRow* TrialRows::find(const std::string& id) const {

@@ -126,5 +126,18 @@ TEST(TrialRowsTest, RowsComeBackAndATornLineDoesNotCount) {
   EXPECT_EQ(read_text_file(path).back(), '\n');
 }
 
+TEST(TrialRowsTest, AFileOfAnotherKindIsRefusedAndKeepsItsLastLine) {
+  const std::string path = (std::filesystem::path(testing::TempDir()) / "notes.txt").string();
+  for (const std::string notes : {"a line that has no end", "x,y\n1,2\n3,4"}) {
+    std::ofstream(path, std::ios::trunc) << notes;
+    EXPECT_THROW(TrialRows{path}, InputError);
+    EXPECT_EQ(read_text_file(path), notes);
+  }
+  // What a table is after a crash in its first line.
+  std::ofstream(path, std::ios::trunc) << "id,outc";
+  EXPECT_TRUE(TrialRows(path).rows().empty());
+  EXPECT_EQ(read_text_file(path), "");
+}
+
 }  // namespace
 }  // namespace plait::runtime

@@ -138,9 +138,17 @@ def test_without_a_command_plait_train_is_tried():
         "model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 16,
         "n_ctx": 16, "vocab_size": 61}))
     found = answer("trial", *QUICK, "--model", "tiny.json", "--cluster", "T4:2", "--global-batch", 4,
-                   "--precision", "fp32", "--budget", 2, "--train", "--device cpu")
+                   "--precision", "fp32", "--budget", 2, "--train", "--device cpu", "--dir", "my trials")
     assert [row["outcome"] for row in found["trials"]] == ["measured"] * 2, found
     assert all(row["measured_memory_GiB"] > 0 for row in found["trials"])
+
+
+def test_why_no_plan_can_be_executed_is_said():
+    if not pathlib.Path(Here.program).with_name("plait-torch").exists():
+        print("skipped: no plait-torch beside the program")
+        return
+    _, err = plait("trial", *PROBLEM, "--zero", 3, status=3)
+    assert "none of the plans can be executed by plait train: ZeRO stage 3 is not implemented" in err, err
 
 
 def test_tokens_decode_to_the_text():

@@ -118,10 +118,14 @@ Candidates found_candidates(TrialArguments& arguments, const Interrupt& interrup
   return {std::move(loaded.problem), std::move(result.plans)};
 }
 
-std::vector<Candidate> prepared(const TrialArguments& arguments, Candidates found) {
+// Without plans that cannot be executed; `why_not` is the reason of the best of them.
+std::vector<Candidate> prepared(const TrialArguments& arguments, Candidates found,
+                                std::string& why_not) {
   if (arguments.own)
     std::erase_if(found.plans, [&](const RankedPlan& ranked) {
-      return !runtime::why_not(found.problem, ranked.plan).empty();
+      std::string reason = runtime::why_not(found.problem, ranked.plan);
+      if (why_not.empty()) why_not = reason;
+      return !reason.empty();
     });
   const std::size_t most = static_cast<std::size_t>(arguments.trials.value_or(kMaxTrials));
   if (found.plans.size() > most) found.plans.resize(most);
@@ -180,7 +184,7 @@ std::string quoted(const std::string& word) {
 void launch_own(TrialArguments& arguments) {
   if (access(runtime::torch_program_file().c_str(), X_OK) != 0) runtime::need_backend("trial");
   arguments.own = true;
-  arguments.launch = fmt::format("{} train {{plan}} --local {{world}} --steps {} {}",
+  arguments.launch = fmt::format("{} train \"$PLAIT_PLAN\" --local {{world}} --steps {} {}",
                                  quoted(runtime::program_file()),
                                  arguments.trial.warm_up + arguments.trial.steps, arguments.train);
 }
@@ -199,9 +203,10 @@ int trial(TrialArguments arguments) {
                                              : saved_candidates(arguments);
   if (found.plans.empty()) return kNothingFits;
   const Problem problem = found.problem;
-  const std::vector<Candidate> candidates = prepared(arguments, std::move(found));
+  std::string why_not;
+  const std::vector<Candidate> candidates = prepared(arguments, std::move(found), why_not);
   if (candidates.empty()) {
-    complain("none of the plans can be executed by plait train");
+    complain("none of the plans can be executed by plait train: " + why_not);
     return kNothingFits;
   }
   make_folder(arguments.folder);

@@ -17,6 +17,7 @@ namespace plait::runtime {
 namespace {
 
 constexpr std::size_t kLongestMatched = 2000;
+constexpr std::size_t kLongestReason = 300;
 
 struct Unit {
   std::string_view name;
@@ -142,6 +143,13 @@ std::function<std::optional<double>(std::string_view)> matcher(const std::string
   };
 }
 
+// Not what is left of a binary file, nor a line of blanks.
+bool is_text(std::string_view line) {
+  const auto control = [](unsigned char c) { return c < ' ' && c != '\t'; };
+  return line.find_first_not_of(" \t\r") != line.npos &&
+         std::none_of(line.begin(), line.end() - (line.back() == '\r' ? 1 : 0), control);
+}
+
 }  // namespace
 
 std::optional<double> number_after(std::string_view line, std::string_view key) {
@@ -161,12 +169,14 @@ RunLog::RunLog(const LogPatterns& patterns, int global_batch)
       global_batch_(global_batch) {}
 
 void RunLog::read(std::string_view line) {
+  const std::size_t steps = steps_.size();
   read_time(line);
   read_memory(line);
   const auto has = [line](std::string_view words) { return line.find(words) != line.npos; };
   if (out_of_memory_.empty() && std::any_of(kOutOfMemory.begin(), kOutOfMemory.end(), has))
     out_of_memory_ = line;
   if (has("Error") || has("error:") || has("plait: ")) last_error_ = line;
+  if (steps == steps_.size() && is_text(line)) last_text_ = line.substr(0, kLongestReason);
 }
 
 void RunLog::read_time(std::string_view line) {

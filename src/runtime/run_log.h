@@ -39,7 +39,8 @@ class RunLog {
   const std::vector<Seconds>& steps() const { return steps_; }
   std::optional<Bytes> memory() const { return memory_; }              // the largest
   const std::string& out_of_memory() const { return out_of_memory_; }  // the line that says so
-  const std::string& last_error() const { return last_error_; }  // the last line that tells of one
+  // The last line that tells of an error; where there is none, the last text that is no step.
+  const std::string& last_error() const { return last_error_.empty() ? last_text_ : last_error_; }
 
   // Of up to `most` steps after the first `warm_up`; nothing when there are none. What a command
   // shows while it is being stopped does not count.
@@ -55,7 +56,7 @@ class RunLog {
   std::vector<Seconds> steps_;
   std::optional<Bytes> memory_;
   std::string out_of_memory_;
-  std::string last_error_;
+  std::string last_error_, last_text_;
 };
 
 // The number that follows `key` in a line, after blanks.

@@ -93,6 +93,14 @@ TEST(RunLogTest, OutOfMemoryIsRecognised) {
   EXPECT_EQ(after({"memory (MB) | allocated: 1"}).out_of_memory(), "");
 }
 
+TEST(RunLogTest, WithoutAnErrorTheLastTextThatIsNoStepTellsWhatHappened) {
+  const std::string step = "elapsed time per iteration (ms): 5.0";
+  EXPECT_EQ(after({"sh: 1: run.sh: not found", step, "", std::string("\x01\xff", 2)}).last_error(),
+            "sh: 1: run.sh: not found");
+  EXPECT_EQ(after({"ValueError: no", "3 of 4 ranks ended"}).last_error(), "ValueError: no");
+  EXPECT_EQ(after({step}).last_error(), "");
+}
+
 TEST(RunLogTest, LongLinesAreNoTrouble) {
   const RunLog log = after({std::string(60000, 'x')}, {"(x+x+)+y([0-9])", ""});
   EXPECT_TRUE(log.steps().empty());

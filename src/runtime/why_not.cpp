@@ -25,7 +25,7 @@ std::string plan_fault(const Plan& plan) {
   if (plan.expert > 1) return "expert parallelism is not implemented";
   if (plan.zero == ZeroStage::gradients || plan.zero == ZeroStage::parameters)
     return "ZeRO stage " + std::string(name_of(plan.zero)) +
-           " is not implemented: off and optimizer are";
+           " is not implemented: 0 and 1 are";
   if (plan.offload > 0) return "optimizer states in host memory are not implemented";
   return "";
 }

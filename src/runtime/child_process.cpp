@@ -185,6 +185,12 @@ const std::optional<ChildEnd>& ChildProcess::poll_end() {
   return end_;
 }
 
+bool ChildProcess::is_stopped() const {
+  siginfo_t how{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &how, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         how.si_pid == pid_;
+}
+
 void ChildProcess::signal_group(int signal) const { kill(-pid_, signal); }
 
 std::vector<std::string> LineReader::read_lines(bool last) {

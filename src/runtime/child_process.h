@@ -43,6 +43,7 @@ class ChildProcess {
 
   // Takes note when it has ended; does not wait.
   const std::optional<ChildEnd>& poll_end();
+  bool is_stopped() const;  // by SIGSTOP or its like, at the moment
   void signal_group(int signal) const;
 
  private:

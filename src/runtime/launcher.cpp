@@ -42,6 +42,7 @@ struct Rank {
   ChildProcess process;
   LineReader out, err, beats;
   Clock::time_point started = Clock::now();
+  Clock::time_point ran = started;  // seen last, of one that has not beaten yet
   BeatRecord record;
   bool ended = false;
 
@@ -215,16 +216,22 @@ void Supervisor::look_for_hangs() {
   looked_ = Clock::now();
   if (away) {
     moved_ = looked_;
-    for (Rank& rank : ranks_) rank.record.forgive();
+    for (Rank& rank : ranks_) {
+      rank.record.forgive();
+      rank.ran = looked_;
+    }
   }
   const double limit = options_.stall.limit(finished_a_step_, longest_step_);
   int stalled_rank = -1;
   bool stalled_works = false;
   double longest = 0;
   for (int number = 0; number < options_.ranks; ++number) {
-    const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+    Rank& rank = ranks_[static_cast<std::size_t>(number)];
     if (rank.ended) continue;
     if (!rank.record.beat()) {
+      if (!rank.process.is_stopped()) rank.ran = looked_;
+      if (const double stopped = seconds_since(rank.ran); stopped > options_.silence.value)
+        return suspect(number, fmt::format("is stopped since {:.1f} s", stopped), kCertain);
       if (options_.first_beat.value > 0 && seconds_since(rank.started) > options_.first_beat.value)
         return suspect(number,
                        fmt::format("has not begun after {:.1f} s", seconds_since(rank.started)),

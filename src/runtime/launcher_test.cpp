@@ -104,6 +104,18 @@ TEST(LauncherTest, AStoppedRankIsSilent) {
   EXPECT_NE(run.outcome.failure->reason.find("silent"), std::string::npos);
 }
 
+TEST(LauncherTest, ARankThatIsStoppedBeforeItsFirstBeatIsNamed) {
+  // It may take 20 s to its first beat, but not when it does not run.
+  LaunchOptions options = hasty();
+  options.first_beat = Seconds(20);
+  const Watched run = run_shell("if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 5", 2, options);
+  EXPECT_EQ(failure_of(run).substr(0, 24), "rank 1 is stopped since ") << failure_of(run);
+  EXPECT_LT(run.seconds, 4);
+  // A pause that is shorter than the 0.6 s of a silence is none.
+  EXPECT_TRUE(run_shell("(sleep 0.3; kill -CONT $$) & kill -STOP $$; sleep 0.5", 2, options)
+                  .outcome.good());
+}
+
 TEST(LauncherTest, ARankThatIsStuckIsNamedNotThoseThatWaitForIt) {
   const Watched run = run_shell(
       "what=waiting; if [ $RANK = 2 ]; then what=working; fi; "

@@ -166,7 +166,7 @@ at::Tensor ParameterStore::update(std::int64_t step) {
   c10::NoGradGuard no_gradients;
   const at::TensorOptions options(ranks_.device());
   at::Tensor squares = at::zeros({1}, options.dtype(at::kDouble));
-  for (std::size_t g = 0; g < groups_.size() && settings_.options.clip > 0; ++g) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
     const at::Tensor& gradient = gradients_->of_group(g);
     const Interval& counted = groups_[g].counted;
     for (std::int64_t begin = counted.begin; begin < counted.end; begin += kChunk) {
@@ -174,11 +174,10 @@ at::Tensor ParameterStore::update(std::int64_t step) {
       squares.add_(at::linalg_vector_norm(part).to(at::kDouble).square());
     }
   }
+  if (ranks_.world() > 1) ranks_.everyone().all_reduce(squares, Reduction::sum);
   at::Tensor excess;
-  if (settings_.options.clip > 0) {
-    if (ranks_.world() > 1) ranks_.everyone().all_reduce(squares, Reduction::sum);
+  if (settings_.options.clip > 0)
     excess = squares.sqrt().add_(1e-6).div_(settings_.options.clip).clamp_min_(1.0).to(wide());
-  }
   if (kFusedAdam)
     steps_done_ = at::full({}, static_cast<double>(step + 1), options.dtype(at::kFloat));
   for (std::size_t g = 0; g < groups_.size(); ++g) {

@@ -16,7 +16,7 @@ namespace plait::runtime {
 namespace {
 
 struct Outcome {
-  std::vector<double> losses;
+  std::vector<double> losses, norms;
   std::map<std::string, at::Tensor> parameters;
 };
 
@@ -45,7 +45,9 @@ Outcome train(const Problem& problem, const Plan& plan, int steps, const TrainOp
         Trainer trainer(problem, plan, o, ranks);
         for (int s = 0; s < steps; ++s) {
           const StepReport report = trainer.step(s);
-          if (rank == 0) outcome.losses.push_back(report.loss);
+          if (rank != 0) continue;
+          outcome.losses.push_back(report.loss);
+          outcome.norms.push_back(report.gradient_norm);
         }
         trainer.parameters().collect({Kept::value},
                                      [&](const Parameter& p, Kept, const at::Tensor& whole) {
@@ -101,6 +103,18 @@ TEST(Trainer, LearnsWhatCanBeLearnt) {
   // From log 61 = 4.1 towards log 3 = 1.1, as each token has three likely successors.
   EXPECT_NEAR(outcome.losses.front(), 4.1, 0.1);
   EXPECT_LT(outcome.losses.back(), 2.5);
+}
+
+TEST(Trainer, TheNormOfTheGradientIsToldWhereNothingIsClipped) {
+  const Problem problem =
+      samples::tiny_problem(build_transformer(samples::tiny_gpt()), Optimizer::adam);
+  TrainOptions o = options();
+  const Outcome clipped = train(problem, samples::lone_plan(problem), 1, o);
+  o.clip = 0;
+  const Outcome free = train(problem, samples::lone_plan(problem), 1, o);
+  // The first step's gradient is that of the same parameters.
+  EXPECT_GT(clipped.norms[0], 0.1);
+  EXPECT_DOUBLE_EQ(free.norms[0], clipped.norms[0]);
 }
 
 void run_random_plans(unsigned seed, int count, int ranks, int steps) {

@@ -103,6 +103,42 @@ def test_what_is_needed_at_the_end_is_tried_at_the_beginning():
         assert complaint in err and "step" not in err, err
 
 
+def test_every_rank_reads_the_plan_so_it_is_a_file():
+    plan()
+    with open(Here.folder / "plan.json") as text:
+        done = subprocess.run([Here.program, "train", "-", "--device", "cpu"], stdin=text, capture_output=True, text=True)
+    assert done.returncode == 2 and "-: is no file: every rank reads the plan" in done.stderr, done.stderr
+
+
+def test_a_training_that_diverges_ends_and_keeps_its_last_checkpoint():
+    plan("--dp", 2, ranks=2)
+    words = ["train", "plan.json", "--local", 2, "--threads-per-rank", 1, "--device", "cpu", "--json",
+             "--checkpoint", "run", "--checkpoint-every", 1]
+    plait(*words, "--steps", 2)
+    out, err = plait(*words, "--steps", 100, "--lr", 1e9, "--clip", 0, "--max-restarts", 2, status=2)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[-1]["loss"] is None or rows[-1]["gradient_norm"] is None, rows
+    assert "the training diverges; lower --lr and go on from run/step-" in err and "restart" not in err, err
+    saved = sorted(path.name for path in (Here.folder / "run").iterdir())
+    assert saved[-1] == f"step-{rows[-1]['step']:08}", saved
+
+
+def test_what_to_do_about_a_damaged_checkpoint_is_said():
+    plan()
+    words = ["train", "plan.json", "--device", "cpu", "--checkpoint", "run"]
+    plait(*words, "--steps", 1)
+    plait(*words, "--steps", 2)
+    last = Here.folder / "run" / "step-00000002"
+    for damaged in last.glob("*.weight.npy"):
+        damaged.write_bytes(damaged.read_bytes()[:-4])
+    _, err = plait(*words, "--steps", 3, status=2)
+    assert "is not what checkpoint.json says of it; move run/step-00000002 away to go on from the" in err, err
+    (last / "checkpoint.json").write_text("{")
+    assert "move run/step-00000002 away" in plait(*words, "--steps", 3, status=2)[1]
+    last.rename(Here.folder / "damaged")
+    assert "step 1 |" in plait(*words, "--steps", 3)[1]
+
+
 def test_a_rank_that_fails_is_named_once():
     plan("--dp", 2, ranks=2)
     _, err = plait("train", "plan.json", "--local", 2, "--device", "cuda", status=2, CUDA_VISIBLE_DEVICES="")

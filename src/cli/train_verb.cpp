@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -53,8 +54,8 @@ class TrainLog {
     if (json_)
       print(JsonObject()
                 .number("step", static_cast<double>(report.step))
-                .number("loss", report.loss)
-                .number("gradient_norm", report.gradient_norm)
+                .json("loss", number_or_null(report.loss))
+                .json("gradient_norm", number_or_null(report.gradient_norm))
                 .number("step_s", report.seconds)
                 .number("tokens_per_s", tokens)
                 .number("mfu", mfu)
@@ -98,6 +99,11 @@ class TrainLog {
   }
 
  private:
+  // What diverges is no number.
+  static std::string number_or_null(double value) {
+    return std::isfinite(value) ? json_number(value) : "null";
+  }
+
   static std::string numbers(const std::vector<double>& values) {
     std::string text;
     for (const double value : values)
@@ -185,6 +191,8 @@ int launch_ranks(const TrainArguments& arguments, int world) {
 int train(const TrainArguments& arguments) {
   check_flags(arguments);
   const PlanFile file = read_plan_file(arguments.path);
+  if (!std::filesystem::is_regular_file(arguments.path))
+    throw InputError(arguments.path, "is no file: every rank reads the plan, so save it in one");
   const std::string reason = runtime::why_not(file.problem, file.plan);
   if (!reason.empty()) {
     complain(fmt::format("{} cannot be executed: {}", arguments.path, reason));

@@ -37,6 +37,19 @@ void refuse_other_run(const Checkpoint& saved, const CheckpointNote& run) {
   refuse("the tokens", saved.note().tokens, run.tokens);
 }
 
+// Reads from the checkpoint at `path`. Where it is damaged, the error also says what helps.
+template <typename Read>
+auto read_or_tell(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const InputError& error) {
+    const std::string what = std::string(error.what()).substr(error.where().size() + 2);
+    throw InputError(error.where(), fmt::format("{}; move {} away to go on from the checkpoint "
+                                                "before it",
+                                                what, path));
+  }
+}
+
 }  // namespace
 
 CheckpointNote note_of(const Problem& problem, const TrainOptions& options, std::int64_t step) {
@@ -72,14 +85,15 @@ std::int64_t resume_checkpoint(ParameterStore& parameters, const CheckpointNote&
   if (ranks.rank() == 0) ranks.put(key, "path " + latest_checkpoint(directory).value_or(""));
   const std::string path = ranks.get(key).substr(5);
   if (path.empty()) return 0;
-  Checkpoint saved(path);
+  Checkpoint saved = read_or_tell(path, [&] { return Checkpoint(path); });
   refuse_other_run(saved, run);
   saved.check_names(parameters.names());
   parameters.restore([&](const Parameter& parameter, Kept kept) {
     const StateKind kind = kind_of(kept);
     if (!saved.has(parameter.name, kind))
       throw InputError(path, fmt::format("has no {} of {}", name_of(kind), parameter.name));
-    const auto values = saved.read(parameter.name, kind, parameter.shape);
+    const auto values =
+        read_or_tell(path, [&] { return saved.read(parameter.name, kind, parameter.shape); });
     return at::from_blob(const_cast<float*>(values.data()), parameter.shape, at::kFloat).clone();
   });
   return saved.note().step;

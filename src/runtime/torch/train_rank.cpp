@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <exception>
 
@@ -52,6 +53,18 @@ void tell(const TrainRequest& request, const std::string& text) {
   if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
 }
 
+// Once a loss is no number, neither are the parameters: the last checkpoint is worth more.
+void refuse_divergence(const StepReport& report, const TrainOptions& options) {
+  if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return;
+  const auto saved =
+      options.checkpoint.empty() ? std::nullopt : latest_checkpoint(options.checkpoint);
+  throw InputError(fmt::format("step {}", report.step),
+                   fmt::format("has the loss {} and the gradient's norm {}: the training diverges; "
+                               "lower --lr{}",
+                               report.loss, report.gradient_norm,
+                               saved ? " and go on from " + *saved : " and begin again"));
+}
+
 void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks) {
   const TrainOptions& options = request.options;
   const CheckpointNote start = note_of(request.problem, options, 0);
@@ -68,6 +81,7 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
   for (std::int64_t step = first; step < options.steps; ++step) {
     const StepReport report = trainer.step(step);
     if (ranks.rank() == 0 && request.on_step) request.on_step(report);
+    refuse_divergence(report, options);
     if (!options.trace.empty() && step + kTracedSteps >= options.steps)
       add_step(static_cast<int>(step), trainer, begin, trace);
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;

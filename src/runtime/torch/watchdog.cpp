@@ -97,7 +97,9 @@ void Watchdog::run() {
     try {
       more = look();
     } catch (const std::exception&) {
-      found({0, "cannot be reached (it, its machine or the link to it is gone)", -1});
+      // The step of rank 0 is this one's, or next to it.
+      found(
+          {0, "cannot be reached (it, its machine or the link to it is gone)", heart_.last().step});
       more = false;
     }
     lock.lock();

@@ -76,9 +76,11 @@ TEST_F(WatchdogTest, ARankThatIsStuckIsNamedNotThoseThatWaitForIt) {
 
 TEST_F(WatchdogTest, WithoutItsStoreRankZeroIsGone) {
   const Heartbeat::Wait first(*hearts_[0]), second(*hearts_[1]), third(*hearts_[2]);
+  for (const auto& heart : hearts_) heart->step(9);
   std::this_thread::sleep_for(kSettled);
   store_.reset();
   expect_named(0, "cannot be reached");
+  EXPECT_EQ(dogs_[1]->failure(Seconds(0))->step, 9);
 }
 
 }  // namespace

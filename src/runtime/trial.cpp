@@ -156,10 +156,11 @@ class Trial {
           std::min(static_cast<int>(log_.steps().size()) - options_.warm_up, options_.steps);
       return result;
     }
-    const std::string seen = log_.steps().empty()
-                                 ? std::string("no step time is in its log")
-                                 : fmt::format("its log has {} step times, of which {} are warm-up",
-                                               log_.steps().size(), options_.warm_up);
+    const std::string seen =
+        log_.steps().empty()
+            ? std::string("no step time is in its log")
+            : fmt::format("its log has {} step times, and the first {} are warm-up",
+                          log_.steps().size(), options_.warm_up);
     if (!end) {
       result.end = TrialEnd::timed_out;
       result.reason = limit_ + "; " + seen;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,6 +106,18 @@ std::int64_t whole_number(const JsonValue& json) {
 }  // namespace
 
 std::string_view name_of(StateKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+CheckpointClaim::CheckpointClaim(const std::string& directory) {
+  std::error_code fault;
+  fs::create_directories(directory, fault);
+  descriptor_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) cannot_write(directory);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(descriptor_);
+  throw InputError(directory, "another run saves its checkpoints there: name another directory");
+}
+
+CheckpointClaim::~CheckpointClaim() { close(descriptor_); }
 
 CheckpointWriter::CheckpointWriter(std::string directory, std::int64_t step)
     : directory_(std::move(directory)), name_(fmt::format("{}{:08}", kPrefix, step)) {

@@ -35,6 +35,20 @@ struct CheckpointNote {
   std::string optimizer;     // its name
 };
 
+// The directory is one run's as long as this lives: a second one would write into the same files.
+// Ends with the process, however that ends. Makes the directory; InputError when it cannot, or when
+// the directory is another run's. File systems that know no locks are taken at their word.
+class CheckpointClaim {
+ public:
+  explicit CheckpointClaim(const std::string& directory);
+  ~CheckpointClaim();
+  CheckpointClaim(const CheckpointClaim&) = delete;
+  CheckpointClaim& operator=(const CheckpointClaim&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 // Writes one. Nobody sees it before commit(), which puts all of it on the disk first and then gives
 // it its name in one move; a writer that dies leaves the checkpoints before it as they were.
 class CheckpointWriter {

@@ -42,6 +42,15 @@ TEST_F(CheckpointTest, ReadsBackWhatWasSaved) {
   EXPECT_FALSE(saved.has("other", StateKind::value));
 }
 
+TEST_F(CheckpointTest, ADirectoryIsOneRunsAtATime) {
+  {
+    const CheckpointClaim mine(folder_);
+    save(1, 1);
+    EXPECT_THROW(CheckpointClaim{folder_}, InputError);
+  }
+  EXPECT_NO_THROW(CheckpointClaim{folder_});
+}
+
 TEST_F(CheckpointTest, TheLatestIsTheOneWithMostSteps) {
   EXPECT_EQ(latest_checkpoint(folder_), std::nullopt);
   save(9, 1);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 
 #include "base/error.h"
 #include "io/json_reader.h"
@@ -69,6 +70,8 @@ void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& rank
   const TrainOptions& options = request.options;
   const CheckpointNote start = note_of(request.problem, options, 0);
   std::int64_t first = 0;
+  std::optional<CheckpointClaim> claim;
+  if (!options.checkpoint.empty() && ranks.rank() == 0) claim.emplace(options.checkpoint);
   if (!options.checkpoint.empty())
     first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
   if (ranks.rank() == 0 && first >= options.steps)

@@ -165,6 +165,8 @@ at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weigh
 }
 
 at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (x.size(2) * x.size(3) == 1)
+    return at::addcmul(bias.view({1, -1, 1, 1}), x, weight.view({1, -1, 1, 1}));
   return at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, 0.0, kEpsilon,
                            /*cudnn_enabled=*/true);
 }

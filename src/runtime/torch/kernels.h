@@ -25,7 +25,8 @@ at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weigh
                      const at::Tensor& bias);
 
 // Each channel of each sample over its own positions: [samples, channels, side, side]. Stands for
-// batch norm, whose result would depend on how a batch is cut (docs/runtime.md).
+// batch norm, whose result would depend on how a batch is cut (docs/runtime.md). One position, of
+// which nothing would be left, is only scaled and shifted.
 at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 // silu, gelu ...; with `gated` of the first half of the last dimension, times the second half.

@@ -176,6 +176,22 @@ TEST(Trainer, MixedPrecisionKeepsWhatItsWeightsCannotShow) {
     }
 }
 
+// Their normalised values would all be zero, and rounding would say on which side of a ReLU.
+TEST(Trainer, ResnetsWithMapsOfOnePositionTrainAsOneRankDoes) {
+  WideResnetConfig config = samples::tiny_resnet();
+  config.blocks = {1, 1, 1, 1};
+  const Problem problem = samples::tiny_problem(build_wide_resnet(config), Optimizer::adam);
+  Plan plan;
+  plan.micro_batches = 4;
+  plan.stages = {{.spans = {{.units = {0, problem.model.unit_count()}, .tensor = 2, .data = 1}},
+                  .devices = {DeviceId{0}, DeviceId{1}}}};
+  ASSERT_TRUE(check_plan(problem, plan).empty());
+  TrainOptions o = options();
+  o.exact = true;
+  expect_equal(train(problem, plan, 5, o), train(problem, samples::lone_plan(problem), 5, o),
+               {.exact = true, .tolerance = 1e-9}, "resnet");
+}
+
 TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 10, 4, 3); }
 
 TEST(SlowTrainer, ManyRandomPlansTrainAsOneRankDoes) { run_random_plans(100, 90, 8, 5); }

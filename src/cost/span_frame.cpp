@@ -243,8 +243,9 @@ std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   FinishRates rates;
   if (problem_.job.adapters) return rates;
   const UnitRange whole{0, problem_.model.unit_count()};
-  const bool measured =
-      replicas_.front().table->cost(whole, Recompute::none).optimizer_parameters > 0;
+  const bool measured = std::ranges::any_of(replicas_, [&](const Replica& replica) {
+    return replica.table->cost(whole, Recompute::none).optimizer_parameters > 0;
+  });
   if (weights_are_cut_ || measured || !problem_.profile.collectives.empty()) return std::nullopt;
   const bool plain = settings_.zero == ZeroStage::off;
   const double back = plain ? state_.sent_gradient : state_.gathered;

@@ -37,27 +37,51 @@ struct Frame {
   SpanFrame frame;
 };
 
-TEST(FinishRates, AddUpToWhatIsDoneOnceAStep) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 8),
-      job_of(Framework::megatron_lm, AttentionKernel::plain, 32));
-  for (const ZeroStage zero : {ZeroStage::off, ZeroStage::optimizer}) {
-    for (const int data : {1, 2, 8}) {
-      PlanSettings settings;
-      settings.zero = zero;
-      Frame f(problem, settings, 2, data);
-      const auto rates = f.frame.finish_rates();
-      ASSERT_TRUE(rates);
-      for (const UnitRange units : {UnitRange{0, 1}, UnitRange{1, 3}, UnitRange{0, 6}}) {
-        const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
-        const Seconds exact = f.frame.gradient_sync(units) + f.frame.optimizer(units);
-        EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters) / exact, 1, 1e-12);
-      }
-    }
+void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, int data) {
+  Frame f(problem, settings, 2, data);
+  const auto rates = f.frame.finish_rates();
+  ASSERT_TRUE(rates);
+  for (const UnitRange units : {UnitRange{0, 1}, UnitRange{1, 3}, UnitRange{0, 6}}) {
+    const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
+    const Seconds exact = f.frame.gradient_sync(units) + f.frame.optimizer(units);
+    EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters) / exact, 1, 1e-12);
   }
-  PlanSettings cut;
-  cut.zero = ZeroStage::parameters;
-  EXPECT_FALSE(Frame(problem, cut, 2, 8).frame.finish_rates());
+}
+
+TEST(FinishRates, AddUpToWhatIsDoneOnceAStep) {
+  const Job job = job_of(Framework::megatron_lm, AttentionKernel::plain, 32);
+  const Cluster cluster = samples::cluster_of(samples::a100(), 2, 8);
+  TransformerConfig mixture = samples::gpt(4, 1024, 16, 1024);
+  mixture.moe = {.experts = 8, .top_k = 2, .ffn = 1024};
+  const Problem dense = samples::problem_of(samples::gpt(4, 1024, 16, 1024), cluster, job);
+  const Problem sparse = samples::problem_of(mixture, cluster, job);
+  PlanSettings settings;
+  for (const ZeroStage zero : {ZeroStage::off, ZeroStage::optimizer}) {
+    settings.zero = zero;
+    for (const int data : {1, 2, 8}) expect_rates_add_up(dense, settings, data);
+    for (const int expert : {1, 4, 8}) {
+      settings.expert = expert;
+      expect_rates_add_up(sparse, settings, 8);
+    }
+    settings.expert = 1;
+  }
+  settings.zero = ZeroStage::parameters;
+  EXPECT_FALSE(Frame(dense, settings, 2, 8).frame.finish_rates());
+}
+
+// Two replicas, of which one kind of device has a measured optimizer.
+TEST(FinishRates, AreNotSaidWhereAnyReplicaIsMeasured) {
+  Cluster cluster = samples::cluster_of(samples::a100(), 1, 1);
+  cluster.device_types.push_back(samples::a100());
+  cluster.device_types.back().name = "other";
+  cluster.nodes.push_back(cluster.nodes.front());
+  cluster.devices.push_back({1, 1});
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024), cluster,
+                                        job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+  EXPECT_TRUE(Frame(problem, {}, 1, 2).frame.finish_rates());
+  problem.profile.compute[{"decoder", "other", 1, 1, 0, 0}] = {
+      .forward = Seconds(0.01), .backward = Seconds(0.02), .optimizer = Seconds(0.01)};
+  EXPECT_FALSE(Frame(problem, {}, 1, 2).frame.finish_rates());
 }
 
 TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {

@@ -24,7 +24,8 @@ std::string plan_fault(const Plan& plan) {
   if (plan.context > 1) return "context parallelism is not implemented";
   if (plan.expert > 1) return "expert parallelism is not implemented";
   if (plan.zero == ZeroStage::gradients || plan.zero == ZeroStage::parameters)
-    return "ZeRO stage " + std::string(name_of(plan.zero)) + " is not implemented: 0 and 1 are";
+    return "ZeRO stage " + std::string(name_of(plan.zero)) +
+           ", where plait train runs 0 and 1: plan with --framework plait";
   if (plan.offload > 0) return "optimizer states in host memory are not implemented";
   return "";
 }

@@ -1,15 +1,14 @@
 // How fast plans are costed, on one core:
-//   uniform_plans   closed form, all uniform plans of GPT-3 175B on 512 devices: plans a second
-//   engine_plans    the same plans through CostEngine::estimate()
-//   simulation      64 stages x 512 micro-batches, event by event
+//   engine_plans    all uniform plans of GPT-3 175B on 512 devices by CostEngine::estimate(): plans
+//   a second simulation      64 stages x 512 micro-batches, event by event
 #include <benchmark/benchmark.h>
 
 #include <vector>
 
-#include "cost/simulator.h"
-#include "cost/uniform.h"
-#include "io/load_cluster.h"
-#include "io/zoo.h"
+#include "cost/engine.h"
+#include "cost/pipeline/simulator.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/zoo.h"
 #include "plan/check.h"
 
 namespace plait {
@@ -23,9 +22,28 @@ Problem gpt3_problem() {
   return problem;
 }
 
-std::vector<UniformPlan> all_plans(const Problem& problem) {
+// A plan in which all stages are alike: devices in order, the same number of layers in each stage,
+// the embedding with the first of them and the head with the last.
+Plan uniform_plan(int layers, int tensor, int data, int pipeline, Recompute recompute) {
+  Plan plan;
+  const int each = layers / pipeline;
+  const int size = tensor * data;
+  for (int s = 0; s < pipeline; ++s) {
+    Stage stage;
+    stage.spans.push_back(
+        {.units = {s == 0 ? 0 : 1 + s * each, s + 1 == pipeline ? layers + 2 : 1 + (s + 1) * each},
+         .tensor = tensor,
+         .data = data,
+         .recompute = recompute});
+    for (int d = 0; d < size; ++d) stage.devices.push_back(s * size + d);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+std::vector<Plan> all_plans(const Problem& problem) {
   const int layers = problem.model.unit_count() - 2;
-  std::vector<UniformPlan> plans;
+  std::vector<Plan> plans;
   for (const int tensor : {1, 2, 4, 8})
     for (int pipeline = 1; pipeline <= layers; ++pipeline)
       for (int data = 1; data <= 512; data *= 2)
@@ -34,38 +52,22 @@ std::vector<UniformPlan> all_plans(const Problem& problem) {
             for (const Recompute recompute :
                  {Recompute::none, Recompute::selective, Recompute::full})
               for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b}) {
-                UniformPlan plan{.tensor = tensor,
-                                 .data = data,
-                                 .pipeline = pipeline,
-                                 .micro_batches = m,
-                                 .zero = zero,
-                                 .sequence_parallel = tensor > 1,
-                                 .recompute = recompute,
-                                 .schedule = schedule};
                 const bool whole = layers % pipeline == 0 && 1536 % (m * data) == 0;
                 if (!whole || tensor * data * pipeline > 512) continue;
-                if (check_plan(problem, plan_of(problem, plan)).empty()) plans.push_back(plan);
+                Plan plan = uniform_plan(layers, tensor, data, pipeline, recompute);
+                plan.micro_batches = m;
+                plan.zero = zero;
+                plan.sequence_parallel = tensor > 1;
+                plan.schedule = schedule;
+                if (check_plan(problem, plan).empty()) plans.push_back(std::move(plan));
               }
   return plans;
 }
 
-void uniform_plans(benchmark::State& state) {
-  const Problem problem = gpt3_problem();
-  const CostEngine engine(problem);
-  UniformCost uniform(engine);
-  const std::vector<UniformPlan> plans = all_plans(problem);
-  while (state.KeepRunning())
-    for (const UniformPlan& plan : plans) benchmark::DoNotOptimize(uniform.evaluate(plan));
-  state.SetItemsProcessed(state.iterations() * static_cast<long>(plans.size()));
-  state.counters["distinct plans"] = static_cast<double>(plans.size());
-}
-BENCHMARK(uniform_plans)->Unit(benchmark::kMillisecond);
-
 void engine_plans(benchmark::State& state) {
   const Problem problem = gpt3_problem();
   const CostEngine engine(problem);
-  std::vector<Plan> plans;
-  for (const UniformPlan& plan : all_plans(problem)) plans.push_back(plan_of(problem, plan));
+  const std::vector<Plan> plans = all_plans(problem);
   while (state.KeepRunning())
     for (const Plan& plan : plans) benchmark::DoNotOptimize(engine.estimate(plan));
   state.SetItemsProcessed(state.iterations() * static_cast<long>(plans.size()));

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "io/load_cluster.h"
-#include "io/model_json.h"
-#include "search/pareto.h"
-#include "search/replan.h"
-#include "search/search.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/model_json.h"
+#include "search/clusters/pareto.h"
+#include "search/clusters/replan.h"
+#include "search/space/search.h"
 
 namespace {
 

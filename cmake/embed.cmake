@@ -1,7 +1,7 @@
 # Writes a C++ file with the given text files as string literals: cmake -DOUTPUT= -DFILES= -P embed.cmake
 # A literal may not be longer than 65,536 characters by the standard's minimum, so files are cut
 # into adjacent pieces.
-set(code "#include \"io/embedded.h\"\n\nnamespace plait {\n\nstd::string_view embedded_file(std::string_view name) {\n")
+set(code "#include \"io/format/embedded.h\"\n\nnamespace plait {\n\nstd::string_view embedded_file(std::string_view name) {\n")
 foreach(file ${FILES})
   get_filename_component(name ${file} NAME)
   file(READ ${file} text HEX)

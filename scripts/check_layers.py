@@ -1,35 +1,94 @@
 #!/usr/bin/env python3
-"""Fails when a file includes a header from a layer above or beside its own. Run by ctest."""
+"""Fails when a file includes a header from a layer above or beside its own, or, inside a layer, from a
+folder above or beside its own. Run by ctest.
+
+    check_layers.py [SRC]"""
 import pathlib
 import re
 import sys
 
+# Lowest first; layers of one set stand side by side.
 LAYERS = [
     {"base"},
     {"model", "cluster"},
     {"profile"},
     {"plan"},
     {"cost"},
-    {"search"},
-    {"io", "export", "report"},
+    {"search", "graph"},
+    {"io", "report"},
+    {"export", "validation"},
     {"runtime"},
-    {"cli", "python"},
+    {"app"},
+    {"cli", "python", "serve"},
 ]
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+
+# The same inside a layer; "" is the files that stand in the layer's own folder. A layer that is not
+# named here has no folders inside.
+FOLDERS = {
+    "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
+    "search": [{"space"}, {"bound", "papers"}, {"auto", "clusters"}, {""}],
+    "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
+    "runtime": [{"launch", "lower", "state"}, {"profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
+                {"torch/measure"}, {"torch"}],
+}
+
+INCLUDE = re.compile(r'#include "(\w+)/((?:\w+/)*)\w+\.h"')
+
+
+def ranks(order):
+    return {name: rank for rank, names in enumerate(order) for name in names}
+
+
+LAYER_RANK = ranks(LAYERS)
+FOLDER_RANK = {layer: ranks(order) for layer, order in FOLDERS.items()}
+
+
+def place(path):
+    """src/cost/op/eager.h -> ("cost", "op")"""
+    layer, *inside = path.parts[:-1] or ("",)
+    return layer, "/".join(inside)
+
+
+def fault(path, own, other):
+    """Why a file of the place `own` may not include one of the place `other`, or None."""
+    (layer, folder), (their_layer, their_folder) = own, other
+    if layer != their_layer:
+        if LAYER_RANK.get(their_layer, 99) >= LAYER_RANK[layer]:
+            return f"{layer} may not include {their_layer}"
+        return None
+    # Tests may use all of their layer.
+    if folder == their_folder or path.name.endswith("_test.cpp"):
+        return None
+    order = FOLDER_RANK.get(layer, {})
+    if order.get(their_folder, 99) >= order.get(folder, -1):
+        return f"{layer}/{folder} may not include {layer}/{their_folder}"
+    return None
 
 
 def violations(src):
     for path in sorted(src.rglob("*.[hc]*")):
-        own = path.relative_to(src).parts[0]
-        if own not in RANK:
-            yield f"{path}: {own} is not a layer"
+        own = place(path.relative_to(src))
+        layer, folder = own
+        if layer not in LAYER_RANK:
+            yield f"{path}: {layer} is not a layer"
+            continue
+        if folder not in FOLDER_RANK.get(layer, {"": 0}):
+            yield f"{path}: {layer}/{folder} is not in the list of folders of scripts/check_layers.py"
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = re.match(r'#include "(\w+)/', line)
-            if match and match[1] != own and RANK.get(match[1], 99) >= RANK[own]:
-                yield f"{path}:{number}: {own} may not include {match[1]}"
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            why = fault(path, own, (match[1], match[2].rstrip("/")))
+            if why:
+                yield f"{path}:{number}: {why}"
 
 
-bad = list(violations(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "src")))
-print("\n".join(bad) or "layers ok")
-sys.exit(bool(bad))
+def main():
+    bad = list(violations(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "src")))
+    print("\n".join(bad) or "layers ok")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

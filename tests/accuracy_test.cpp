@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 
-#include "io/json_reader.h"
-#include "io/published_runs.h"
-#include "report/validation.h"
+#include "io/format/json_reader.h"
 #include "source_tree.h"
+#include "validation/published_runs.h"
+#include "validation/validation.h"
 
 namespace plait {
 namespace {

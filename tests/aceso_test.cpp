@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "cost/engine.h"
-#include "io/aceso_plan.h"
-#include "io/import_aceso.h"
-#include "io/json_reader.h"
-#include "io/load_cluster.h"
+#include "io/cluster/load_cluster.h"
+#include "io/format/json_reader.h"
+#include "io/plan/aceso_plan.h"
+#include "io/profile/import_aceso.h"
 #include "source_tree.h"
 
 namespace plait {

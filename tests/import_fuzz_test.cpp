@@ -4,10 +4,10 @@
 #include <random>
 
 #include "base/error.h"
-#include "io/import_profile.h"
-#include "io/profile_json.h"
-#include "io/sample_npy.h"
-#include "io/test_folder.h"
+#include "io/format/sample_npy.h"
+#include "io/format/test_folder.h"
+#include "io/profile/import_profile.h"
+#include "io/profile/profile_json.h"
 #include "model/transformer.h"
 
 namespace plait {

@@ -1,11 +1,11 @@
-#include "search/metis_optimum.h"
+#include "search/papers/metis_optimum.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <random>
 
-#include "io/load_cluster.h"
+#include "io/cluster/load_cluster.h"
 #include "model/transformer.h"
 #include "plan/check.h"
 

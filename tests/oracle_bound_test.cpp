@@ -5,11 +5,11 @@
 
 #include "plan/describe.h"
 #include "random_problem.h"
-#include "search/branch_and_bound.h"
-#include "search/schedules.h"
-#include "search/search.h"
-#include "search/shortlist.h"
-#include "search/stage_menu.h"
+#include "search/auto/branch_and_bound.h"
+#include "search/bound/stage_menu.h"
+#include "search/space/schedules.h"
+#include "search/space/search.h"
+#include "search/space/shortlist.h"
 
 // Bounds that prune must never be above what they bound. The truth is exhaustive search.
 namespace plait {

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "io/load_cluster.h"
-#include "io/model_json.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/model_json.h"
 #include "plan/describe.h"
 #include "random_problem.h"
-#include "search/search.h"
+#include "search/space/search.h"
 #include "source_tree.h"
 
 // auto is never worse than a planner that follows somebody's paper.

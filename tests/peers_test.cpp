@@ -4,7 +4,7 @@
 
 #include "plan/describe.h"
 #include "random_problem.h"
-#include "search/search.h"
+#include "search/space/search.h"
 
 namespace plait {
 namespace {

@@ -5,7 +5,7 @@
 #include "cost/engine.h"
 #include "plan/describe.h"
 #include "random_problem.h"
-#include "search/search.h"
+#include "search/space/search.h"
 
 // Laws that hold whatever the constants are.
 namespace plait {

@@ -12,7 +12,7 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/json_writer.h"
+#include "io/format/json_writer.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "cost/trait_changes.h"
-#include "io/device_json.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
+#include "cost/framework/trait_changes.h"
+#include "io/cluster/device_json.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
 #include "plan/names.h"
 
 namespace plait {

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "cli/plan_arguments.h"
-#include "cost/framework.h"
-#include "io/import_profile.h"
-#include "io/load_cluster.h"
-#include "io/model_json.h"
+#include "cost/framework/framework.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/model_json.h"
+#include "io/profile/import_profile.h"
 #include "plan/names.h"
 #include "report/summary.h"
 

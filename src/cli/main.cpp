@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "io/json_reader.h"
+#include "io/format/json_reader.h"
 #include "runtime/backend.h"
 
 namespace plait {

@@ -11,12 +11,12 @@
 #include "cli/plan_report.h"
 #include "cli/terminal.h"
 #include "cost/engine.h"
-#include "io/import_metis.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
-#include "io/plan_json.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
+#include "io/plan/plan_json.h"
+#include "io/profile/import_metis.h"
 #include "report/quantities.h"
-#include "search/metis_optimum.h"
+#include "search/papers/metis_optimum.h"
 
 namespace plait {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/json_writer.h"
-#include "io/model_json.h"
-#include "io/zoo.h"
+#include "io/format/json_writer.h"
+#include "io/model/model_json.h"
+#include "io/model/zoo.h"
 #include "report/quantities.h"
 #include "report/summary.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "io/json_writer.h"
+#include "io/format/json_writer.h"
 #include "report/quantities.h"
 
 namespace plait {

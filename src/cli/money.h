@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cost/price.h"
-#include "search/pareto.h"
+#include "search/clusters/pareto.h"
 
 namespace plait {
 

@@ -7,12 +7,12 @@
 
 #include "cli/plan_report.h"
 #include "cost/engine.h"
-#include "cost/framework.h"
+#include "cost/framework/framework.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 #include "report/quantities.h"
 #include "report/summary.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace plait {
 namespace {

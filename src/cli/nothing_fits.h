@@ -4,7 +4,7 @@
 
 #include "cli/plan_arguments.h"
 #include "plan/problem.h"
-#include "search/search.h"
+#include "search/space/search.h"
 
 namespace plait {
 

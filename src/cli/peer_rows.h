@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "plan/problem.h"
-#include "search/metis_optimum.h"
-#include "search/search.h"
+#include "search/papers/metis_optimum.h"
+#include "search/space/search.h"
 
 namespace plait {
 

@@ -6,9 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/money.h"
-#include "io/metis_arguments.h"
+#include "io/plan/metis_arguments.h"
 #include "plan/problem.h"
-#include "search/search.h"
+#include "search/space/search.h"
 
 namespace plait {
 

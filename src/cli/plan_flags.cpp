@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "cli/plan_arguments.h"
-#include "io/catalogue.h"
-#include "io/json_reader.h"
-#include "io/zoo.h"
+#include "io/cluster/catalogue.h"
+#include "io/format/json_reader.h"
+#include "io/model/zoo.h"
 #include "plan/names.h"
 
 namespace plait {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "cost/estimate.h"
-#include "io/json_writer.h"
+#include "io/format/json_writer.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 #include "report/table.h"
-#include "search/search.h"
+#include "search/space/search.h"
 
 namespace plait {
 

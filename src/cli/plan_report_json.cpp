@@ -3,8 +3,8 @@
 #include "cli/money.h"
 #include "cli/plan_report.h"
 #include "cost/engine.h"
-#include "io/json_writer.h"
-#include "io/plan_json.h"
+#include "io/format/json_writer.h"
+#include "io/plan/plan_json.h"
 #include "plan/describe.h"
 #include "report/summary.h"
 

@@ -15,9 +15,9 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
-#include "io/plan_json.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
+#include "io/plan/plan_json.h"
 #include "report/quantities.h"
 
 namespace plait {

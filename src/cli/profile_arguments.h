@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "runtime/profile.h"
+#include "runtime/profiler/profile.h"
 
 namespace plait {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cli/profile_arguments.h"
-#include "io/zoo.h"
+#include "io/model/zoo.h"
 #include "plan/names.h"
 
 namespace plait {

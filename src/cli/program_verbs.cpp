@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/json_reader.h"
+#include "io/format/json_reader.h"
 #include "runtime/backend.h"
 
 namespace plait {

@@ -14,14 +14,14 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cost/engine.h"
-#include "io/cluster_shorthand.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
-#include "io/plan_json.h"
+#include "io/cluster/cluster_shorthand.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
+#include "io/plan/plan_json.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
 #include "report/summary.h"
-#include "search/replan.h"
+#include "search/clusters/replan.h"
 
 namespace plait {
 namespace {

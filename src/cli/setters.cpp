@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "io/json_reader.h"
+#include "io/format/json_reader.h"
 
 namespace plait {
 namespace {

@@ -8,10 +8,10 @@
 #include "cli/plan_arguments.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
 #include "report/quantities.h"
-#include "runtime/token_file.h"
+#include "runtime/state/token_file.h"
 
 namespace plait {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/json_writer.h"
+#include "io/format/json_writer.h"
 #include "report/quantities.h"
-#include "report/validation.h"
+#include "validation/validation.h"
 
 namespace plait {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "plan/problem.h"
 #include "report/table.h"
-#include "runtime/trial_rows.h"
+#include "runtime/trial/trial_rows.h"
 
 namespace plait {
 

@@ -15,13 +15,13 @@
 #include "cli/trial_report.h"
 #include "cli/verbs.h"
 #include "cost/engine.h"
-#include "io/json_reader.h"
-#include "io/plan_json.h"
+#include "io/format/json_reader.h"
+#include "io/plan/plan_json.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
 #include "runtime/backend.h"
-#include "runtime/layout.h"
-#include "runtime/plan_fields.h"
+#include "runtime/lower/layout.h"
+#include "runtime/trial/plan_fields.h"
 
 namespace plait {
 namespace {

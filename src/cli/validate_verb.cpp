@@ -7,13 +7,13 @@
 #include "cli/fitted_constants.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "io/csv.h"
-#include "io/json_reader.h"
-#include "io/json_writer.h"
-#include "io/published_runs.h"
+#include "io/format/csv.h"
+#include "io/format/json_reader.h"
+#include "io/format/json_writer.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
-#include "report/validation.h"
+#include "validation/published_runs.h"
+#include "validation/validation.h"
 
 namespace plait {
 namespace {

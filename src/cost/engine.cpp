@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "cost/framework.h"
-#include "cost/measured_links.h"
+#include "cost/comm/measured_links.h"
+#include "cost/framework/framework.h"
 
 namespace plait {
 namespace {

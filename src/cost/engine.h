@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cost/estimate.h"
-#include "cost/simulator.h"
+#include "cost/layer/unit_cost.h"
+#include "cost/pipeline/simulator.h"
 #include "cost/stage_cost.h"
-#include "cost/unit_cost.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 

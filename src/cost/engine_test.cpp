@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cost/sample_devices.h"
 #include "cost/stage_cost.h"
+#include "plan/sample_problems.h"
 
 namespace plait {
 namespace {

@@ -3,11 +3,9 @@
 #include <vector>
 
 #include "base/units.h"
+#include "cost/op/source.h"
 
 namespace plait {
-
-// Where a number came from, weakest last. Shown by `estimate`.
-enum class Source { measured, interpolated, analytic };
 
 // Every second and every byte of one stage has a name here; totals are functions, never stored.
 // Times are of the slowest replica.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cost/estimate.h"
-#include "cost/framework.h"
-#include "cost/unit_cost.h"
+#include "cost/framework/framework.h"
+#include "cost/layer/unit_cost.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cost/engine.h"
-#include "cost/sample_devices.h"
+#include "plan/sample_problems.h"
 
 namespace plait {
 namespace {

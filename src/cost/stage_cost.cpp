@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cost/framework.h"
-#include "cost/measured_links.h"
-#include "cost/schedule.h"
+#include "cost/comm/measured_links.h"
+#include "cost/framework/framework.h"
+#include "cost/pipeline/schedule.h"
 
 namespace plait {
 namespace {

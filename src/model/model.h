@@ -21,8 +21,8 @@ enum class OpKind {
 };
 
 // What a memory-bound op computes. Fused kernels make little difference between them; programs that
-// run every primitive as a kernel of its own do (cost/eager.h). Fingerprints in profile files hold
-// the numbers of these and of OpKind: new ones come last.
+// run every primitive as a kernel of its own do (cost/op/eager.h). Fingerprints in profile files
+// hold the numbers of these and of OpKind: new ones come last.
 enum class Function {
   other,
   add,

@@ -251,7 +251,7 @@ class BlockWriter {
     last.forward_reduce = stream();
     last.saved_is_sharded = true;
     ops_.held -= visits;
-    // Its traffic counts with the exchange (cost/framework.h: expert_traffic).
+    // Its traffic counts with the exchange (cost/framework/framework.h: expert_traffic).
     Op& combine = ops_.elementwise("experts.combine", Split::replicated, 0, stream());
     combine.moved = 0;
     combine.saved = visits * shape_.hidden;

@@ -52,7 +52,7 @@ struct ComputeSample {
 };
 
 // One operator with the sizes that one device computes, whatever model it belongs to. So a profile
-// of some shapes serves models that were never measured (cost/op_points.h).
+// of some shapes serves models that were never measured (cost/op/op_points.h).
 //   matmul       [rows x inner] times [inner x columns], `count` of them
 //   attention    rows queries, columns keys, heads of `inner`, `count` heads and `kv_count` of keys
 //                and values (samples included)

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cost/estimate.h"
-#include "cost/simulator.h"
+#include "cost/pipeline/simulator.h"
 #include "plan/plan.h"
 
 namespace plait {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/profile.h"
-#include "runtime/profile_links.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/profiler/profile_links.h"
 #include "runtime/train.h"
 
 namespace plait::runtime {

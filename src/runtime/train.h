@@ -7,8 +7,8 @@
 
 #include "plan/plan.h"
 #include "plan/problem.h"
-#include "runtime/heartbeat.h"
-#include "runtime/rank.h"
+#include "runtime/launch/heartbeat.h"
+#include "runtime/launch/rank.h"
 
 namespace plait::runtime {
 

@@ -1,11 +1,11 @@
 #include <chrono>
 #include <vector>
 
-#include "search/planners.h"
-#include "search/schedules.h"
-#include "search/shortlist.h"
-#include "search/space.h"
-#include "search/stage_menu.h"
+#include "search/bound/stage_menu.h"
+#include "search/space/planners.h"
+#include "search/space/schedules.h"
+#include "search/space/shortlist.h"
+#include "search/space/space.h"
 
 // The oracle: every plan of the space, each one simulated. No bound, no dominance, no shortcut; the
 // only plans that are not simulated are those that do not fit.

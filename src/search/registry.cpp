@@ -4,9 +4,9 @@
 #include "base/parallel.h"
 #include "cost/engine.h"
 #include "plan/check.h"
-#include "search/planners.h"
-#include "search/search.h"
-#include "search/space.h"
+#include "search/space/planners.h"
+#include "search/space/search.h"
+#include "search/space/space.h"
 
 namespace plait {
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "io/plan_json.h"
+#include "io/plan/plan_json.h"
 #include "plan/describe.h"
 #include "plan/sample_plans.h"
 #include "source_tree.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "cost/engine.h"
-#include "io/load_cluster.h"
-#include "io/plan_json.h"
-#include "io/problem_json.h"
-#include "io/zoo.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/zoo.h"
+#include "io/plan/plan_json.h"
+#include "io/plan/problem_json.h"
 #include "plan/sample_plans.h"
 
 namespace plait {

@@ -2,9 +2,9 @@
 
 #include <torch/torch.h>
 
-#include "runtime/profile.h"
-#include "runtime/torch/profile_backend.h"
-#include "runtime/torch/train_rank.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/torch/measure/profile_backend.h"
+#include "runtime/torch/train/train_rank.h"
 
 namespace plait::runtime {
 namespace {

@@ -1,0 +1,73 @@
+#include "cost/comm/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/sample_problems.h"
+
+namespace plait {
+namespace {
+
+constexpr double kTolerance = 1e-12;
+
+std::vector<DeviceId> devices(int first, int stride, int count) {
+  std::vector<DeviceId> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(DeviceId(first + i * stride));
+  return ids;
+}
+
+Cluster two_nodes() { return samples::cluster_of(samples::plain_device(), 2, 8); }
+
+TEST(Collectives, ARingInANodeHasAHopLessThanMembers) {
+  const Cluster cluster = two_nodes();
+  const Group group = group_of(cluster, devices(0, 1, 8));
+  // 7/8 of 80 MB at 100 GB/s, 0.7 ms, and 7 hops of 5 us; twice for an all-reduce.
+  const double one_way = 0.7e-3 + 35e-6;
+  EXPECT_NEAR(all_gather(group, Bytes(80e6)).value, one_way, kTolerance);
+  EXPECT_NEAR(reduce_scatter(group, Bytes(80e6)).value, one_way, kTolerance);
+  EXPECT_NEAR(all_reduce(group, Bytes(80e6)).value, 2 * one_way, kTolerance);
+}
+
+TEST(Collectives, AcrossNodesTheNetworkIsTheNarrowestAndATreeTheShortest) {
+  const Cluster cluster = two_nodes();
+  const Group group = group_of(cluster, devices(0, 1, 16));
+  // A node's network carries 200 GB/s, so the link of 100 GB/s inside is narrower; 15/16 of 160 MB
+  // take 1.5 ms. Four hops of a tree, 5 us of wire and 15 us of protocol each.
+  EXPECT_NEAR(all_gather(group, Bytes(160e6)).value, 1.5e-3 + 4 * 20e-6, kTolerance);
+}
+
+TEST(Collectives, GroupsOfANodeShareItsNetwork) {
+  const Cluster cluster = two_nodes();
+  // Device 0 and device 8, while seven more such pairs reduce: 200 / 8 GB/s for half of 50 MB.
+  const Group pair = group_of(cluster, devices(0, 8, 2), 8);
+  EXPECT_NEAR(all_gather(pair, Bytes(50e6)).value, 25e6 / 25e9 + 20e-6, kTolerance);
+}
+
+TEST(Collectives, OneMemberAndNothingToSendTakeNoTime) {
+  const Cluster cluster = two_nodes();
+  EXPECT_EQ(all_reduce({}, Bytes(1e9)).value, 0);
+  EXPECT_EQ(all_to_all({}, Bytes(1e9), 2).value, 0);
+  EXPECT_EQ(all_reduce(group_of(cluster, devices(0, 1, 8)), Bytes(0)).value, 0);
+}
+
+TEST(Collectives, ANodeIsSentEveryTokenOnce) {
+  const Cluster cluster = two_nodes();
+  const Group group = group_of(cluster, devices(0, 1, 16));
+  // Every member sends 16 MB, four copies of each token: 15/16 of it over links of 100 GB/s, 0.15
+  // ms. Of the four copies two leave for the two nodes, half of them for the other one: 4 MB of
+  // each of 8 members through 200 GB/s, 0.16 ms.
+  EXPECT_NEAR(all_to_all(group, Bytes(16e6), 4).value, 0.15e-3 + 0.16e-3 + 2 * 5e-6, kTolerance);
+  // With one copy all of it may have to leave: half of 16 MB.
+  EXPECT_NEAR(all_to_all(group, Bytes(16e6), 1).value, 0.15e-3 + 0.32e-3 + 2 * 5e-6, kTolerance);
+}
+
+TEST(Collectives, TheCalibratedPartOfTheLinksIsReached) {
+  DeviceType type = samples::plain_device();
+  type.efficiency.intra = 0.5;
+  type.efficiency.inter = 0.25;
+  const Cluster cluster = samples::cluster_of(type, 2, 8);
+  EXPECT_EQ(group_of(cluster, devices(0, 1, 8)).intra.bandwidth, BytesPerSecond(50e9));
+  EXPECT_EQ(group_of(cluster, devices(0, 1, 16)).inter.bandwidth, BytesPerSecond(50e9));
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,78 @@
+#include "cost/framework/framework.h"
+
+#include <gtest/gtest.h>
+
+namespace plait {
+namespace {
+
+Job job_of(Framework framework, Precision precision = Precision::bf16) {
+  Job job;
+  job.framework = framework;
+  job.precision = precision;
+  return job;
+}
+
+double sum(const StateBytes& state) { return state.weight + state.gradient + state.optimizer; }
+
+TEST(StateBytes, AdamInMixedPrecisionKeepsSixteenOrEighteenBytes) {
+  // 2 weight + 4 gradient + 12 optimizer (Megatron); gradients of 2 bytes in DeepSpeed.
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::megatron))), 18);
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::megatron_deepspeed))), 16);
+  EXPECT_EQ(state_bytes(job_of(Framework::megatron_deepspeed)).sharded_gradient, 4);
+}
+
+TEST(StateBytes, Fp32WeightsAreTheirOwnMasterCopy) {
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::eager))), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::fsdp), true)), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::fsdp, Precision::fp32))), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of(Framework::eager, Precision::pure_bf16))), 2 + 2 + 4);
+}
+
+TEST(StateBytes, OptimizersKeepTheirSlots) {
+  Job job = job_of(Framework::megatron);
+  job.optimizer = Optimizer::momentum;
+  EXPECT_EQ(state_bytes(job).optimizer, 8);
+  job.optimizer = Optimizer::sgd;
+  EXPECT_EQ(state_bytes(job).optimizer, 4);
+}
+
+TEST(StateBytes, GradientsCanBeStatedAndAdaptersHaveNone) {
+  Job job = job_of(Framework::megatron);
+  job.gradient_bytes = 2;
+  EXPECT_EQ(state_bytes(job).gradient, 2);
+  EXPECT_EQ(state_bytes(job).sent_gradient, 2);
+  job.adapters = true;
+  EXPECT_EQ(sum(state_bytes(job)), 2);
+}
+
+TEST(OptimizerTraffic, MixedAdamMovesTwentyEightBytes) {
+  // Gradient 2, master and two moments read and written 3 * 8, weight 2.
+  EXPECT_EQ(optimizer_traffic(job_of(Framework::megatron)), 28);
+  EXPECT_EQ(optimizer_traffic(job_of(Framework::eager, Precision::pure_bf16)), 18);
+}
+
+TEST(Traits, WithoutOverlapAllCommunicationIsExposed) {
+  Job job = job_of(Framework::megatron);
+  EXPECT_EQ(traits_of(job).tensor_exposed, 0.152);
+  job.overlap = false;
+  EXPECT_EQ(traits_of(job).tensor_exposed, 1);
+  EXPECT_EQ(traits_of(job).tensor_backward, 1);
+  EXPECT_EQ(traits_of(job).data_exposed, 1);
+}
+
+TEST(Traits, BytesOfALogitCanBeStated) {
+  Job job;
+  job.framework = Framework::fsdp;
+  EXPECT_EQ(traits_of(job).logit_bytes, 12);
+  job.logit_bytes = 4;
+  EXPECT_EQ(traits_of(job).logit_bytes, 4);
+}
+
+TEST(Traits, Fp8LeavesAttentionAndTheOutputLayerIn16Bits) {
+  EXPECT_EQ(compute_dtype(Precision::fp8), DType::fp8);
+  EXPECT_EQ(attention_dtype(Precision::fp8), DType::bf16);
+  EXPECT_EQ(attention_dtype(Precision::tf32), DType::tf32);
+}
+
+}  // namespace
+}  // namespace plait

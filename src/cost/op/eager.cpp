@@ -1,0 +1,173 @@
+#include "cost/op/eager.h"
+
+#include "cost/framework/framework.h"
+
+namespace plait {
+
+// Example: gelu_new is 0.5 x (1 + tanh(c (x + 0.044715 x^3))). Its eight kernels read and write 18
+// tensors forward and 28 backward, in eleven kernels; it keeps x, the tanh, x / 2 and 1 + tanh: 8
+// bytes in bf16, and 14 under autocast, where all but x / 2 are fp32. Passes are what 16,384 rows
+// of 4,096 take longer than rows of 1,024, scaled by 0.75, since such kernels reach 0.87 of the
+// bandwidth and the table refers to the 0.65 of `Efficiency::memory`; the rest is `kernel` for each
+// launch.
+EagerKernels eager_kernels(Function function, bool autocast) {
+  switch (function) {
+    case Function::layer_norm:
+      return autocast ? EagerKernels{3.7, 9.0, 4, 1, 1, 1000, 2000}
+                      : EagerKernels{1.9, 3.7, 2, 1, 1, 1600, 6000};
+    case Function::rms_norm:
+      return autocast ? EagerKernels{12.6, 36.0, 8, 6, 14} : EagerKernels{18.0, 39.0, 6, 8, 16};
+    case Function::gelu_new:
+      return autocast ? EagerKernels{33.5, 44.0, 14, 10, 15} : EagerKernels{12.5, 19.0, 8, 8, 11};
+    case Function::gelu_twice:  // 21 and 44 tensors; it keeps x
+      return {14.6, 29.9, 2, 9, 18};
+    case Function::gelu:
+      return {2.2, 2.9, 2};
+    case Function::gelu_tanh:
+      return {1.9, 2.5, 2};
+    case Function::quick_gelu:
+      return {5.1, 9.9, 4, 3, 5};
+    case Function::relu:
+      return {1.7, 2.4, 0};  // keeps its output, which the next product keeps anyway
+    case Function::silu:
+      return {4.2, 7.3, 6, 2, 3};
+    case Function::rotary:
+      return autocast ? EagerKernels{17.0, 20.0, 0, 12, 22} : EagerKernels{14.5, 19.5, 0, 10, 16};
+    case Function::add:
+      return autocast ? EagerKernels{2.0, 2.4, 0, 1, 2} : EagerKernels{0.8, 0.8, 0, 1, 1};
+    case Function::other:
+      break;
+  }
+  return {0.75, 0.75, 0};
+}
+
+namespace {
+
+// Joining the turned and the other features of queries and keys, and cutting their gradients:
+// passes over whole heads, and kernels.
+constexpr EagerKernels kPartial{2.3, 8.0, 0, 2, 6};
+constexpr EagerKernels kPartialAutocast{5.0, 12.0, 0, 2, 8};
+
+// Of a norm of queries and keys: its rows are short, and under autocast what follows it is fp32.
+constexpr double kShortRows = 1.2;
+constexpr double kShortRowsAutocast = 1.7;
+// Of an RMS norm whose scale is applied in fp32, relative to one that converts first.
+constexpr double kWideScale = 1.15;
+constexpr double kWideSaved = 8;
+
+// The product of a gated activation; silu is timed with it.
+constexpr EagerKernels kGate{2.1, 4.4, 4, 1, 2};
+
+bool is_gated(const Op& op) {
+  switch (op.function) {
+    case Function::gelu:
+    case Function::gelu_tanh:
+    case Function::gelu_new:
+    case Function::gelu_twice:
+    case Function::quick_gelu:
+    case Function::relu:
+      return op.moved < 2 * op.saved;
+    default:
+      return false;
+  }
+}
+
+bool is_wide(const Op& op) { return op.function == Function::rms_norm && op.parts == 2; }
+
+}  // namespace
+
+EagerKernels eager_kernels(const Op& op, bool autocast) {
+  EagerKernels kernels = eager_kernels(op.function, autocast);
+  if (op.function == Function::rotary && op.rows > 0 && op.moved > 0) {
+    const EagerKernels& partial = autocast ? kPartialAutocast : kPartial;
+    const double whole = op.rows * op.columns / op.moved;
+    kernels.forward += partial.forward * whole;
+    kernels.backward += partial.backward * whole;
+    kernels.launches += partial.launches;
+    kernels.launches_backward += partial.launches_backward;
+  }
+  if (op.function == Function::add) {
+    // Two sums of three tensors each where a fused kernel would read three and write one.
+    const double sums = op.parts;
+    const double moved = 3 * sums / (sums + 2);
+    kernels.forward *= moved;
+    kernels.backward *= moved;
+    kernels.launches *= sums;
+    kernels.launches_backward *= sums;
+  }
+  if (is_gated(op)) {
+    kernels.forward += kGate.forward;
+    kernels.backward += kGate.backward;
+    kernels.saved += kGate.saved;
+    kernels.launches += kGate.launches;
+    kernels.launches_backward += kGate.launches_backward;
+  }
+  if (op.kind == OpKind::norm && op.columns > 0) {
+    kernels.forward += kernels.row / op.columns;
+    kernels.backward += kernels.row_backward / op.columns;
+    const bool inside = op.split == Split::shard;
+    const double slow = (inside ? (autocast ? kShortRowsAutocast : kShortRows) : 1.0) *
+                        (is_wide(op) && !autocast ? kWideScale : 1.0);
+    kernels.forward *= slow;
+    kernels.backward *= slow;
+    if (inside && autocast && op.function == Function::rms_norm) kernels.saved = 6;
+    if (is_wide(op)) kernels.saved = kWideSaved;
+    if (op.parts == 0) kernels.saved = 0;
+  }
+  return kernels;
+}
+
+bool computes_scores(const Job& job, const Op& op) {
+  return traits_of(job).unfused && op.kind == OpKind::attention && op.function == Function::add;
+}
+
+bool multiplies_scores_in_16_bits(const Op& op) { return op.parts == 1 && op.kv_count == op.count; }
+
+Launches product_launches(const Op& op, bool autocast) {
+  const double n = op.parts;
+  const double bias = op.parameters > op.inner * op.columns * op.count ? n : 0;
+  Launches launches{n, 2 * n + bias + (n - 1)};
+  if (!autocast) return launches;
+  const double conversions = n + bias + (op.split != Split::row ? n : 0);
+  launches.forward += conversions;
+  launches.backward += conversions;
+  return launches;
+}
+
+double eager_elements(const Op& op) {
+  switch (op.function) {
+    case Function::layer_norm:
+    case Function::rms_norm:
+      return op.rows * op.columns;
+    case Function::gelu:
+    case Function::gelu_tanh:
+    case Function::gelu_new:
+    case Function::gelu_twice:
+    case Function::quick_gelu:
+    case Function::relu:
+    case Function::silu:
+      return op.moved - op.saved;
+    case Function::rotary:
+    case Function::add:
+    case Function::other:
+      break;
+  }
+  return op.moved;
+}
+
+bool is_autocast(const Job& job) {
+  return job.framework == Framework::eager && job.precision != Precision::pure_bf16 &&
+         job.precision != Precision::fp32 && job.precision != Precision::tf32;
+}
+
+double stream_bytes(const Job& job) {
+  return is_autocast(job) ? 4 : activation_bytes(job.precision);
+}
+
+double eager_loss_share(const Job& job, const Model& model) {
+  if (model.causal) return 1;
+  if (job.precision == Precision::pure_bf16) return 0.5;
+  return is_autocast(job) ? 5.0 / 6 : 1;
+}
+
+}  // namespace plait

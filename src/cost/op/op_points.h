@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/op/op_time.h"
+#include "cost/op/source.h"
+#include "profile/profile.h"
+
+namespace plait {
+
+// The op with the sizes that one device computes, as measurements are kept under; device_type is
+// left empty. The kernel that is measured is the product, the flash attention or the convolution
+// itself; what a framework puts around it stays analytic. Memory-bound ops have a key too, which
+// says what the device computes; their times come from traffic (docs/cost-model.md#shapes).
+OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& sharding);
+
+// Side of the kernel and stride of a convolution, from its sizes: the smallest odd side whose
+// channels explain the input. Example: rows 56 x 56, inner 9 x 64 and an input of 56 x 56 x 64 is
+// 3 x 3 with stride 1.
+struct Window {
+  int side = 1;
+  int stride = 1;
+};
+Window window_of(const Op& op);
+
+// What the analytic model says of the kernel of a product, a convolution or flash attention.
+OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device, const OpKey& key);
+
+// The measured ops of one device type.
+class OpPoints {
+ public:
+  OpPoints(const Profile& profile, const std::string& device_type);
+  bool empty() const { return points_.empty(); }
+
+  // Puts what was measured in the place of what the analytic model says of the op's kernel, in each
+  // pass that was measured:
+  //   the shape itself was measured   its time
+  //   shapes near it were             analytic * exp(sum w log(measured / analytic) / (w0 + sum w))
+  // over the 8 nearest with w = 1 / (1/64 + d^2), d the distance in powers of two, w0 = 1/9: three
+  // doublings away a measurement counts as much as the analytic model; beyond that it does not
+  // count. Only shapes of the same kind, number format and alignment, with or without a causal
+  // mask, are near each other.
+  Source correct(const Job& job, const Model& model, const DeviceType& device, const Op& op,
+                 const Sharding& sharding, OpTime& time) const;
+
+ private:
+  using Coordinates = std::array<double, 4>;  // powers of two
+  struct Point {
+    const OpKey* key = nullptr;
+    const OpSample* sample = nullptr;
+    Coordinates at{};
+  };
+  struct Neighbour {
+    const Point* point = nullptr;
+    double distance = 0;
+  };
+  static Coordinates coordinates(const OpKey& key);
+  std::vector<Neighbour> near(const OpKey& key) const;
+
+  std::vector<Point> points_;
+};
+
+}  // namespace plait

@@ -1,0 +1,192 @@
+#include "cost/pipeline/simulator.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+constexpr double kPending = -1;
+
+// Runs task lists as far as they go, stage by stage; a stage that waits for a neighbour is looked
+// at again when that neighbour has moved.
+class Run {
+ public:
+  Run(const Pipeline& p, const std::vector<std::vector<Task>>& lists, bool keep_events)
+      : p_(p), lists_(lists), keep_events_(keep_events), positions_(p.stages * p.chunks) {
+    forward_end_.assign(static_cast<std::size_t>(positions_) * p.micro_batches, kPending);
+    backward_end_ = forward_end_;
+    next_.assign(p.stages, 0);
+    free_.assign(p.stages, 0);
+    trace_.busy.resize(p.stages);
+    trace_.stage_begin.resize(p.stages);
+    trace_.stage_end.resize(p.stages);
+    stage_events_.resize(p.stages);
+    for (int s = 0; s < p.stages; ++s)
+      for (int c = 0; c < p.chunks; ++c)
+        position_.push_back(chunk_position(p.schedule, p.stages, s, c));
+  }
+
+  Trace run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int s = 0; s < p_.stages; ++s) moved |= advance(s);
+      for (int s = p_.stages - 1; s >= 0; --s) moved |= advance(s);
+    }
+    for (int s = 0; s < p_.stages; ++s) {
+      PLAIT_CHECK(next_[s] == lists_[s].size());
+      trace_.stage_end[s] = Seconds(free_[s]);
+      trace_.makespan = std::max(trace_.makespan, trace_.stage_end[s]);
+      trace_.longest_stage =
+          std::max(trace_.longest_stage, trace_.stage_end[s] - trace_.stage_begin[s]);
+      trace_.events.insert(trace_.events.end(), stage_events_[s].begin(), stage_events_[s].end());
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  std::size_t slot(int position, int micro_batch) const {
+    return static_cast<std::size_t>(position) * p_.micro_batches + micro_batch;
+  }
+
+  // When the input of a task is there, or kPending.
+  double ready(const Task& task, int position) const {
+    const std::size_t own = slot(position, task.micro_batch);
+    switch (task.kind) {
+      case TaskKind::forward: {
+        if (position == 0) return 0;
+        const double before = forward_end_[slot(position - 1, task.micro_batch)];
+        return before == kPending ? kPending : before + p_.send[position - 1].value;
+      }
+      case TaskKind::backward: {
+        if (forward_end_[own] == kPending) return kPending;
+        if (position == positions_ - 1) return forward_end_[own];
+        const double after = backward_end_[slot(position + 1, task.micro_batch)];
+        return after == kPending ? kPending : after + p_.send[position].value;
+      }
+      case TaskKind::weight_gradient:
+        return backward_end_[own];
+    }
+    return kPending;
+  }
+
+  bool advance(int s) {
+    const std::vector<Task>& list = lists_[s];
+    const std::size_t from = next_[s];
+    for (; next_[s] < list.size(); ++next_[s]) {
+      const Task& task = list[next_[s]];
+      const int position = position_[s * p_.chunks + task.chunk];
+      const double input = ready(task, position);
+      if (input == kPending) break;
+      const double begin = std::max(free_[s], input);
+      if (next_[s] == 0) trace_.stage_begin[s] = Seconds(begin);
+      const ChunkTime& time = p_.at(s, task.chunk);
+      double length = time.forward.value;
+      if (task.kind == TaskKind::backward) length = time.backward.value;
+      if (task.kind == TaskKind::weight_gradient) length = time.weight_gradient.value;
+      free_[s] = begin + length;
+      trace_.busy[s] += Seconds(length);
+      if (task.kind == TaskKind::forward)
+        forward_end_[slot(position, task.micro_batch)] = free_[s];
+      else if (task.kind == TaskKind::backward)
+        backward_end_[slot(position, task.micro_batch)] = free_[s];
+      if (keep_events_) stage_events_[s].push_back({s, task, Seconds(begin), Seconds(free_[s])});
+    }
+    return next_[s] != from;
+  }
+
+  const Pipeline& p_;
+  const std::vector<std::vector<Task>>& lists_;
+  bool keep_events_;
+  int positions_;
+  std::vector<int> position_;        // [stage * chunks + chunk]
+  std::vector<double> forward_end_;  // [slot(position, micro-batch)]
+  std::vector<double> backward_end_;
+  std::vector<std::size_t> next_;  // per stage, into its list
+  std::vector<double> free_;       // per stage
+  Trace trace_;
+  std::vector<std::vector<Event>> stage_events_;
+};
+
+// Pipelines with more tasks than this are simulated at their ends only.
+constexpr double kMostTasks = 1e6;
+
+// Once a pipeline is full it repeats itself: each further round of micro-batches takes as long as
+// the one before. Two lengths are simulated and the rest is added.
+Trace simulate_long(const Pipeline& pipeline) {
+  const int round = pipeline.stages * pipeline.chunks;
+  Pipeline part = pipeline;
+  part.micro_batches = std::min(pipeline.micro_batches, 16 * round);
+  const auto run = [](const Pipeline& p) { return Run(p, task_lists(p), false).run(); };
+  const Trace shorter = run(part);
+  part.micro_batches = std::min(pipeline.micro_batches, 24 * round);
+  Trace trace = run(part);
+  const int simulated = part.micro_batches - std::min(pipeline.micro_batches, 16 * round);
+  if (simulated == 0) return trace;
+  const double rounds =
+      static_cast<double>(pipeline.micro_batches - part.micro_batches) / simulated;
+  const auto longer = [&](Seconds& now, Seconds before) { now += rounds * (now - before); };
+  longer(trace.makespan, shorter.makespan);
+  longer(trace.longest_stage, shorter.longest_stage);
+  for (std::size_t s = 0; s < trace.busy.size(); ++s) {
+    longer(trace.busy[s], shorter.busy[s]);
+    longer(trace.stage_end[s], shorter.stage_end[s]);
+  }
+  return trace;
+}
+
+}  // namespace
+
+Trace simulate(const Pipeline& pipeline, bool keep_events) {
+  const double tasks = 3.0 * pipeline.stages * pipeline.chunks * pipeline.micro_batches;
+  if (!keep_events && tasks > kMostTasks) return simulate_long(pipeline);
+  const std::vector<std::vector<Task>> lists = task_lists(pipeline);
+  return Run(pipeline, lists, keep_events).run();
+}
+
+Seconds closed_form(const Pipeline& p) {
+  PLAIT_CHECK(p.chunks == 1 && !splits_backward(p.schedule));
+  Seconds round_trip;  // through all stages
+  for (const ChunkTime& t : p.time) round_trip += t.forward + t.backward;
+  for (const Seconds c : p.send) round_trip += 2 * c;
+  const double m = p.micro_batches;
+  if (p.schedule == Schedule::gpipe) {
+    Seconds forward;
+    Seconds backward;
+    for (const ChunkTime& t : p.time) {
+      forward = std::max(forward, t.forward);
+      backward = std::max(backward, t.backward);
+    }
+    return round_trip + (m - 1) * (forward + backward);
+  }
+  Seconds longest;
+  Seconds after;  // round trip through the stages after s
+  for (int s = p.stages - 1; s >= 0; --s) {
+    const ChunkTime& t = p.time[s];
+    const int k = std::min(p.micro_batches, p.stages - s);
+    Seconds refill = (k - 1.0) * std::max(t.forward, t.backward);
+    if (p.micro_batches > k) refill = std::max(refill, after);
+    longest = std::max(longest, (m - k) * (t.forward + t.backward) + refill);
+    after += t.forward + t.backward;
+    if (s > 0) after += 2 * p.send[s - 1];
+  }
+  return round_trip + longest;
+}
+
+Seconds least_span(const Pipeline& p, int stage) {
+  Seconds work;
+  for (int c = 0; c < p.chunks; ++c) {
+    const ChunkTime& time = p.at(stage, c);
+    work += time.forward + time.backward + time.weight_gradient;
+  }
+  if (p.chunks > 1 || !splits_backward(p.schedule)) return p.micro_batches * work;
+  Seconds wait;
+  for (int s = stage + 1; s < p.stages; ++s)
+    wait += p.time[s].forward + p.time[s].backward + 2 * p.send[s - 1];
+  const int in_flight = chunks_in_flight(p.schedule, p.stages, stage, p.micro_batches, p.chunks);
+  wait -= (in_flight - 1.0) * p.time[stage].forward;
+  return p.micro_batches * work + std::max(Seconds(0), wait);
+}
+
+}  // namespace plait

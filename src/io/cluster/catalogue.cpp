@@ -1,0 +1,205 @@
+#include "io/cluster/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "io/cluster/device_json.h"
+#include "io/format/embedded.h"
+
+namespace plait {
+namespace {
+
+// Between nodes of a type whose file does not say: 100 Gbit/s Ethernet of a node.
+constexpr Link kUnknownNetwork = {BytesPerSecond(12.5e9), Seconds(30e-6)};
+
+Instance read_instance(const JsonValue& object, const Catalogue& catalogue) {
+  object.allow_only({"name", "provider", "device", "count", "network", "usd_per_hour",
+                     "spot_usd_per_hour", "source", "date", "note"});
+  Instance out;
+  out.name = object.at("name").text();
+  out.provider = object.text_or("provider", "");
+  const DeviceEntry& device =
+      find_device(catalogue, object.at("device").text(), object.at("device").where());
+  out.device = device.type.name;
+  out.count = object.at("count").integer(1, 1'000'000);
+  out.network = usual_node(device, out.count).uplink;
+  if (const auto network = object.find("network")) {
+    network->allow_only({"bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
+    out.network = read_link(*network, out.network);
+  }
+  if (const auto price = object.find("usd_per_hour")) out.price = read_price(*price);
+  if (const auto spot = object.find("spot_usd_per_hour")) out.spot = read_price(*spot);
+  out.source = object.text_or("source", "");
+  out.date = object.text_or("date", "");
+  return out;
+}
+
+template <typename Entry, typename NameOf>
+void put(std::vector<Entry>& entries, Entry entry, const NameOf& name_of) {
+  const std::string name = plain_name(name_of(entry));
+  for (Entry& old : entries)
+    if (plain_name(name_of(old)) == name) {
+      old = std::move(entry);
+      return;
+    }
+  entries.push_back(std::move(entry));
+}
+
+void add_file(Catalogue& catalogue, const JsonValue& root) {
+  root.allow_only({"plait_catalogue", "devices", "instances"});
+  root.at("plait_catalogue").integer(1, 1);
+  if (const auto devices = root.find("devices"))
+    for (const JsonValue& device : devices->items())
+      put(catalogue.devices, read_device_entry(device, catalogue),
+          [](const DeviceEntry& e) { return e.type.name; });
+  if (const auto instances = root.find("instances"))
+    for (const JsonValue& instance : instances->items())
+      put(catalogue.instances, read_instance(instance, catalogue),
+          [](const Instance& e) { return e.name; });
+}
+
+// A device's price is its share of its usual instance; anew for each file, which may change prices.
+void price_devices(Catalogue& catalogue) {
+  for (DeviceEntry& entry : catalogue.devices) {
+    if (entry.usual_instance.empty()) continue;
+    const Instance& instance = find_instance(
+        catalogue, entry.usual_instance, entry.type.name + " (usual_instance in the catalogue)");
+    entry.type.price = usd_per_hour(in_usd_per_hour(instance.price) / instance.count);
+  }
+}
+
+Catalogue read_builtin() {
+  Catalogue out;
+  for (const char* name : {"devices.json", "instances.json"})
+    add_file(out, parse_json(name, embedded_file(name)));
+  price_devices(out);
+  return out;
+}
+
+}  // namespace
+
+const Catalogue& builtin_catalogue() {
+  static const Catalogue catalogue = read_builtin();
+  return catalogue;
+}
+
+Catalogue load_catalogue(const std::vector<std::string>& paths) {
+  Catalogue out = builtin_catalogue();
+  for (const std::string& path : paths) add_file(out, read_json_file(path));
+  price_devices(out);
+  return out;
+}
+
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (c != '-' && c != '_' && c != ' ')
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const std::string_view maker : {"nvidia", "amd", "instinct", "tesla", "geforce"})
+    if (out.starts_with(maker)) out.erase(0, maker.size());
+  return out;
+}
+
+const DeviceEntry* lookup_device(const Catalogue& catalogue, std::string_view name) {
+  for (const DeviceEntry& entry : catalogue.devices)  // the common case, without copies
+    if (entry.type.name == name) return &entry;
+  const std::string plain = plain_name(name);
+  for (const DeviceEntry& entry : catalogue.devices)
+    if (plain_name(entry.type.name) == plain) return &entry;
+  for (const DeviceEntry& entry : catalogue.devices)
+    for (const std::string& alias : entry.aliases)
+      if (plain_name(alias) == plain) return &entry;
+  return nullptr;
+}
+
+const Instance* lookup_instance(const Catalogue& catalogue, std::string_view name) {
+  const std::string plain = plain_name(name);
+  const std::string azure = plain_name("Standard") + plain;
+  for (const Instance& instance : catalogue.instances) {
+    const std::string known = plain_name(instance.name);
+    if (known == plain || known == azure) return &instance;
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> device_names(const Catalogue& catalogue) {
+  std::vector<std::string_view> out;
+  for (const DeviceEntry& entry : catalogue.devices) {
+    out.push_back(entry.type.name);
+    out.insert(out.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  return out;
+}
+
+std::vector<std::string_view> instance_names(const Catalogue& catalogue) {
+  std::vector<std::string_view> out;
+  for (const Instance& instance : catalogue.instances) out.push_back(instance.name);
+  return out;
+}
+
+const DeviceEntry& find_device(const Catalogue& catalogue, std::string_view name,
+                               const std::string& where) {
+  if (const DeviceEntry* entry = lookup_device(catalogue, name)) return *entry;
+  std::vector<std::string_view> known;
+  for (const DeviceEntry& entry : catalogue.devices) known.push_back(entry.type.name);
+  throw InputError(where, fmt::format("unknown device type '{}'{}; `plait devices` lists them",
+                                      name, suggestion(name, known)));
+}
+
+const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
+                              const std::string& where) {
+  if (const Instance* instance = lookup_instance(catalogue, name)) return *instance;
+  throw InputError(where, fmt::format("unknown instance '{}'{}; `plait instances` lists them", name,
+                                      suggestion(name, instance_names(catalogue))));
+}
+
+DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue) {
+  object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
+                     "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
+                     "usual_instance", "efficiency", "price_usd_per_hour", "source", "note"});
+  DeviceEntry out;
+  const auto like = object.find("like");
+  if (like) out = find_device(catalogue, like->text(), like->where());
+  out.type = read_device_type(object, like ? &out.type : nullptr);
+  out.aliases.clear();
+  if (const auto aliases = object.find("aliases"))
+    for (const JsonValue& alias : aliases->items()) out.aliases.push_back(alias.text());
+  if (const auto link = object.find("link")) out.link_kind = link->text_or("kind", out.link_kind);
+  if (!like) out.network = kUnknownNetwork;
+  if (const auto network = object.find("network")) {
+    network->allow_only({"bandwidth_GBps", "bandwidth_Gbps", "latency_us", "per"});
+    out.network = read_link(*network, out.network);
+    if (const auto per = network->find("per"))
+      out.network_per_device = per->choice({"node", "device"}) == 1;
+  }
+  if (object.find("price_usd_per_hour")) out.usual_instance.clear();
+  out.usual_instance = object.text_or("usual_instance", out.usual_instance);
+  if (object.find("price_usd_per_hour") && !out.usual_instance.empty())
+    throw InputError(object.where(), "give price_usd_per_hour or usual_instance, not both");
+  out.source = object.text_or("source", out.source);
+  return out;
+}
+
+Node usual_node(const DeviceEntry& entry, int count) {
+  Node node;
+  node.intra = entry.type.intra;
+  node.uplink = entry.network;
+  if (entry.network_per_device)
+    node.uplink.bandwidth =
+        gigabytes_per_second(in_gigabytes_per_second(entry.network.bandwidth) * count);
+  node.price = usd_per_hour(in_usd_per_hour(entry.type.price) * count);
+  return node;
+}
+
+Node instance_node(const Instance& instance, const DeviceEntry& device, bool spot) {
+  Node node;
+  node.intra = device.type.intra;
+  node.uplink = instance.network;
+  node.price = spot ? instance.spot : instance.price;
+  return node;
+}
+
+}  // namespace plait

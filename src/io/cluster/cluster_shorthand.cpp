@@ -1,0 +1,173 @@
+#include "io/cluster/cluster_shorthand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/error.h"
+#include "cluster/cluster_builder.h"
+
+namespace plait {
+namespace {
+
+constexpr std::string_view kOneZone = "default";
+
+// One part between two '+', cut up but not understood.
+struct Part {
+  std::string where;  // "--cluster '2xA100:8'"
+  std::optional<int> times;
+  std::string name;
+  std::optional<int> per_node;
+  std::optional<BytesPerSecond> network;
+  std::string zone;
+};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// A count from 1 to kMaxDevices.
+int read_count(std::string_view text, const std::string& what, const std::string& where) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && end == text.data() + text.size();
+  if (!whole || error != std::errc() || value < 1 || value > kMaxDevices)
+    throw InputError(where, fmt::format("{} must be a whole number from 1 to {}, is '{}'", what,
+                                        kMaxDevices, text.substr(0, 40)));
+  return value;
+}
+
+BytesPerSecond read_rate(std::string_view text, const std::string& where) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size() - end);
+  const bool good = error == std::errc() && value > 0 && value < 1e9;
+  if (good && unit == "Gbps") return BytesPerSecond(value / 8 * 1e9);
+  if (good && unit == "GBps") return BytesPerSecond(value * 1e9);
+  throw InputError(where, fmt::format("the network after '/' must be like 400Gbps (bits) or 50GBps "
+                                      "(bytes), is '{}'",
+                                      text.substr(0, 40)));
+}
+
+// Takes "<mark>value" off the end of `rest`; nothing when the mark is not there.
+std::optional<std::string_view> take_off(std::string_view& rest, char mark) {
+  const std::size_t at = rest.rfind(mark);
+  if (at == rest.npos) return std::nullopt;
+  const std::string_view value = trimmed(rest.substr(at + 1));
+  rest = trimmed(rest.substr(0, at));
+  return value;
+}
+
+Part cut(std::string_view text, const std::string& flag) {
+  Part part;
+  part.where = fmt::format("{} '{}'", flag, text.substr(0, 80));
+  std::string_view rest = text;
+  if (const auto zone = take_off(rest, '@')) {
+    if (zone->empty()) throw InputError(part.where, "a zone name is missing after '@'");
+    part.zone = *zone;
+  }
+  if (const auto rate = take_off(rest, '/')) part.network = read_rate(*rate, part.where);
+  if (const auto count = take_off(rest, ':'))
+    part.per_node = read_count(*count, "the number of devices per node", part.where);
+  // A leading number followed by 'x' counts nodes; "-1x" is caught here too.
+  const std::size_t digits = rest.find_first_not_of("-.0123456789");
+  const std::string_view number = rest.substr(0, std::min(digits, rest.size()));
+  const std::string_view after = trimmed(rest.substr(number.size()));
+  for (const std::string_view times : {"x", "X", "*", "\u00d7"})
+    if (!number.empty() && after.starts_with(times)) {
+      part.times = read_count(number, "the number before 'x'", part.where);
+      rest = trimmed(after.substr(times.size()));
+      break;
+    }
+  if (rest.empty()) throw InputError(part.where, "a device type or instance name is missing");
+  part.name = rest;
+  return part;
+}
+
+void add_instances(ClusterBuilder& builder, const Part& part, const Instance& instance,
+                   const Catalogue& catalogue) {
+  if (part.per_node && *part.per_node != instance.count)
+    throw InputError(part.where, fmt::format("instance '{}' always has {} devices; leave ':{}' out",
+                                             instance.name, instance.count, *part.per_node));
+  const DeviceEntry& device = find_device(catalogue, instance.device, part.where);
+  Node node = instance_node(instance, device);
+  if (part.network) node.uplink.bandwidth = *part.network;
+  node.zone = builder.zone(part.zone, part.where);
+  const int type = builder.type(device.type, part.where);
+  for (int i = 0; i < part.times.value_or(1); ++i) {
+    node.name = builder.free_name(instance.name);
+    builder.node(node, {{type, instance.count}}, part.where);
+  }
+}
+
+void add_devices(ClusterBuilder& builder, const Part& part, const DeviceEntry& device) {
+  const int zone = builder.zone(part.zone, part.where);
+  const int type = builder.type(device.type, part.where);
+  // "4xH100:2" counts nodes, "12xH100" devices.
+  const int size = part.per_node.value_or(device.type.per_node);
+  long left = static_cast<long>(part.times.value_or(1)) * part.per_node.value_or(1);
+  while (left > 0) {
+    const int count = static_cast<int>(std::min<long>(left, size));
+    Node node = usual_node(device, count);
+    if (part.network) node.uplink.bandwidth = *part.network;
+    node.name = builder.free_name(device.type.name);
+    node.zone = zone;
+    builder.node(node, {{type, count}}, part.where);
+    left -= count;
+  }
+}
+
+void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) {
+  if (const DeviceEntry* device = lookup_device(catalogue, part.name))
+    return add_devices(builder, part, *device);
+  if (const Instance* instance = lookup_instance(catalogue, part.name))
+    return add_instances(builder, part, *instance, catalogue);
+  std::vector<std::string_view> known = device_names(catalogue);
+  for (const std::string_view name : instance_names(catalogue)) known.push_back(name);
+  if (part.name.find_first_of(",;") != part.name.npos)
+    throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
+  throw InputError(part.where,
+                   fmt::format("'{}' is no file, device type or instance{}; `plait devices` and "
+                               "`plait instances` list the names, and '4xA100-80GB:8' is 4 nodes "
+                               "of 8",
+                               part.name.substr(0, 80), suggestion(part.name, known)));
+}
+
+}  // namespace
+
+LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
+                                     const std::string& flag) {
+  if (text.size() > 10'000) throw InputError(flag, "is longer than 10,000 characters");
+  std::vector<Part> parts;
+  bool zoned = false;
+  std::string_view rest = text;
+  for (bool more = true; more;) {
+    const std::size_t plus = rest.find('+');
+    more = plus != rest.npos;
+    const std::string_view word = trimmed(rest.substr(0, plus));
+    if (word.empty())
+      throw InputError(fmt::format("{} '{}'", flag, text.substr(0, 80)),
+                       "a part between '+' is empty");
+    parts.push_back(cut(word, flag));
+    zoned = zoned || !parts.back().zone.empty();
+    if (more) rest = rest.substr(plus + 1);
+  }
+  ClusterBuilder builder(text);
+  for (Part& part : parts) {
+    if (part.zone.empty() && zoned)
+      throw InputError(part.where, "names no zone but another part does; add '@zone' to it");
+    if (part.zone.empty()) part.zone = kOneZone;
+    add(builder, part, catalogue);
+  }
+  LoadedCluster out;
+  for (const auto& [a, b] : builder.join_zones(kUsualZoneLink))
+    out.warnings.push_back(assumed_zone_link(a, b));
+  out.cluster = std::move(builder).finish(flag);
+  return out;
+}
+
+}  // namespace plait

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "io/model/hf_fields.h"
+
+namespace plait {
+namespace {
+
+void read_bert_sizes(const HfFields& fields, int vocabulary, TransformerConfig& c) {
+  if (fields.flag({"add_cross_attention"}, false))
+    throw InputError(fields.where() + "/add_cross_attention",
+                     "cross attention to another model is not supported");
+  c.vocabulary = fields.size({"vocab_size"}, vocabulary);
+  c.hidden = fields.size({"hidden_size"}, 768);
+  c.layers = fields.size({"num_hidden_layers"}, 12);
+  c.heads = fields.size({"num_attention_heads"}, 12);
+  c.ffn = fields.size({"intermediate_size"}, 3072);
+  c.position_rows = c.sequence = fields.size({"max_position_embeddings"}, 512);
+  c.type_vocabulary = fields.count({"type_vocab_size"}, 2);
+  c.tied = fields.flag({"tie_word_embeddings"}, true);
+  c.dropout = fields.dropout({"hidden_dropout_prob"}, 0.1);
+  c.causal = fields.flag({"is_decoder"}, false);
+  c.norm_place = NormPlace::after_adding;
+  c.embedding_norm = true;
+  c.final_norm = false;
+  c.head = Head::masked;
+  c.head_bias = true;
+  // Untied, `transformers` has the bias twice: in the head and in its last matrix.
+  if (!c.tied) c.unused_parameters = c.vocabulary;
+}
+
+void read_bert(const HfFields& fields, TransformerConfig& c) { read_bert_sizes(fields, 30522, c); }
+
+// Positions are counted from pad_token_id + 1, so two rows of the table are never used.
+void read_roberta(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 50265, c);
+  c.sequence = std::max(1, c.position_rows - 2);
+}
+
+// BERT's block without segments; other names for the sizes.
+void read_distilbert(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 30522, c);
+  c.hidden = fields.size({"dim", "hidden_size"}, 768);
+  c.layers = fields.size({"n_layers", "num_hidden_layers"}, 6);
+  c.heads = fields.size({"n_heads", "num_attention_heads"}, 12);
+  c.ffn = fields.size({"hidden_dim"}, 3072);
+  c.type_vocabulary = 0;
+  c.dropout = fields.dropout({"dropout"}, 0.1);
+  if (!c.tied) c.unused_parameters = 0;  // one bias, of the last matrix
+}
+
+// Words, positions and segments are narrower than the blocks.
+void read_electra(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 30522, c);
+  c.hidden = fields.size({"hidden_size"}, 256);
+  c.heads = fields.size({"num_attention_heads"}, 4);
+  c.ffn = fields.size({"intermediate_size"}, 1024);
+  c.embedding_width = fields.size({"embedding_size"}, 128);
+  c.narrow_embedding = true;
+  c.unused_parameters = 0;
+}
+
+// Blocks that share their weights, too. Several groups of blocks are not known of any model.
+void read_albert(const HfFields& fields, TransformerConfig& c) {
+  read_electra(fields, c);
+  if (!fields.find({"vocab_size"})) c.vocabulary = 30000;
+  c.hidden = fields.size({"hidden_size"}, 4096);
+  c.heads = fields.size({"num_attention_heads"}, 64);
+  c.ffn = fields.size({"intermediate_size"}, 16384);
+  c.dropout = fields.dropout({"hidden_dropout_prob"}, 0);
+  c.shared_layers = true;
+  for (const std::string_view key : {"num_hidden_groups", "inner_group_num"})
+    if (fields.size({key}, 1) != 1)
+      throw InputError(fields.where() + "/" + std::string(key),
+                       "more than one set of shared weights is not supported");
+}
+
+int side(const HfFields& fields, std::string_view key, int fallback) {
+  const auto value = fields.find({key});
+  if (!value || !value->is_array()) return fields.size({key}, fallback);
+  const std::vector<JsonValue> sides = value->items();
+  if (sides.size() != 2 || sides[0].integer(1, kMaxHfSize) != sides[1].integer(1, kMaxHfSize))
+    throw InputError(value->where(), "must be one number or two equal ones");
+  return sides[0].integer(1, kMaxHfSize);
+}
+
+void read_vit(const HfFields& fields, TransformerConfig& c) {
+  c.hidden = fields.size({"hidden_size"}, 768);
+  c.layers = fields.size({"num_hidden_layers"}, 12);
+  c.heads = fields.size({"num_attention_heads"}, 12);
+  c.ffn = fields.size({"intermediate_size"}, 3072);
+  c.patches.image = side(fields, "image_size", 224);
+  c.patches.patch = side(fields, "patch_size", 16);
+  c.patches.channels = fields.size({"num_channels"}, 3);
+  c.qkv_bias = fields.flag({"qkv_bias"}, true);
+  c.dropout = fields.dropout({"hidden_dropout_prob"}, 0);
+  c.sequence = 1;
+  c.causal = false;
+  c.tied = false;
+  c.head = Head::classifier;
+}
+
+// A second learnt token answers the teacher.
+void read_deit(const HfFields& fields, TransformerConfig& c) {
+  read_vit(fields, c);
+  c.patches.tokens = 2;
+}
+
+}  // namespace
+
+std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c) {
+  for (const std::string_view key : {"vocab_size", "hidden_size", "num_hidden_layers"})
+    needed(fields, {key});
+  read_bert_sizes(fields, 30522, c);
+  c.type_vocabulary = fields.count({"type_vocab_size"}, 0);
+  return "an encoder like BERT";
+}
+
+std::string read_unknown_image_model(const HfFields& fields, TransformerConfig& c) {
+  for (const std::string_view key : {"hidden_size", "num_hidden_layers", "num_attention_heads"})
+    needed(fields, {key});
+  read_vit(fields, c);
+  return "an image model like ViT";
+}
+
+std::vector<HfFamily> hf_encoders() {
+  return {{"bert", read_bert},
+          {"roberta", read_roberta},
+          {"xlm-roberta", read_roberta},
+          {"distilbert", read_distilbert},
+          {"electra", read_electra},
+          {"albert", read_albert},
+          {"vit", read_vit},
+          {"deit", read_deit}};
+}
+
+}  // namespace plait

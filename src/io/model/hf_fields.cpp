@@ -1,0 +1,87 @@
+#include "io/model/hf_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace plait {
+
+HfFields::HfFields(const JsonValue& config) : config_(config) {
+  for (const auto& [key, value] : config.members())
+    if (value.is_null()) null_keys_.push_back(key);
+}
+
+std::optional<JsonValue> HfFields::find(Keys keys) const {
+  for (const std::string_view key : keys)
+    if (auto value = config_.find(key)) return value;
+  return std::nullopt;
+}
+
+int HfFields::size(Keys keys, int fallback) const {
+  const auto value = find(keys);
+  return value ? value->integer(1, kMaxHfSize) : fallback;
+}
+
+int HfFields::count(Keys keys, int fallback) const {
+  const auto value = find(keys);
+  return value ? value->integer(0, kMaxHfSize) : fallback;
+}
+
+int HfFields::required(Keys keys) const {
+  const auto value = find(keys);
+  if (!value) throw InputError(where(), fmt::format("'{}' is missing", fmt::join(keys, "' or '")));
+  return value->integer(1, kMaxHfSize);
+}
+
+bool HfFields::flag(Keys keys, bool fallback) const {
+  const auto value = find(keys);
+  return value ? value->boolean() : fallback;
+}
+
+bool HfFields::dropout(Keys keys, double fallback) const {
+  const auto value = find(keys);
+  return (value ? value->at_least(0) : fallback) > 0;
+}
+
+std::string HfFields::text(Keys keys, std::string fallback) const {
+  const auto value = find(keys);
+  return value ? value->text() : std::move(fallback);
+}
+
+bool HfFields::is_null(std::string_view key) const {
+  return std::ranges::find(null_keys_, key) != null_keys_.end();
+}
+
+void read_llama_block(const HfFields& fields, const HfDefaults& defaults, TransformerConfig& c) {
+  c.vocabulary = fields.size({"vocab_size"}, defaults.vocabulary);
+  c.hidden = fields.size({"hidden_size"}, defaults.hidden);
+  c.ffn = fields.size({"intermediate_size"}, defaults.ffn);
+  c.layers = fields.size({"num_hidden_layers"}, defaults.layers);
+  c.heads = fields.size({"num_attention_heads"}, defaults.heads);
+  c.kv_heads = fields.is_null("num_key_value_heads")
+                   ? c.heads
+                   : fields.size({"num_key_value_heads"}, defaults.kv_heads);
+  c.head_dim = fields.size({"head_dim"}, defaults.head_dim);
+  c.sequence = fields.size({"max_position_embeddings"}, defaults.positions);
+  c.tied = fields.flag({"tie_word_embeddings"}, defaults.tied);
+  c.gated = true;
+  c.norm = NormKind::rms;
+  c.positions = Positions::rotary;
+  c.qkv_bias = c.projection_bias = c.mlp_bias = false;
+  c.dropout = false;
+}
+
+void read_latent_attention(const HfFields& fields, TransformerConfig& c) {
+  c.mla.q_rank = fields.is_null("q_lora_rank") ? 0 : fields.size({"q_lora_rank"}, 1536);
+  c.mla.kv_rank = fields.size({"kv_lora_rank"}, 512);
+  c.mla.nope_dim = fields.size({"qk_nope_head_dim"}, 128);
+  c.mla.rope_dim = fields.size({"qk_rope_head_dim"}, 64);
+  c.mla.value_dim = fields.size({"v_head_dim"}, 128);
+  c.kv_heads = 0;
+  c.head_dim = 0;
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+}
+
+}  // namespace plait

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "io/model/hf_fields.h"
+
+namespace plait {
+namespace {
+
+bool is_gated(const HfFields& fields, bool rms) {
+  const std::string activation = fields.text({"hidden_act", "activation_function"}, "");
+  if (activation.empty()) return rms;
+  // relu2 and xielu stand alone: Nemotron, Arcee, Apertus.
+  if (activation.find("relu") != activation.npos || activation == "xielu") return false;
+  return activation.find("silu") != activation.npos || activation.find("swi") != activation.npos ||
+         activation.find("glu") != activation.npos || rms;
+}
+
+void read_experts(const HfFields& fields, TransformerConfig& c) {
+  const int experts =
+      fields.count({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, 0);
+  if (experts < 2 || !fields.flag({"is_moe"}, true)) return;
+  c.moe.experts = experts;
+  c.moe.top_k = fields.size({"num_experts_per_tok", "moe_topk", "moe_top_k"}, 2);
+  c.moe.ffn = fields.size({"moe_intermediate_size", "expert_ffn_hidden_size"}, c.ffn);
+  c.moe.shared_ffn = fields.count({"n_shared_experts", "num_shared_experts"}, 0) * c.moe.ffn;
+  if (c.moe.shared_ffn == 0)
+    c.moe.shared_ffn = fields.count({"shared_expert_intermediate_size"}, 0);
+  c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
+}
+
+std::string unknown_type(const HfFields& fields) {
+  const std::string type = fields.text({"model_type"}, "");
+  return type.empty() ? "" : fmt::format("model_type '{}' is not known, and ", type);
+}
+
+std::string read_unknown_decoder(const HfFields& fields, TransformerConfig& c) {
+  c.vocabulary = needed(fields, {"vocab_size"});
+  c.hidden = needed(fields, {"hidden_size", "n_embd", "d_model"});
+  c.layers = needed(fields, {"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+  c.heads =
+      needed(fields, {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
+  c.kv_heads = fields.size({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, 0);
+  c.head_dim = fields.size({"head_dim", "d_kv"}, 0);
+  const bool rms =
+      fields.find({"rms_norm_eps"}) || !fields.find({"layer_norm_eps", "layer_norm_epsilon"});
+  c.norm = rms ? NormKind::rms : NormKind::layer;
+  c.gated = is_gated(fields, rms);
+  c.ffn = fields.size({"intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size"}, 0);
+  c.sequence = fields.size({"max_position_embeddings", "n_positions", "max_seq_len"}, 2048);
+  c.positions = Positions::rotary;
+  c.qkv_bias =
+      fields.flag({"attention_bias", "qkv_bias", "use_qkv_bias", "use_bias", "bias"}, !rms);
+  c.projection_bias = fields.flag({"attention_bias", "use_bias", "bias"}, !rms);
+  c.mlp_bias = fields.flag({"mlp_bias", "use_bias", "bias"}, !rms);
+  c.tied = fields.flag({"tie_word_embeddings"}, false);
+  c.dropout = fields.dropout({"resid_pdrop", "hidden_dropout", "hidden_dropout_prob"}, 0);
+  if (fields.find({"kv_lora_rank"})) read_latent_attention(fields, c);
+  read_experts(fields, c);
+  return fmt::format(
+      "a decoder with rotary positions, {} norm before each part, {} MLP, {} biases, {} head{}{}",
+      rms ? "RMS" : "layer", c.gated ? "gated" : "plain", c.qkv_bias || c.mlp_bias ? "with" : "no",
+      c.tied ? "tied" : "untied", c.mla.kv_rank > 0 ? ", latent attention" : "",
+      c.moe.experts > 0 ? fmt::format(", {} experts", c.moe.experts) : "");
+}
+
+// Segments, or a class whose name says so.
+bool is_encoder(const HfFields& fields) {
+  if (fields.flag({"is_decoder"}, false)) return false;
+  if (fields.find({"type_vocab_size"})) return true;
+  const auto classes = fields.find({"architectures"});
+  if (!classes || !classes->is_array() || classes->items().empty()) return false;
+  return classes->items()[0].text().ends_with("ForMaskedLM");
+}
+
+using UnknownReader = std::string (*)(const HfFields&, TransformerConfig&);
+
+UnknownReader reader_of(const HfFields& fields) {
+  if (fields.find({"num_mel_bins", "input_feat_per_channel"}))
+    throw InputError(fields.where(), unknown_type(fields) + "it reads sound, not text or images");
+  const bool two_stacks = fields.find({"encoder_layers"}) && fields.find({"decoder_layers"});
+  if (two_stacks || fields.flag({"is_encoder_decoder"}, false)) return read_unknown_encoder_decoder;
+  if (!fields.find({"vocab_size"}) && fields.find({"image_size", "num_channels"})) {
+    if (!fields.find({"hidden_size"}) || !fields.find({"patch_size"}) || fields.find({"depths"}))
+      throw InputError(fields.where(), unknown_type(fields) +
+                                           "an image model is a ViT with one hidden_size, "
+                                           "num_hidden_layers and patch_size");
+    return read_unknown_image_model;
+  }
+  return is_encoder(fields) ? read_unknown_encoder : read_unknown_decoder;
+}
+
+}  // namespace
+
+int needed(const HfFields& fields, HfFields::Keys keys) {
+  if (!fields.find(keys))
+    throw InputError(fields.where(), fmt::format("{}'{}' is missing", unknown_type(fields),
+                                                 fmt::join(keys, "' or '")));
+  return fields.required(keys);
+}
+
+std::string read_unknown(const HfFields& fields, TransformerConfig& c) {
+  const std::string type = fields.text({"model_type"}, "");
+  return fmt::format(
+      "{}: assumed {}",
+      type.empty() ? "no model_type" : fmt::format("model_type '{}' is not known", type),
+      reader_of(fields)(fields, c));
+}
+
+}  // namespace plait

@@ -1,0 +1,175 @@
+#include "io/model/megatron_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "io/format/shell_flags.h"
+
+namespace plait {
+namespace {
+
+// "([0]*3+[1]*58)": which layers are mixtures, as Megatron evaluates it; or one number, every
+// that many-th from the first.
+std::vector<int> expert_pattern(const ShellFlags& flags, int layers) {
+  const std::string text = flags.text("moe-layer-freq", "1");
+  std::vector<int> pattern;
+  if (text.find('[') == text.npos) {
+    const int every = flags.size("moe-layer-freq", 1);
+    for (int layer = 0; layer < layers; ++layer) pattern.push_back(layer % every == 0 ? 1 : 0);
+    return pattern;
+  }
+  std::size_t at = 0;
+  while ((at = text.find('[', at)) != text.npos) {
+    const std::size_t close = text.find(']', at);
+    if (close == text.npos) flags.fail("moe-layer-freq", "a ']' is missing");
+    std::vector<int> part;
+    for (std::size_t i = at; i < close; ++i)
+      if (text[i] == '0' || text[i] == '1') part.push_back(text[i] - '0');
+    int times = 1;
+    if (close + 1 < text.size() && text[close + 1] == '*')
+      std::from_chars(text.data() + close + 2, text.data() + text.size(), times);
+    if (times < 1 || times > layers)
+      flags.fail("moe-layer-freq", "repeats more than there are layers");
+    for (int i = 0; i < times && static_cast<int>(pattern.size()) <= layers; ++i)
+      pattern.insert(pattern.end(), part.begin(), part.end());
+    at = close;
+  }
+  if (static_cast<int>(pattern.size()) != layers)
+    flags.fail("moe-layer-freq", fmt::format("must describe {} layers", layers));
+  return pattern;
+}
+
+void read_experts(const ShellFlags& flags, TransformerConfig& c) {
+  const char* flag = flags.has("num-experts") ? "num-experts" : "num-moe-experts";
+  if (!flags.has(flag)) return;
+  c.moe.experts = flags.size(flag, 0);
+  c.moe.top_k = flags.size("moe-router-topk", 2);
+  c.moe.ffn = flags.size("moe-ffn-hidden-size", c.ffn);
+  c.moe.shared_ffn = flags.size("moe-shared-expert-intermediate-size", 0, 0);
+  c.moe.bias = c.mlp_bias;
+  c.moe.shared_gate = flags.has("moe-shared-expert-gate");
+  const std::vector<int> pattern = expert_pattern(flags, c.layers);
+  for (int layer = 0; layer < c.layers; ++layer)
+    if (pattern[layer] == 0) c.moe.dense.push_back(layer);
+}
+
+void read_latent_attention(const ShellFlags& flags, TransformerConfig& c) {
+  if (!flags.has("multi-latent-attention")) return;
+  c.mla.q_rank = flags.size("q-lora-rank", 0, 0);
+  c.mla.kv_rank = flags.size("kv-lora-rank", 32);
+  c.mla.nope_dim = flags.size("qk-head-dim", 128);
+  c.mla.rope_dim = flags.size("qk-pos-emb-head-dim", 64);
+  c.mla.value_dim = flags.size("v-head-dim", 128);
+  c.kv_heads = c.head_dim = 0;
+  c.positions = Positions::rotary;
+}
+
+void read_positions(const ShellFlags& flags, TransformerConfig& c) {
+  const std::string kind = flags.choice(
+      "position-embedding-type", {"learned_absolute", "rope", "mrope", "yarn", "relative", "none"});
+  c.positions = Positions::learned;
+  if (kind == "none") c.positions = Positions::none;
+  if (kind == "relative") c.positions = Positions::relative;
+  if (kind == "rope" || kind == "mrope" || kind == "yarn" ||
+      flags.has("use-rotary-position-embeddings"))
+    c.positions = Positions::rotary;
+  if (c.positions == Positions::learned)
+    c.position_rows = std::max(flags.size("max-position-embeddings", c.sequence), c.sequence);
+}
+
+void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
+  int size = flags.size("padded-vocab-size", 0);
+  if (size == 0) {
+    size = flags.size("vocab-size", 0);
+    if (size == 0) {
+      size = 50257;
+      reading.warnings.emplace_back("no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
+    }
+    const int multiple = flags.size("make-vocab-size-divisible-by", 128);
+    const int padded = (size + multiple - 1) / multiple * multiple;
+    if (padded != size)
+      reading.warnings.push_back(fmt::format(
+          "the vocabulary of {} is padded to {}, a multiple of {}", size, padded, multiple));
+    size = padded;
+  }
+  reading.config.vocabulary = size;
+}
+
+void read_family(const ShellFlags& flags, const std::string& text, TransformerReading& reading) {
+  TransformerConfig& c = reading.config;
+  if (text.find("pretrain_bert") != text.npos) {
+    c.causal = false;
+    c.head = flags.has("bert-no-binary-head") ? Head::masked : Head::pretraining;
+    c.pooler = c.head == Head::pretraining ? c.hidden : 0;
+    c.head_bias = true;
+    c.type_vocabulary = 2;
+  }
+  if (text.find("pretrain_t5") != text.npos) {
+    c.causal = false;
+    c.decoder_layers = flags.size("decoder-num-layers", c.layers);
+    c.decoder_sequence = flags.size("decoder-seq-length", 0, 0);
+    c.head_bias = true;
+    if (c.decoder_sequence == 0)
+      reading.warnings.emplace_back("no --decoder-seq-length: the encoder's is assumed");
+  }
+}
+
+}  // namespace
+
+bool has_megatron_flags(const std::string& text) {
+  for (const char* flag :
+       {"--num-layers", "--num_layers", "--encoder-num-layers", "--hidden-size", "--hidden_size"})
+    if (text.find(flag) != text.npos) return true;
+  return false;
+}
+
+TransformerReading read_megatron_flags(const std::string& name, const std::string& text,
+                                       std::optional<int> sequence) {
+  const ShellFlags flags(name, text);
+  TransformerReading reading;
+  TransformerConfig& c = reading.config;
+  c.name = "megatron";
+  c.layers = flags.required("num-layers", "encoder-num-layers");
+  c.hidden = flags.required("hidden-size");
+  c.heads = flags.required("num-attention-heads");
+  c.head_dim = flags.size("kv-channels", 0);
+  c.gated = flags.has("swiglu");
+  // Megatron keeps the size of a plain MLP when it is gated: two thirds, in multiples of 64.
+  const long long plain = 4LL * c.hidden;
+  c.ffn =
+      flags.size("ffn-hidden-size", static_cast<int>(c.gated ? plain * 2 / 3 / 64 * 64 : plain));
+  if (flags.has("group-query-attention")) c.kv_heads = flags.size("num-query-groups", 1);
+  if (sequence || flags.has("seq-length") || flags.has("encoder-seq-length")) {
+    c.sequence = sequence
+                     ? *sequence
+                     : flags.size(flags.has("seq-length") ? "seq-length" : "encoder-seq-length", 1);
+  } else {
+    c.sequence = 2048;
+    reading.warnings.emplace_back("no --seq-length: 2048 is assumed");
+  }
+  const bool biases = !flags.has("disable-bias-linear");
+  c.qkv_bias = biases || flags.has("add-qkv-bias");
+  c.projection_bias = c.mlp_bias = biases;
+  c.norm = flags.choice("normalization", {"LayerNorm", "RMSNorm"}) == "RMSNorm" ? NormKind::rms
+                                                                                : NormKind::layer;
+  c.tied = !flags.has("untie-embeddings-and-output-weights");
+  c.dropout = flags.above_zero("hidden-dropout", 0.1);
+  if (flags.has("qk-layernorm")) c.qk_norm = QkNorm::per_head;
+  c.qk_norm_kind = c.norm;
+  read_positions(flags, c);
+  read_vocabulary(flags, reading);
+  read_experts(flags, c);
+  read_latent_attention(flags, c);
+  read_family(flags, text, reading);
+  if (const std::string fault = fault_of(c); !fault.empty()) throw InputError(name, fault);
+  return reading;
+}
+
+}  // namespace plait

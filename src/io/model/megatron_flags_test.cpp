@@ -1,0 +1,123 @@
+#include "io/model/megatron_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "io/model/model_json.h"
+
+namespace plait {
+namespace {
+
+const std::string k345m =
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+    "--max-position-embeddings 1024 ";
+
+TransformerReading read(const std::string& text) {
+  return read_megatron_flags("run.sh", text, std::nullopt);
+}
+
+double parameters(const std::string& text) {
+  return build_transformer(read(text).config).parameters();
+}
+
+std::string complaint(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "no complaint";
+}
+
+TEST(MegatronFlags, GptHasMegatronsPaddedVocabulary) {
+  // GPT-2 medium's 354,823,168 and 47 more rows of 1024: 50257 padded to 50304.
+  EXPECT_EQ(parameters(k345m + "--vocab-size 50257"), 354'823'168 + 47 * 1024);
+  EXPECT_EQ(parameters(k345m + "--vocab-size 50257 --make-vocab-size-divisible-by 1"), 354'823'168);
+}
+
+TEST(MegatronFlags, LlamaFlagsGiveLlamasCount) {
+  EXPECT_EQ(parameters("--num-layers 32 --hidden-size 4096 --ffn-hidden-size 11008 "
+                       "--num-attention-heads 32 --seq-length 4096 --swiglu "
+                       "--untie-embeddings-and-output-weights --normalization RMSNorm "
+                       "--disable-bias-linear --position-embedding-type rope --vocab-size 32000 "
+                       "--attention-dropout 0 --hidden-dropout 0"),
+            6'738'415'616);
+}
+
+TEST(MegatronFlags, GroupedExpertsGiveMixtralsCount) {
+  EXPECT_EQ(parameters("--num_layers=32 --hidden_size=4096 --ffn_hidden_size=14336 "
+                       "--num_attention_heads=32 --group_query_attention --num_query_groups=8 "
+                       "--swiglu --untie_embeddings_and_output_weights --normalization=RMSNorm "
+                       "--disable_bias_linear --use_rotary_position_embeddings --seq_length=4096 "
+                       "--vocab_size=32000 --num_experts=8 --moe_router_topk=2"),
+            46'702'792'704);
+}
+
+TEST(MegatronFlags, LayerPatternAndLatentAttentionGiveDeepSeekV2LitesCount) {
+  EXPECT_EQ(parameters("--num-layers 27 --hidden-size 2048 --ffn-hidden-size 10944 "
+                       "--num-attention-heads 16 --seq-length 4096 --swiglu --vocab-size 102400 "
+                       "--untie-embeddings-and-output-weights --normalization RMSNorm "
+                       "--disable-bias-linear --position-embedding-type rope --num-experts 64 "
+                       "--moe-layer-freq '([0]*1+[1]*26)' --moe-ffn-hidden-size 1408 "
+                       "--moe-router-topk 6 --moe-shared-expert-intermediate-size 2816 "
+                       "--multi-latent-attention --kv-lora-rank 512 --qk-head-dim 128 "
+                       "--qk-pos-emb-head-dim 64 --v-head-dim 128"),
+            15'706'484'224);
+}
+
+TEST(MegatronFlags, ScriptsVariablesAreFilledIn) {
+  const TransformerReading reading = read(R"(#!/bin/bash
+# --num-layers 99 in a comment does not count
+LAYERS=24
+HIDDEN="1024"
+ARGS=(
+    --num-layers ${LAYERS} \
+    --hidden-size $HIDDEN
+    --num-attention-heads ${HEADS:-16})
+TRAINING="--micro-batch-size 4 --seq-length 512 --lr 0.00015"
+torchrun pretrain_gpt.py ${ARGS[@]} ${TRAINING}
+)");
+  EXPECT_EQ(reading.config.layers, 24);
+  EXPECT_EQ(reading.config.hidden, 1024);
+  EXPECT_EQ(reading.config.heads, 16);
+  EXPECT_EQ(reading.config.sequence, 512);
+}
+
+TEST(MegatronFlags, GatedMlpDefaultsToTwoThirds) {
+  // int(4 * 1024 * 2 / 3 / 64) * 64 = 2688.
+  EXPECT_EQ(read(k345m + "--swiglu").config.ffn, 2688);
+}
+
+TEST(MegatronFlags, WhatIsAssumedIsSaid) {
+  const TransformerReading reading =
+      read("--num-layers 2 --hidden-size 64 --num-attention-heads 4");
+  ASSERT_EQ(reading.warnings.size(), 3u);
+  EXPECT_EQ(reading.warnings[0], "no --seq-length: 2048 is assumed");
+  EXPECT_EQ(reading.warnings[1], "no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
+  EXPECT_EQ(reading.warnings[2], "the vocabulary of 50257 is padded to 50304, a multiple of 128");
+}
+
+TEST(MegatronFlags, BertIsBidirectionalWithTwoHeads) {
+  const TransformerReading reading = read("pretrain_bert.py " + k345m + "--vocab-size 30592");
+  EXPECT_FALSE(reading.config.causal);
+  EXPECT_EQ(reading.config.head, Head::pretraining);
+}
+
+TEST(MegatronFlags, BadValuesNameTheirFlag) {
+  EXPECT_EQ(complaint("--num-layers 24"), "run.sh: --hidden-size is missing");
+  EXPECT_EQ(complaint("--num-layers two --hidden-size 64 --num-attention-heads 4"),
+            "run.sh --num-layers: must be a whole number from 1 to 268435456, is 'two'");
+  EXPECT_EQ(complaint("--num-layers $N --hidden-size 64 --num-attention-heads 4"),
+            "run.sh --num-layers: must be a whole number from 1 to 268435456, is '$N'");
+  EXPECT_EQ(complaint("--num-layers 2 --hidden-size 64 --num-attention-heads 5"),
+            "run.sh: heads (5) must divide hidden (64)");
+  EXPECT_EQ(complaint(k345m + "--normalization BatchNorm"),
+            "run.sh --normalization: unknown value 'BatchNorm', must be one of LayerNorm, RMSNorm");
+  EXPECT_EQ(complaint(k345m + "--num-experts 8 --moe-layer-freq '[1]*23'"),
+            "run.sh --moe-layer-freq: must describe 24 layers");
+  EXPECT_EQ(complaint(k345m + "--hidden-dropout 2"),
+            "run.sh --hidden-dropout: must be a number from 0 to 1, is '2'");
+}
+
+}  // namespace
+}  // namespace plait

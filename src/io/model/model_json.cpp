@@ -1,0 +1,79 @@
+#include "io/model/model_json.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "io/model/huggingface.h"
+#include "io/model/megatron_flags.h"
+#include "io/model/plait_model.h"
+#include "io/model/zoo.h"
+
+namespace plait {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a name is a path: the file to read, or nothing when there is no such file.
+std::optional<std::string> file_of(const std::string& path) {
+  std::error_code error;
+  if (path == "-") return path;
+  if (!fs::is_directory(path, error))
+    return fs::exists(path, error) ? std::optional(path) : std::nullopt;
+  const std::string inside = (fs::path(path) / "config.json").string();
+  if (!fs::exists(inside, error)) throw InputError(path, "is a directory without a config.json");
+  return inside;
+}
+
+bool looks_like_path(const std::string& text) {
+  return text.find('/') != text.npos || text.ends_with(".json") || text.ends_with(".txt") ||
+         text.ends_with(".sh");
+}
+
+LoadedModel built(TransformerReading reading) {
+  return {build_transformer(reading.config), std::move(reading.warnings)};
+}
+
+// JSON begins with a brace; anything else can only be a command line.
+LoadedModel read_model_file(const std::string& path, std::optional<int> sequence) {
+  const std::string text = read_text_file(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == text.npos) throw InputError(path, "is empty");
+  LoadedModel loaded;
+  if (text[first] == '{' || text[first] == '[')
+    loaded = read_model(parse_json(path, text), sequence);
+  else if (has_megatron_flags(text))
+    loaded = built(read_megatron_flags(path, text, sequence));
+  else
+    throw InputError(path,
+                     "neither JSON (a config.json or a plait model file) nor Megatron-LM flags "
+                     "(--num-layers ...)");
+  return loaded;
+}
+
+}  // namespace
+
+LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
+  if (!root.is_object())
+    throw InputError(root.where(), "a model is an object: a config.json or a plait model file");
+  if (root.find("plait_model")) return read_plait_model(root, sequence);
+  return built(read_huggingface(root, sequence));
+}
+
+LoadedModel load_model(const std::string& name_or_path, std::optional<int> sequence) {
+  if (!looks_like_path(name_or_path))
+    if (auto known = zoo_model(name_or_path, sequence)) return std::move(*known);
+  if (const auto file = file_of(name_or_path)) return read_model_file(*file, sequence);
+  if (looks_like_path(name_or_path)) {
+    // The hub's spelling: "meta-llama/Llama-2-7b-hf".
+    const std::string last = name_or_path.substr(name_or_path.rfind('/') + 1);
+    if (auto known = zoo_model(last, sequence)) return std::move(*known);
+    throw InputError(name_or_path, "no such file");
+  }
+  throw InputError("model " + name_or_path,
+                   fmt::format("neither a file nor a known model{}; `plait models` lists them",
+                               zoo_suggestion(name_or_path)));
+}
+
+}  // namespace plait

@@ -1,0 +1,63 @@
+#include "io/model/zoo.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "io/model/model_json.h"
+
+namespace plait {
+namespace {
+
+double parameters(const std::string& name) {
+  return load_model(name, std::nullopt).model.parameters();
+}
+
+TEST(Zoo, HasTheParameterCountsThatAreKnown) {
+  EXPECT_EQ(parameters("gpt2"), 124'439'808);
+  EXPECT_EQ(parameters("gpt2-medium"), 354'823'168);
+  EXPECT_EQ(parameters("gpt2-large"), 774'030'080);
+  EXPECT_EQ(parameters("gpt2-xl"), 1'557'611'200);
+  EXPECT_EQ(parameters("llama-2-7b"), 6'738'415'616);
+  EXPECT_EQ(parameters("bert-large"), 335'174'458);
+  // The hub's count of meta-llama/Meta-Llama-3-8B and of google/flan-t5-base (untied head).
+  EXPECT_EQ(parameters("llama-3-8b"), 8'030'261'248);
+  EXPECT_EQ(parameters("flan-t5-base"), 247'577'856);
+}
+
+TEST(Zoo, EveryEntryIsReadWithoutWarningAndHasItsOwnName) {
+  std::set<std::string> names;
+  for (const ZooEntry& entry : zoo_entries()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    for (const std::string& alias : entry.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
+    const auto loaded = zoo_model(entry.name, std::nullopt);
+    ASSERT_TRUE(loaded) << entry.name;
+    EXPECT_TRUE(loaded->warnings.empty()) << entry.name << ": " << loaded->warnings[0];
+    EXPECT_EQ(loaded->model.name, entry.name);
+    EXPECT_FALSE(entry.source.empty()) << entry.name;
+  }
+}
+
+TEST(Zoo, SuggestsTheNearestName) {
+  try {
+    load_model("lama-2-7b", std::nullopt);
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(),
+                 "model lama-2-7b: neither a file nor a known model (did you mean 'llama-2-7b'?); "
+                 "`plait models` lists them");
+  }
+}
+
+TEST(Zoo, KnowsTheHubsSpelling) {
+  EXPECT_EQ(parameters("meta-llama/Llama-2-7b-hf"), 6'738'415'616);
+}
+
+TEST(Zoo, TakesTheCallersSequenceLength) {
+  EXPECT_EQ(load_model("llama-2-7b", std::nullopt).model.sequence_length, 4096);
+  EXPECT_EQ(load_model("Llama-2-7B", 1024).model.sequence_length, 1024);
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,237 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "io/format/json_keys.h"
+#include "io/format/json_writer.h"
+#include "io/plan/problem_json.h"
+#include "plan/names.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMaxDevices = 1'000'000;
+
+std::string dump_link(const Link& link) {
+  const auto& [bandwidth, latency] = link;
+  return JsonObject()
+      .number("bandwidth_Bps", bandwidth.value)
+      .number("latency_s", latency.value)
+      .str();
+}
+
+Link restore_link(const JsonValue& json) {
+  json.allow_only({"bandwidth_Bps", "latency_s"});
+  return {BytesPerSecond(json.at("bandwidth_Bps").positive()),
+          Seconds(json.at("latency_s").at_least(0))};
+}
+
+enum class Range { from_zero, above_zero, fraction };  // a fraction is above 0, too, and at most 1
+
+// Every constant of an Efficiency. Left out of a file, it has its default.
+struct EfficiencyNumber {
+  const char* key;
+  Range range;
+  double& (*of)(Efficiency&);
+};
+constexpr EfficiencyNumber kEfficiencyNumbers[] = {
+    {"matmul", Range::fraction, [](Efficiency& e) -> double& { return e.matmul; }},
+    {"matmul_inner", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"misaligned", Range::from_zero, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", Range::above_zero, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"fp4", Range::above_zero, [](Efficiency& e) -> double& { return e.fp4; }},
+    {"batched", Range::fraction, [](Efficiency& e) -> double& { return e.batched; }},
+    {"batched_misaligned", Range::fraction,
+     [](Efficiency& e) -> double& { return e.batched_misaligned; }},
+    {"attention", Range::fraction, [](Efficiency& e) -> double& { return e.attention; }},
+    {"attention_backward", Range::above_zero,
+     [](Efficiency& e) -> double& { return e.attention_backward; }},
+    {"portable_attention", Range::fraction,
+     [](Efficiency& e) -> double& { return e.portable_attention; }},
+    {"memory", Range::fraction, [](Efficiency& e) -> double& { return e.memory; }},
+    {"optimizer", Range::fraction, [](Efficiency& e) -> double& { return e.optimizer; }},
+    {"kernel_s", Range::from_zero, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"intra", Range::fraction, [](Efficiency& e) -> double& { return e.intra; }},
+    {"inter", Range::fraction, [](Efficiency& e) -> double& { return e.inter; }},
+};
+
+std::string dump_efficiency(Efficiency efficiency) {
+  // Breaks the build when Efficiency gains a field: it belongs into kEfficiencyNumbers.
+  [[maybe_unused]] const auto& [matmul, matmul_inner, matmul_tail, misaligned, fp8, fp4, batched,
+                                batched_misaligned, attention, attention_backward,
+                                portable_attention, memory, optimizer, kernel, intra, inter] =
+      efficiency;
+  JsonObject json;
+  for (const EfficiencyNumber& number : kEfficiencyNumbers)
+    json.number(number.key, number.of(efficiency));
+  return json.str();
+}
+
+Efficiency restore_efficiency(const JsonValue& json) {
+  Efficiency efficiency;
+  std::vector<std::string_view> keys;
+  for (const EfficiencyNumber& number : kEfficiencyNumbers) {
+    keys.emplace_back(number.key);
+    const auto value = json.find(number.key);
+    if (!value) continue;
+    number.of(efficiency) =
+        number.range == Range::from_zero ? value->at_least(0) : value->positive();
+    if (number.range == Range::fraction && value->number() > 1)
+      throw InputError(value->where(), "must be at most 1");
+  }
+  allow_only_of(json, keys);
+  return efficiency;
+}
+
+std::string dump_type(const DeviceType& type) {
+  const auto& [name, memory, memory_bandwidth, type_peak, multiprocessors, intra, per_node,
+               efficiency, price] = type;
+  JsonObject peak;
+  for (int i = 0; i < kDTypes; ++i)
+    if (type_peak[i].value != 0) peak.number(name_of(static_cast<DType>(i)), type_peak[i].value);
+  return JsonObject()
+      .text("name", name)
+      .number("memory_B", memory.value)
+      .number("memory_bandwidth_Bps", memory_bandwidth.value)
+      .json("peak_flops_per_s", peak.str())
+      .number("multiprocessors", multiprocessors)
+      .json("intra", dump_link(intra))
+      .number("per_node", per_node)
+      .json("efficiency", dump_efficiency(efficiency))
+      .number("price_usd_per_s", price.value)
+      .str();
+}
+
+DeviceType restore_type(const JsonValue& json) {
+  json.allow_only({"name", "memory_B", "memory_bandwidth_Bps", "peak_flops_per_s",
+                   "multiprocessors", "intra", "per_node", "efficiency", "price_usd_per_s"});
+  DeviceType type;
+  type.name = json.at("name").text();
+  type.memory = Bytes(json.at("memory_B").positive());
+  type.memory_bandwidth = BytesPerSecond(json.at("memory_bandwidth_Bps").positive());
+  allow_only_of(json.at("peak_flops_per_s"), dtype_names());
+  double best = 0;
+  for (const auto& [dtype, peak] : json.at("peak_flops_per_s").members()) {
+    type.peak[static_cast<int>(*dtype_named(dtype))] = FlopsPerSecond(peak.at_least(0));
+    best = std::max(best, peak.number());
+  }
+  if (best <= 0)
+    throw InputError(json.at("peak_flops_per_s").where(), "needs a positive peak for one dtype");
+  type.multiprocessors = json.at("multiprocessors").integer(1, kMaxDevices);
+  type.intra = restore_link(json.at("intra"));
+  type.per_node = json.at("per_node").integer(1, kMaxDevices);
+  type.efficiency = restore_efficiency(json.at("efficiency"));
+  type.price = UsdPerSecond(json.at("price_usd_per_s").at_least(0));
+  return type;
+}
+
+std::string dump_node(const Node& node) {
+  const auto& [name, zone, intra, uplink, price] = node;
+  return JsonObject()
+      .text("name", name)
+      .number("zone", zone)
+      .json("intra", dump_link(intra))
+      .json("uplink", dump_link(uplink))
+      .number("price_usd_per_s", price.value)
+      .str();
+}
+
+Node restore_node(const JsonValue& json, int zones) {
+  json.allow_only({"name", "zone", "intra", "uplink", "price_usd_per_s"});
+  Node node;
+  node.name = json.at("name").text();
+  node.zone = json.at("zone").integer(0, zones - 1);
+  node.intra = restore_link(json.at("intra"));
+  node.uplink = restore_link(json.at("uplink"));
+  node.price = UsdPerSecond(json.at("price_usd_per_s").at_least(0));
+  return node;
+}
+
+std::string dump_zone_link(const ZoneLink& zone_link) {
+  const auto& [a, b, link] = zone_link;
+  return JsonObject().number("a", a).number("b", b).json("link", dump_link(link)).str();
+}
+
+ZoneLink restore_zone_link(const JsonValue& json, int zones) {
+  json.allow_only({"a", "b", "link"});
+  return {.a = json.at("a").integer(0, zones - 1),
+          .b = json.at("b").integer(0, zones - 1),
+          .link = restore_link(json.at("link"))};
+}
+
+// Runs of equal devices: {"type": 0, "node": 3, "count": 8}.
+std::string dump_devices(const std::vector<Device>& devices) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < devices.size();) {
+    const auto& [type, node] = devices[i];
+    std::size_t end = i;
+    while (end < devices.size() && devices[end] == devices[i]) ++end;
+    runs.push_back(
+        fmt::format("{{\"type\": {}, \"node\": {}, \"count\": {}}}", type, node, end - i));
+    i = end;
+  }
+  return json_list(runs);
+}
+
+std::vector<Device> restore_devices(const JsonValue& json, int types, int nodes) {
+  std::vector<Device> devices;
+  std::vector<bool> left(nodes);  // nodes whose devices have ended
+  for (const JsonValue& run : json.items()) {
+    run.allow_only({"type", "node", "count"});
+    const Device device{.type = run.at("type").integer(0, types - 1),
+                        .node = run.at("node").integer(0, nodes - 1)};
+    const int count = run.at("count").integer(1, kMaxDevices);
+    if (!devices.empty() && devices.back().node != device.node) left[devices.back().node] = true;
+    if (left[device.node])
+      throw InputError(run.at("node").where(), "the devices of a node must follow each other");
+    if (count > kMaxDevices - static_cast<int>(devices.size()))
+      throw InputError(run.where(), fmt::format("makes more than {} devices", kMaxDevices));
+    devices.insert(devices.end(), count, device);
+  }
+  if (devices.empty()) throw InputError(json.where(), "a cluster has at least one device");
+  return devices;
+}
+
+template <typename Value, typename Dump>
+std::string dump_all(const std::vector<Value>& values, const Dump& dump) {
+  std::vector<std::string> texts;
+  for (const Value& value : values) texts.push_back(dump(value));
+  return json_list(texts);
+}
+
+}  // namespace
+
+std::string dump_cluster(const Cluster& cluster) {
+  const auto& [name, device_types, zones, zone_links, nodes, devices] = cluster;
+  return JsonObject()
+      .text("name", name)
+      .json("device_types", dump_all(device_types, dump_type))
+      .json("zones", dump_all(zones, json_text))
+      .json("zone_links", dump_all(zone_links, dump_zone_link))
+      .json("nodes", dump_all(nodes, dump_node))
+      .json("devices", dump_devices(devices))
+      .str();
+}
+
+Cluster restore_cluster(const JsonValue& json) {
+  json.allow_only({"name", "device_types", "zones", "zone_links", "nodes", "devices"});
+  Cluster cluster;
+  cluster.name = json.at("name").text();
+  for (const JsonValue& type : json.at("device_types").items())
+    cluster.device_types.push_back(restore_type(type));
+  for (const JsonValue& zone : json.at("zones").items()) cluster.zones.push_back(zone.text());
+  const int zones = static_cast<int>(cluster.zones.size());
+  if (const auto links = json.find("zone_links"))
+    for (const JsonValue& link : links->items())
+      cluster.zone_links.push_back(restore_zone_link(link, zones));
+  for (const JsonValue& node : json.at("nodes").items())
+    cluster.nodes.push_back(restore_node(node, zones));
+  cluster.devices =
+      restore_devices(json.at("devices"), static_cast<int>(cluster.device_types.size()),
+                      static_cast<int>(cluster.nodes.size()));
+  return cluster;
+}
+
+}  // namespace plait

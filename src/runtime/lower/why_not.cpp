@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <map>
+
+#include "plan/names.h"
+#include "runtime/lower/layout.h"
+
+namespace plait::runtime {
+namespace {
+
+std::string job_fault(const Job& job) {
+  if (job.precision != Precision::fp32 && job.precision != Precision::tf32 &&
+      job.precision != Precision::bf16)
+    return "precision " + std::string(name_of(job.precision)) +
+           " is not implemented: fp32, tf32 and bf16 are";
+  if (job.adapters) return "training of adapters only is not implemented";
+  return "";
+}
+
+std::string plan_fault(const Plan& plan) {
+  if (plan.schedule != Schedule::gpipe && plan.schedule != Schedule::one_f_one_b &&
+      plan.schedule != Schedule::interleaved)
+    return "schedule " + std::string(name_of(plan.schedule)) +
+           " is not implemented: gpipe, 1f1b and interleaved are";
+  if (plan.context > 1) return "context parallelism is not implemented";
+  if (plan.expert > 1) return "expert parallelism is not implemented";
+  if (plan.zero == ZeroStage::gradients || plan.zero == ZeroStage::parameters)
+    return "ZeRO stage " + std::string(name_of(plan.zero)) +
+           ", where plait train runs 0 and 1: plan with --framework plait";
+  if (plan.offload > 0) return "optimizer states in host memory are not implemented";
+  return "";
+}
+
+bool repeats(const Step& step, std::size_t part) {
+  return (step.kind == StepKind::queries_keys_values && part > 0) ||
+         step.kind == StepKind::cross_keys_values;
+}
+
+// Whether the tensor degree cuts the parameters into parts that are whole pieces.
+std::string tensor_fault(const Step& step, int tensor) {
+  for (const Parameter& parameter : step.parameters)
+    for (std::size_t p = 0; p < parameter.parts.size(); ++p) {
+      const Part& part = parameter.parts[p];
+      const bool fits =
+          part.pieces == 0
+              ? part.size > (part.size + tensor - 1) / tensor * (tensor - 1)
+              : part.pieces % tensor == 0 || (repeats(step, p) && tensor % part.pieces == 0);
+      if (!fits)
+        return "tensor " + std::to_string(tensor) + " does not divide " +
+               std::to_string(part.pieces == 0 ? part.size : part.pieces) + " of '" + step.name +
+               "'";
+    }
+  return "";
+}
+
+// Where keys and values are repeated their gradients are parts of a sum, which no cut can hand on.
+std::string cut_fault(const Step& step, const SpanPlace& a, const SpanPlace& b) {
+  const std::string place = "a cut after '" + step.name + "'";
+  if (!step.may_cut_after) return place + ", between the experts, is not implemented";
+  for (const Alive& alive : step.alive)
+    if (alive.cut == Alive::Cut::features)
+      for (const Part& part : alive.parts)
+        if (part.pieces > 0 && part.pieces < std::max(a.tensor, b.tensor))
+          return place + " is not implemented where key-value heads are fewer than tensor " +
+                 std::to_string(std::max(a.tensor, b.tensor));
+  return "";
+}
+
+// Shards that are cut along an inner dimension are not parts of each other in memory.
+std::string sharing_fault(const Layout& layout, const Steps& steps) {
+  std::map<std::string, int> tensor_of;
+  for (const SpanPlace& span : layout.spans)
+    for (int s = span.begin; s < span.end; ++s)
+      for (const Parameter& parameter : steps.all[s].parameters) {
+        if (parameter.dim <= 0) continue;
+        const int tensor = tensor_of.emplace(parameter.name, span.tensor).first->second;
+        if (tensor != span.tensor)
+          return "'" + steps.all[s].name + "' has the same weights in layers of tensor " +
+                 std::to_string(tensor) + " and " + std::to_string(span.tensor) +
+                 "; shards of them can only be summed where all layers have one degree (--tp)";
+      }
+  return "";
+}
+
+}  // namespace
+
+std::string why_not(const Problem& problem, const Plan& plan) {
+  std::string fault = job_fault(problem.job);
+  if (fault.empty()) fault = plan_fault(plan);
+  if (!fault.empty()) return fault;
+  const Lowered lowered = lower(problem.model);
+  if (!lowered.fault.empty()) return lowered.fault;
+  for (const Stage& stage : plan.stages) {
+    for (const int share : stage.shares)
+      if (share < 1) return "a replica without samples is not implemented";
+    for (const Span& span : stage.spans)
+      if (span.split != 0) return "split choices other than 0 are not implemented";
+  }
+  const Layout layout = make_layout(problem, plan, lowered.steps);
+  for (std::size_t i = 0; i < layout.spans.size(); ++i) {
+    const SpanPlace& span = layout.spans[i];
+    for (int s = span.begin; s < span.end; ++s) {
+      fault = tensor_fault(lowered.steps.all[s], span.tensor);
+      if (!fault.empty()) return fault;
+    }
+    if (plan.sequence_parallel && span.tensor > 1 && lowered.steps.images)
+      return "sequence parallelism of images is not implemented";
+    if (plan.sequence_parallel && lowered.steps.target % span.tensor != 0)
+      return "tensor " + std::to_string(span.tensor) + " does not divide the decoder's " +
+             std::to_string(lowered.steps.target) + " positions";
+    if (i + 1 == layout.spans.size() || same_places(span, layout.spans[i + 1])) continue;
+    fault = cut_fault(lowered.steps.all[span.end - 1], span, layout.spans[i + 1]);
+    if (!fault.empty()) return fault;
+  }
+  return sharing_fault(layout, lowered.steps);
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,252 @@
+#include "runtime/torch/comm/kernels.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
+
+#include <cmath>
+#include <limits>
+
+namespace plait::runtime {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+constexpr double kEpsilon = 1e-5;
+
+at::Tensor turned(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine,
+                  bool back) {
+  const std::int64_t n = cosine.size(-1);
+  const at::Tensor c = cosine.unsqueeze(1);  // over heads
+  const at::Tensor s = sine.unsqueeze(1);
+  const at::Tensor first = x.narrow(-1, 0, n);
+  const at::Tensor second = x.narrow(-1, n, n);
+  at::Tensor out = at::empty(x.sizes(), x.options());
+  const double sign = back ? -1 : 1;
+  at::Tensor out_first = out.narrow(-1, 0, n);
+  at::Tensor out_second = out.narrow(-1, n, n);
+  at::mul_out(out_first, first, c);
+  out_first.addcmul_(second, s, -sign);
+  at::mul_out(out_second, second, c);
+  out_second.addcmul_(first, s, sign);
+  const std::int64_t rest = x.size(-1) - 2 * n;
+  if (rest > 0) out.narrow(-1, 2 * n, rest).copy_(x.narrow(-1, 2 * n, rest));
+  return out;
+}
+
+struct Turn : torch::autograd::Function<Turn> {
+  static Variable forward(AutogradContext* context, const Variable& x, const Variable& cosine,
+                          const Variable& sine) {
+    context->save_for_backward({cosine, sine});
+    return turned(x, cosine, sine, false);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradient) {
+    const variable_list saved = context->get_saved_variables();
+    return {turned(gradient[0], saved[0], saved[1], true), Variable(), Variable()};
+  }
+};
+
+at::Tensor plain_attention(const at::Tensor& q, at::Tensor k, at::Tensor v, const at::Tensor& bias,
+                           bool causal, double scale) {
+  const std::int64_t group = q.size(1) / k.size(1);
+  if (group > 1) {
+    k = k.repeat_interleave(group, 1);
+    v = v.repeat_interleave(group, 1);
+  }
+  at::Tensor scores = at::matmul(q * scale, k.transpose(-2, -1));
+  if (bias.defined()) scores = scores + bias;
+  if (causal) {
+    const at::Tensor later =
+        at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool).requires_grad(false)).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
+  }
+  return at::matmul(at::softmax(scores, -1), v);
+}
+
+bool approximates_gelu(Function function) {
+  return function == Function::gelu_tanh || function == Function::gelu_new ||
+         function == Function::gelu_twice;
+}
+
+const char* gelu_kind(Function function) { return approximates_gelu(function) ? "tanh" : "none"; }
+
+at::Tensor activation_of(const at::Tensor& x, Function function) {
+  switch (function) {
+    case Function::relu:
+      return at::relu(x);
+    case Function::silu:
+      return at::silu(x);
+    case Function::quick_gelu:
+      return x * at::sigmoid(x * 1.702);
+    default:
+      return at::gelu(x, gelu_kind(function));
+  }
+}
+
+// activation(first half) * second half. Gradients are written where they belong: the halves that
+// split() would give need one more pass to be put together.
+struct Gated : torch::autograd::Function<Gated> {
+  static Variable forward(AutogradContext* context, const Variable& x, std::int64_t function) {
+    const std::vector<at::Tensor> halves = at::split(x, x.size(-1) / 2, -1);
+    const at::Tensor open = activation_of(halves[0], static_cast<plait::Function>(function));
+    context->save_for_backward({x, open});
+    context->saved_data["function"] = function;
+    return open * halves[1];
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto function = static_cast<plait::Function>(context->saved_data["function"].toInt());
+    const at::Tensor& gradient = gradients[0];
+    const std::int64_t half = saved[0].size(-1) / 2;
+    at::Tensor out = at::empty(saved[0].sizes(), saved[0].options());
+    at::Tensor of_gate = out.narrow(-1, 0, half);
+    at::Tensor of_value = out.narrow(-1, half, half);
+    at::mul_out(of_value, gradient, saved[1]);
+    const at::Tensor gate = saved[0].narrow(-1, 0, half);
+    const at::Tensor inner = gradient * saved[0].narrow(-1, half, half);
+    if (function == plait::Function::silu)
+      at::silu_backward_out(of_gate, inner, gate);
+    else
+      at::gelu_backward_out(of_gate, inner, gate, gelu_kind(function));
+    return {out, Variable()};
+  }
+};
+
+bool has_gated_kernel(Function function) {
+  return function == Function::silu || function == Function::gelu || approximates_gelu(function);
+}
+
+// Keeps the chances of all classes and makes the gradient of them in one pass; log_softmax and
+// nll_loss fill a tensor of zeros first and read three.
+struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  static Variable forward(AutogradContext* context, const Variable& logits,
+                          const Variable& labels) {
+    const at::Tensor chances = at::softmax(logits, -1, wide_type(logits.scalar_type()));
+    const at::Tensor place = labels.unsqueeze(-1);
+    const at::Tensor hit = chances.gather(-1, place);
+    context->save_for_backward({chances, place, hit});
+    context->saved_data["dtype"] = static_cast<std::int64_t>(logits.scalar_type());
+    return hit.clamp_min(std::numeric_limits<float>::min()).log_().neg_().squeeze(-1);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradient) {
+    const variable_list saved = context->get_saved_variables();
+    const auto dtype = static_cast<at::ScalarType>(context->saved_data["dtype"].toInt());
+    const at::Tensor each = gradient[0].unsqueeze(-1);
+    at::Tensor out = dtype == saved[0].scalar_type()
+                         ? saved[0].detach()
+                         : at::empty(saved[0].sizes(), saved[0].options().dtype(dtype));
+    at::mul_out(out, saved[0].detach(), each);
+    out.scatter_(-1, saved[1], saved[2].sub(1).mul_(each).to(dtype));
+    return {out, Variable()};
+  }
+};
+
+}  // namespace
+
+at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weight,
+                     const at::Tensor& bias) {
+  const std::int64_t width = x.size(-1);
+  if (kind != Function::rms_norm) {
+    if (!weight.defined()) return at::layer_norm(x, {width}, {}, {}, kEpsilon);
+    if (!bias.defined()) return at::layer_norm(x, {width}, weight, {}, kEpsilon);
+    return at::layer_norm(x, {width}, weight, bias, kEpsilon);
+  }
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
+  if (x.is_cuda())
+    return at::rms_norm(
+        x, {width}, weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt, kEpsilon);
+#endif
+  const at::Tensor wide = x.to(wide_type(x.scalar_type()));
+  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, true) + kEpsilon);
+  const at::Tensor out = (wide * scale).to(x.scalar_type());
+  return weight.defined() ? out * weight : out;
+}
+
+at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (x.size(2) * x.size(3) == 1)
+    return at::addcmul(bias.view({1, -1, 1, 1}), x, weight.view({1, -1, 1, 1}));
+  return at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, 0.0, kEpsilon,
+                           /*cudnn_enabled=*/true);
+}
+
+at::Tensor activate(const at::Tensor& x, Function function, bool gated) {
+  if (!gated) return activation_of(x, function);
+  if (has_gated_kernel(function)) return Gated::apply(x, static_cast<std::int64_t>(function));
+  const std::vector<at::Tensor> parts = at::split(x, x.size(-1) / 2, -1);
+  return activation_of(parts[0], function) * parts[1];
+}
+
+at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  return CrossEntropy::apply(logits, labels);
+}
+
+at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) {
+  return Turn::apply(x, cosine, sine);
+}
+
+std::pair<at::Tensor, at::Tensor> turning_angles(std::int64_t positions, std::int64_t features,
+                                                 const at::TensorOptions& options) {
+  const at::TensorOptions exact = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor frequency =
+      at::arange(0, features, 2, exact).div(static_cast<double>(features)).mul(-std::log(1e4));
+  const at::Tensor angles = at::outer(at::arange(0, positions, exact), frequency.exp());
+  return {angles.cos().to(options), angles.sin().to(options)};
+}
+
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const at::Tensor& bias, const AttentionShape& shape) {
+  const auto heads_first = [&](const at::Tensor& x) {
+    return x.view({x.size(0), x.size(1), x.size(2) / shape.head_dim, shape.head_dim})
+        .transpose(1, 2);
+  };
+  const double scale = shape.scaled ? 1 / std::sqrt(static_cast<double>(shape.head_dim)) : 1;
+  const at::Tensor queries = heads_first(q);
+  const at::Tensor keys = heads_first(k);
+  const at::Tensor values = heads_first(v);
+  at::Tensor out;
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
+  if (!shape.plain) {
+    std::optional<at::Tensor> mask;
+    if (bias.defined()) {
+      at::Tensor added = bias;
+      if (shape.causal) {
+        const at::Tensor later =
+            at::ones({q.size(1), k.size(1)}, q.options().dtype(at::kBool)).triu(1);
+        added = added.masked_fill(later, -std::numeric_limits<float>::infinity());
+      }
+      mask = added.unsqueeze(0).expand({q.size(0), -1, -1, -1});
+    }
+    out = at::scaled_dot_product_attention(queries, keys, values, mask, 0.0,
+                                           shape.causal && !bias.defined(), scale,
+                                           keys.size(1) != queries.size(1));
+  }
+#endif
+  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape.causal, scale);
+  return out.transpose(1, 2).reshape({q.size(0), q.size(1), q.size(2)});
+}
+
+at::Tensor relative_buckets(std::int64_t queries, std::int64_t keys, std::int64_t buckets,
+                            bool causal) {
+  constexpr double kFarthest = 128;
+  std::vector<std::int64_t> rows;
+  rows.reserve(queries * keys);
+  const std::int64_t side = causal ? buckets : buckets / 2;
+  const std::int64_t exact = side / 2;
+  for (std::int64_t q = 0; q < queries; ++q)
+    for (std::int64_t k = 0; k < keys; ++k) {
+      const std::int64_t first = !causal && k > q ? side : 0;
+      const std::int64_t apart = causal ? std::max<std::int64_t>(0, q - k) : std::abs(q - k);
+      const double far = std::log(static_cast<double>(std::max<std::int64_t>(apart, 1)) /
+                                  static_cast<double>(exact)) /
+                         std::log(kFarthest / static_cast<double>(exact)) *
+                         static_cast<double>(side - exact);
+      const std::int64_t row =
+          apart < exact ? apart : std::min(side - 1, exact + static_cast<std::int64_t>(far));
+      rows.push_back(first + row);
+    }
+  return at::tensor(rows, at::TensorOptions().dtype(at::kLong));
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,82 @@
+#include "runtime/torch/comm/kernels.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "runtime/torch/comm/device_state.h"
+
+namespace plait::runtime {
+namespace {
+
+std::vector<at::Device> devices() {
+  std::vector<at::Device> out{at::Device(at::kCPU)};
+  if (has_cuda()) out.push_back(at::Device(at::kCUDA, 0));
+  return out;
+}
+
+// Largest difference, relative to the largest value.
+double apart(const at::Tensor& got, const at::Tensor& wanted) {
+  const at::Tensor exact = wanted.to(at::kDouble);
+  return ((got.to(at::kDouble) - exact).abs().max() / exact.abs().max()).item<double>();
+}
+
+double rounding_of(at::ScalarType type) {
+  return type == at::kBFloat16 ? 1.0 / 256 : type == at::kFloat ? 1e-6 : 1e-14;
+}
+
+TEST(Kernels, CrossEntropyAndItsGradientAreThoseOfLogSoftmax) {
+  at::manual_seed(1);
+  for (const at::Device device : devices())
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+      const at::Tensor logits =
+          at::randn({7, 50}, at::kDouble).mul_(3).to(type).to(device).set_requires_grad(true);
+      const at::Tensor labels = at::randint(50, {7}, at::kLong).to(device);
+      const at::Tensor seeds = at::rand({7}, at::kDouble).to(wide_type(type)).to(device);
+      const at::Tensor loss = cross_entropy(logits, labels);
+      EXPECT_EQ(loss.scalar_type(), wide_type(type));
+      loss.backward(seeds);
+      const at::Tensor exact = logits.detach().to(at::kDouble).set_requires_grad(true);
+      const at::Tensor wanted = at::cross_entropy_loss(exact, labels, {}, at::Reduction::None);
+      wanted.backward(seeds.to(at::kDouble));
+      EXPECT_LT(apart(loss, wanted), rounding_of(wide_type(type)));
+      EXPECT_EQ(logits.grad().scalar_type(), type);
+      EXPECT_LT(apart(logits.grad(), exact.grad()), rounding_of(type));
+    }
+}
+
+// Chances below what fp32 can tell: the loss ends at -log 1.2e-38 = 87.3, the gradient does not.
+TEST(Kernels, CrossEntropyOfTheImpossibleIsFinite) {
+  const at::Tensor logits = at::zeros({1, 2}, at::kFloat);
+  logits[0][0].fill_(500);
+  const at::Tensor leaf = logits.clone().set_requires_grad(true);
+  const at::Tensor loss = cross_entropy(leaf, at::ones({1}, at::kLong));
+  EXPECT_NEAR(loss.item<double>(), 87.3, 0.1);
+  loss.sum().backward();
+  EXPECT_EQ(leaf.grad()[0][0].item<double>(), 1);
+  EXPECT_EQ(leaf.grad()[0][1].item<double>(), -1);
+}
+
+TEST(Kernels, GatesHaveTheGradientsOfTheirParts) {
+  at::manual_seed(2);
+  for (const at::Device device : devices())
+    for (const Function function :
+         {Function::silu, Function::gelu, Function::gelu_tanh, Function::relu})
+      for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+        const at::Tensor x =
+            at::randn({2, 5, 12}, at::kDouble).to(type).to(device).set_requires_grad(true);
+        const at::Tensor seeds = at::randn({2, 5, 6}, at::kDouble).to(type).to(device);
+        const at::Tensor out = activate(x, function, /*gated=*/true);
+        out.backward(seeds);
+        const at::Tensor exact = x.detach().to(at::kDouble).set_requires_grad(true);
+        const at::Tensor wanted =
+            activate(exact.narrow(-1, 0, 6), function, false) * exact.narrow(-1, 6, 6);
+        wanted.backward(seeds.to(at::kDouble));
+        // In 16 bits what is between the two factors is rounded as well.
+        EXPECT_LT(apart(out, wanted), 2 * rounding_of(type)) << static_cast<int>(function);
+        EXPECT_LT(apart(x.grad(), exact.grad()), 3 * rounding_of(type))
+            << static_cast<int>(function);
+      }
+}
+
+}  // namespace
+}  // namespace plait::runtime

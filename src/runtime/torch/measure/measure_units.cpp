@@ -1,0 +1,230 @@
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "cost/framework/framework.h"
+#include "runtime/torch/comm/kernels.h"
+#include "runtime/torch/measure/measure_meter.h"
+#include "runtime/torch/train/unit_module.h"
+
+namespace plait::runtime {
+namespace {
+
+constexpr double kCaches = 128e6;  // bytes; copies of a unit are as many as exceed it
+constexpr int kMostCopies = 4;
+
+// Noise on the device itself: the values do not matter.
+ParameterSource noise_parameters(const ShardSpec& shard, const at::TensorOptions& options) {
+  return [shard, options](const Parameter& parameter) {
+    return at::randn(local_shape(parameter, shard), options).mul_(0.02).requires_grad_(true);
+  };
+}
+
+std::int64_t bytes_of(const Bundle& bundle) {
+  std::set<const void*> seen;
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : bundle)
+    if (tensor.defined() && seen.insert(tensor.storage().unsafeGetStorageImpl()).second)
+      bytes += static_cast<std::int64_t>(tensor.storage().nbytes());
+  return bytes;
+}
+
+Bundle leaves(const Bundle& bundle) {
+  Bundle out;
+  for (const auto& [name, tensor] : bundle) {
+    out[name] = tensor.detach().clone();
+    if (at::isFloatingType(tensor.scalar_type())) out[name].requires_grad_(true);
+  }
+  return out;
+}
+
+std::vector<at::Tensor> results(const Bundle& bundle) {
+  std::vector<at::Tensor> out;
+  for (const auto& [name, tensor] : bundle)
+    if (tensor.requires_grad()) out.push_back(tensor);
+  return out;
+}
+
+std::vector<at::Tensor> noise_like(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& tensor : tensors) out.push_back(at::ones_like(tensor));
+  return out;
+}
+
+}  // namespace
+
+const Steps& TorchMeter::steps_of(const Model& model) {
+  std::unique_ptr<Steps>& steps = lowered_[&model];
+  if (steps == nullptr) {
+    Lowered lowered = lower(model);
+    if (!lowered.fault.empty())
+      throw InputError(model.name, "cannot be run: " + lowered.fault +
+                                       "; --what ops measures its ops without running its layers");
+    steps = std::make_unique<Steps>(std::move(lowered.steps));
+  }
+  return *steps;
+}
+
+// The states that mixed precision keeps, and one step of Adam on them; momentum is one pass less.
+std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& parameters) {
+  std::int64_t size = 0;
+  for (const at::Tensor& parameter : parameters) size += parameter.numel();
+  if (size == 0) return std::nullopt;
+  const Precision precision = options_.job.precision;
+  const bool master = dtype_ != at::kFloat && precision != Precision::pure_bf16;
+  const at::ScalarType kept = master ? at::kFloat : dtype_;
+  // Several sets of states in turn, so that they come from memory as in training.
+  const auto sets =
+      static_cast<std::int64_t>(std::ceil(kCaches / (16.0 * static_cast<double>(size))));
+  const at::Tensor weights = noise({sets, size}, dtype_);
+  const at::Tensor gradients = noise({sets, size}, dtype_);
+  const at::Tensor values = master ? weights.to(kept) : weights;
+  const at::Tensor means = at::zeros_like(values);
+  const at::Tensor squares = at::ones_like(values);
+  const Optimizer optimizer = options_.job.optimizer;
+  std::int64_t turn = 0;
+  const auto step = [&] {
+    turn = (turn + 1) % sets;
+    const at::Tensor weight = weights[turn], gradient = gradients[turn], value = values[turn],
+                     first = means[turn], second = squares[turn];
+    const at::Tensor wide = master ? gradient.to(kept) : gradient;
+    if (optimizer == Optimizer::adam) {
+#if PLAIT_FUSED_ADAM
+      const at::Tensor number = at::ones({}, value.options().dtype(at::kFloat));
+      at::_fused_adamw_({value}, {wide}, {first}, {second}, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
+                        1e-8,
+                        /*amsgrad=*/false, /*maximize=*/false);
+      if (master) weight.copy_(value);
+      return;
+#endif
+      first.mul_(0.9).add_(wide, 0.1);
+      second.mul_(0.95).addcmul_(wide, wide, 0.05);
+      value.addcdiv_(first, second.sqrt().add_(1e-8), -1e-4);
+    } else if (optimizer == Optimizer::momentum) {
+      first.mul_(0.9).add_(wide);
+      value.add_(first, -1e-4);
+    } else {
+      value.add_(wide, -1e-4);
+    }
+    if (master) weight.copy_(value);
+  };
+  const Repeats times = repeat(device_, repetition_,
+                               {.marks = 2,
+                                .once =
+                                    [&](Stopwatch& watch) {
+                                      watch.mark();
+                                      step();
+                                      watch.mark();
+                                    },
+                                .hold = [&](double seconds) { hold(seconds); }});
+  return timing_of(times.device[0]);
+}
+
+// Once without looking, so that gradients are there, as in every step but the first.
+void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const Batch& batch,
+                                MemoryWatch& memory, Measurement& into) {
+  const auto in_bytes = [](std::int64_t size) {
+    return Bytes(static_cast<double>(std::max<std::int64_t>(0, size)));
+  };
+  const auto backward = [&] {
+    Bundle in = leaves(pattern);
+    const std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
+    memory.forget_peak();
+    if (!out.empty()) torch::autograd::backward(out, noise_like(out));
+    synchronise(device_);
+  };
+  backward();
+  const std::int64_t before = memory.now();
+  std::int64_t saved = 0;
+  std::int64_t handed_on = 0;
+  {
+    Bundle in = leaves(pattern);
+    into.input = in_bytes(bytes_of(in));
+    std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
+    // What the graph keeps when nobody else holds the results.
+    std::vector<std::decay_t<decltype(at::Tensor().grad_fn())>> graph;
+    for (const at::Tensor& tensor : out) graph.push_back(tensor.grad_fn());
+    const std::int64_t all = memory.now();
+    out.clear();
+    saved = memory.now() - before;
+    handed_on = all - memory.now();
+  }
+  backward();
+  into.saved = in_bytes(saved);
+  into.workspace = in_bytes(memory.peak() - before - saved - handed_on);
+}
+
+void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
+  const Steps& steps = steps_of(*place.model);
+  const ShardSpec shard{.tensor = place.tensor};
+  AbsentGroup group(place.tensor);
+  const at::TensorOptions options = at::TensorOptions().dtype(dtype_).device(device_);
+  const bool plain = options_.job.attention == AttentionKernel::plain;
+  const UnitModule::Range range{steps.begin[place.unit], steps.begin[place.unit + 1]};
+  std::vector<std::unique_ptr<UnitModule>> copies;
+  std::vector<at::Tensor> parameters;
+  double bytes = 0;
+  const Batch batch = noise_batch(steps, place.micro_batch, options, 1);
+  empty_pool(device_);
+  MemoryWatch memory;
+  do {
+    copies.push_back(std::make_unique<UnitModule>(steps, range, shard, group,
+                                                  noise_parameters(shard, options), plain));
+    for (const LocalParameter& parameter : copies.back()->parameters())
+      bytes += static_cast<double>(parameter.value.nbytes());
+    if (copies.size() == 1)
+      for (const LocalParameter& parameter : copies.back()->parameters())
+        if (parameter.parameter.owned) parameters.push_back(parameter.value);
+  } while (!device_.is_cpu() && bytes > 0 && bytes < kCaches &&
+           static_cast<int>(copies.size()) < kMostCopies);
+  const Bundle pattern = copies[0]->sample_input(place.micro_batch, options);
+
+  measure_memory(*copies[0], pattern, batch, memory, into);
+  // The meter's own buffer is in the pool too.
+  const std::int64_t own = flush_.defined() ? static_cast<std::int64_t>(flush_.nbytes()) : 0;
+  if (memory.reserved() > own) into.reserved = Bytes(static_cast<double>(memory.reserved() - own));
+
+  std::vector<Bundle> inputs;
+  for (std::size_t i = 0; i < copies.size(); ++i) inputs.push_back(leaves(pattern));
+  std::size_t turn = 0;
+  std::vector<at::Tensor> gradients;
+  const auto once = [&](Stopwatch& watch) {
+    turn = (turn + 1) % copies.size();
+    for (auto& [name, tensor] : inputs[turn]) tensor.mutable_grad() = at::Tensor();
+    watch.mark();
+    std::vector<at::Tensor> out = results(copies[turn]->forward(inputs[turn], batch));
+    watch.mark();
+    if (gradients.empty()) gradients = noise_like(out);
+    if (!out.empty()) torch::autograd::backward(out, gradients);
+    watch.mark();
+  };
+  // The unit before has just written the input.
+  const auto hold_and_touch = [&](double seconds) {
+    const c10::NoGradGuard no_gradients;
+    hold(seconds);
+    for (auto& [name, tensor] : inputs[(turn + 1) % copies.size()]) tensor.mul_(1);
+  };
+  const Repeats times =
+      repeat(device_, repetition_, {.marks = 3, .once = once, .hold = hold_and_touch});
+  into.forward = timing_of(times.device[0]);
+  into.backward = timing_of(times.device[1]);
+  for (const auto& part : times.device) add_flags(part, into.flags);
+  if (!times.launch.empty()) {
+    into.forward_launch = timing_of(times.launch[0]);
+    into.backward_launch = timing_of(times.launch[1]);
+  }
+  copies.clear();
+  inputs.clear();
+  into.optimizer = optimizer_step(parameters);
+}
+
+Measurement TorchMeter::unit(const UnitPlace& place) {
+  return guarded([&](Measurement& into) { measure_unit(place, into); });
+}
+
+}  // namespace plait::runtime

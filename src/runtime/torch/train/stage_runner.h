@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/lower/layout.h"
+#include "runtime/torch/comm/communicator.h"
+#include "runtime/torch/train/parameter_store.h"
+#include "runtime/torch/train/samples.h"
+#include "runtime/torch/train/unit_module.h"
+
+namespace plait::runtime {
+
+// The chunks of one rank's stage: forward and backward passes of micro-batches, and the exchange of
+// activations and gradients with the neighbours.
+class StageRunner {
+ public:
+  struct Settings {
+    at::ScalarType dtype = at::kFloat;
+    bool plain_attention = false;
+    bool overlap = true;  // with the sums of gradients
+    std::int64_t global_batch = 1;
+  };
+  // All arguments but the settings must outlive it.
+  StageRunner(const Layout& layout, const Steps& steps, const Samples& samples,
+              ParameterStore& parameters, Communicator& ranks, const Settings& settings);
+  ~StageRunner();
+
+  // Makes the samples of a step, which all its micro-batches read. Called at the end of the step
+  // before, it does so while the device is still busy.
+  void prepare(std::int64_t step, int micro_batches);
+  void begin_step(std::int64_t step, int micro_batches);
+  void forward(int chunk, int micro_batch);
+  // `last`: no micro-batch follows in this chunk, so that gradients are complete piece by piece.
+  void backward(int chunk, int micro_batch, bool last);
+  // Sum over this rank's samples of the step, a double on the device; 0 where there is no loss, and
+  // on all devices of a tensor group but the first.
+  const at::Tensor& loss() const { return loss_; }
+
+ private:
+  // Steps that are run together. What is recomputed keeps its input only.
+  struct Piece {
+    UnitModule::Range range;
+    bool again = false;
+    std::vector<int> learns;  // numbers of the parameters in it
+  };
+  struct LocalSpan;
+  struct Boundary;
+  struct Flight;  // what forward keeps for backward
+
+  LocalSpan make_span(int number);
+  void cut_into_pieces(LocalSpan& span);
+  Boundary make_boundary(int before) const;
+  Bundle run_piece(LocalSpan& span, const Piece& piece, Bundle input, const Batch& batch,
+                   Flight& flight);
+  Bundle piece_backward(LocalSpan& span, const Piece& piece, std::size_t number, Flight& flight,
+                        const Batch& batch, const Bundle& gradients);
+  void send(const Boundary& boundary, bool back, const Bundle& bundle);
+  Bundle receive(const Boundary& boundary, bool back, const Bundle& own);
+  at::ScalarType dtype_of(const std::string& name) const;
+  const Batch& batch_of(const LocalSpan& span, int micro_batch) const;
+
+  const Layout& layout_;
+  const Steps& steps_;
+  const Samples& samples_;
+  ParameterStore& parameters_;
+  Communicator& ranks_;
+  Settings settings_;
+  int stage_;
+  std::vector<std::vector<LocalSpan>> chunks_;
+  std::map<int, Boundary> boundaries_;  // by the span before
+  std::map<std::pair<int, int>, Flight> flights_;
+  std::int64_t prepared_ = -1;  // the step whose samples are there
+  at::Tensor loss_;
+};
+
+}  // namespace plait::runtime

@@ -1,0 +1,410 @@
+#include "runtime/torch/train/unit_module.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "runtime/torch/comm/kernels.h"
+
+namespace plait::runtime {
+
+struct UnitModule::Held {
+  const Step* step = nullptr;
+  at::Tensor weight;
+  at::Tensor bias;
+  std::vector<at::Tensor> others;  // beyond weight and bias
+  mutable at::Tensor buckets;
+  mutable std::pair<at::Tensor, at::Tensor> angles;
+};
+
+namespace {
+
+at::Tensor take(Bundle& bundle, const std::string& name) {
+  const auto found = bundle.find(name);
+  PLAIT_CHECK(found != bundle.end());
+  at::Tensor tensor = std::move(found->second);
+  bundle.erase(found);
+  return tensor;
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
+}
+
+// A matrix product whose sum over devices follows: the bias is added once, after it.
+template <typename Leave>
+at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       bool alone, const Leave& leave) {
+  if (alone) return linear(x, weight, bias);
+  const at::Tensor sum = leave(at::linear(x, weight));
+  return bias.defined() ? sum + bias : sum;
+}
+
+}  // namespace
+
+UnitModule::UnitModule(const Steps& steps, Range range, const ShardSpec& shard, TensorGroup& group,
+                       const ParameterSource& source, bool plain)
+    : steps_(steps), range_(range), shard_(shard), group_(group), plain_(plain) {
+  PLAIT_CHECK(shard.tensor == group.size() && shard.rank == group.rank());
+  for (int i = range.begin; i < range.end; ++i) {
+    Held held;
+    held.step = &steps.all[i];
+    for (std::size_t p = 0; p < held.step->parameters.size(); ++p) {
+      const Parameter& parameter = held.step->parameters[p];
+      at::Tensor value = source(parameter);
+      parameters_.push_back({parameter, value});
+      if (p == 0)
+        held.weight = value;
+      else if (parameter.name.ends_with(".bias"))
+        held.bias = value;
+      else
+        held.others.push_back(value);
+    }
+    held_.push_back(std::move(held));
+  }
+}
+
+UnitModule::~UnitModule() = default;
+UnitModule::UnitModule(UnitModule&&) noexcept = default;
+
+Bundle UnitModule::forward(Bundle bundle, const Batch& batch, Range part) {
+  PLAIT_CHECK(part.begin >= range_.begin && part.end <= range_.end);
+  for (int i = part.begin; i < part.end; ++i) {
+    const Held& held = held_[i - range_.begin];
+    if (i == 0 && held.step->kind == StepKind::convolution)
+      bundle["x"] = batch.images.to(held.weight.scalar_type());
+    if (held.step->begins_branch) bundle["residual"] = bundle.at("x");
+    if (held.step->keeps_memory) bundle["memory"] = bundle.at("x");
+    if (held.step->keeps_input) bundle["input"] = bundle.at("x");
+    if (held.step->reads_input || held.step->reads_residual) {
+      bundle["routed"] = bundle.at("x");
+      bundle["x"] = held.step->reads_input ? take(bundle, "input") : bundle.at("residual");
+    }
+    run(held, bundle, batch);
+  }
+  return bundle;
+}
+
+void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
+  const Step& step = *held.step;
+  switch (step.kind) {
+    case StepKind::nothing:
+    case StepKind::relative_bias:
+      return;
+    case StepKind::tokens:
+    case StepKind::positions:
+    case StepKind::types:
+    case StepKind::patches:
+    case StepKind::class_token:
+      return run_embedding(held, bundle, batch);
+    case StepKind::norm:
+      bundle["x"] = normalise(bundle.at("x"), step.function, held.weight, held.bias);
+      return;
+    case StepKind::dense:
+      bundle["x"] = linear(bundle.at("x"), held.weight, held.bias);
+      return;
+    case StepKind::column:
+      bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
+      return;
+    case StepKind::row:
+      bundle["x"] = row_product(bundle.at("x"), held.weight, held.bias, group_.size() == 1,
+                                [this](const at::Tensor& x) { return leave(x); });
+      return;
+    case StepKind::activation:
+      bundle["x"] = activate(bundle.at("x"), step.function, step.gated);
+      return;
+    case StepKind::residual: {
+      at::Tensor sum = take(bundle, "residual") + bundle.at("x");
+      if (bundle.contains("routed")) sum = sum + take(bundle, "routed");
+      bundle["x"] = sum;
+      return;
+    }
+    case StepKind::queries_keys_values:
+    case StepKind::cross_queries:
+    case StepKind::cross_keys_values:
+    case StepKind::qk_norm:
+    case StepKind::rotary:
+    case StepKind::attention:
+      return run_attention(held, bundle);
+    case StepKind::router:
+    case StepKind::top_k:
+    case StepKind::experts_up:
+    case StepKind::experts_activation:
+    case StepKind::experts_down:
+    case StepKind::combine:
+    case StepKind::shared_gate:
+    case StepKind::shared_add:
+      return run_experts(held, bundle);
+    case StepKind::pooler:
+    case StepKind::next_sentence:
+    case StepKind::classifier:
+    case StepKind::logits:
+    case StepKind::loss:
+      return run_head(held, bundle, batch);
+    default:
+      return run_convolution(held, bundle);
+  }
+}
+
+void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& batch) {
+  const Step& step = *held.step;
+  if (step.kind == StepKind::patches) {
+    const at::Tensor maps =
+        at::conv2d(batch.images.to(held.weight.scalar_type()), held.weight, held.bias, step.stride);
+    bundle["x"] = maps.flatten(2).transpose(1, 2).contiguous();
+    return;
+  }
+  if (step.kind == StepKind::class_token) {
+    const at::Tensor x = bundle.at("x");
+    const at::Tensor first = held.weight.view({1, -1, x.size(2)});
+    bundle["x"] = at::cat({first.expand({x.size(0), -1, -1}), x}, 1);
+    return;
+  }
+  if (step.kind == StepKind::tokens) {
+    const at::Tensor& tokens = step.keeps_memory ? batch.target : batch.tokens;
+    if (group_.size() == 1) {
+      bundle["x"] = at::embedding(held.weight, tokens);
+      return;
+    }
+    const Interval mine = shard_of(step.parameters[0].parts, shard_.tensor, shard_.rank)[0];
+    const at::Tensor here = tokens.ge(mine.begin).logical_and(tokens.lt(mine.end)).unsqueeze(-1);
+    const at::Tensor rows =
+        at::embedding(held.weight, tokens.sub(mine.begin).clamp(0, mine.size() - 1));
+    bundle["x"] = leave(rows * here.to(rows.scalar_type()));
+    return;
+  }
+  const at::Tensor x = bundle.at("x");
+  const std::int64_t first = shard_.cuts_positions() ? shard_.rank * x.size(1) : 0;
+  if (step.kind == StepKind::positions)
+    bundle["x"] = x + held.weight.narrow(0, first, x.size(1));
+  else
+    bundle["x"] = x + at::embedding(held.weight, batch.types.narrow(1, first, x.size(1)));
+}
+
+const at::Tensor& UnitModule::buckets(const Held& held, const at::Tensor& like) {
+  if (!held.buckets.defined())
+    held.buckets = relative_buckets(held.step->positions, held.step->positions, held.weight.size(1),
+                                    held.step->causal)
+                       .to(like.device());
+  return held.buckets;
+}
+
+const std::pair<at::Tensor, at::Tensor>& UnitModule::angles(const Held& held,
+                                                            const at::Tensor& like) {
+  if (!held.angles.first.defined())
+    held.angles = turning_angles(held.step->positions, held.step->rotary_dim, like.options());
+  return held.angles;
+}
+
+void UnitModule::run_attention(const Held& held, Bundle& bundle) {
+  const Step& step = *held.step;
+  const auto set_parts = [&](const at::Tensor& all, std::vector<std::string> names) {
+    const std::vector<Interval> mine =
+        shard_of(step.parameters[0].parts, shard_.tensor, shard_.rank);
+    std::vector<std::int64_t> sizes;
+    for (const Interval& interval : mine) sizes.push_back(interval.size());
+    const std::vector<at::Tensor> parts = at::split_with_sizes(all, sizes, -1);
+    for (std::size_t i = 0; i < names.size(); ++i) bundle[names[i]] = parts[i];
+  };
+  const auto by_head = [&](const at::Tensor& x) {
+    return x.unflatten(-1, {x.size(-1) / step.head_dim, step.head_dim});
+  };
+  switch (step.kind) {
+    case StepKind::queries_keys_values:
+      return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q", "k", "v"});
+    case StepKind::cross_queries:
+      return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q"});
+    case StepKind::cross_keys_values:
+      return set_parts(linear(enter(bundle.at("memory")), held.weight, held.bias), {"k", "v"});
+    case StepKind::qk_norm: {
+      const bool layer = step.function == Function::layer_norm;
+      const at::Tensor& key_weight = held.others[layer ? 1 : 0];
+      const at::Tensor none;
+      bundle["q"] = normalise(by_head(bundle.at("q")), step.function, held.weight,
+                              layer ? held.others[0] : none)
+                        .flatten(2);
+      bundle["k"] = normalise(by_head(bundle.at("k")), step.function, key_weight,
+                              layer ? held.others[2] : none)
+                        .flatten(2);
+      return;
+    }
+    case StepKind::rotary: {
+      const auto& [cosine, sine] = angles(held, bundle.at("q"));
+      for (const char* name : {"q", "k"})
+        bundle[name] = turn(by_head(bundle.at(name)), cosine, sine).flatten(2);
+      return;
+    }
+    default:
+      break;
+  }
+  const at::Tensor q = take(bundle, "q"), k = take(bundle, "k"), v = take(bundle, "v");
+  at::Tensor bias;
+  if (held.weight.defined())
+    bias = held.weight.index_select(1, buckets(held, q))
+               .view({held.weight.size(0), q.size(1), k.size(1)});
+  bundle["x"] = attend(
+      q, k, v, bias,
+      {.head_dim = step.head_dim, .causal = step.causal, .scaled = step.scaled, .plain = plain_});
+}
+
+// The experts work on visits: tokens sorted by the expert that they chose. "chosen" is the expert
+// and "weights" the share of each visit; "order" says which visit is where, "counts" how many each
+// expert has.
+void UnitModule::run_experts(const Held& held, Bundle& bundle) {
+  const Step& step = *held.step;
+  const auto each_expert = [&](const at::Tensor& visits, const at::Tensor& bias) {
+    const at::Tensor counts = bundle.at("counts");
+    std::vector<at::Tensor> outputs;
+    std::int64_t first = 0;
+    for (std::int64_t e = 0; e < step.experts; ++e) {
+      const std::int64_t count = counts.data_ptr<std::int64_t>()[e];
+      const at::Tensor none;
+      outputs.push_back(
+          linear(visits.narrow(0, first, count), held.weight[e], bias.defined() ? bias[e] : none));
+      first += count;
+    }
+    return at::cat(outputs, 0);
+  };
+  switch (step.kind) {
+    case StepKind::router:
+      bundle["scores"] = linear(bundle.at("x"), held.weight, held.bias);
+      return;
+    case StepKind::top_k: {
+      const at::Tensor scores = take(bundle, "scores");
+      const auto [values, chosen] =
+          at::topk(scores.to(wide_type(scores.scalar_type())), step.chosen);
+      bundle["weights"] = at::softmax(values, -1).to(bundle.at("x").scalar_type());
+      bundle["chosen"] = chosen;
+      return;
+    }
+    case StepKind::experts_up: {
+      const at::Tensor x = enter(bundle.at("x"));
+      bundle["weights"] = enter(bundle.at("weights"));
+      at::Tensor chosen = take(bundle, "chosen");
+      if (shard_.cuts_positions()) chosen = group_.all_gather(chosen, 1);
+      const at::Tensor flat = chosen.flatten();
+      bundle["order"] = flat.argsort();
+      bundle["counts"] = at::bincount(flat, {}, step.experts).to(at::kCPU);
+      const at::Tensor token = bundle.at("order").div(chosen.size(-1), "floor");
+      bundle["x"] = each_expert(x.flatten(0, 1).index_select(0, token), held.bias);
+      return;
+    }
+    case StepKind::experts_activation:
+      bundle["x"] = activate(bundle.at("x"), step.function, step.gated);
+      return;
+    case StepKind::experts_down: {
+      const at::Tensor none;
+      bundle["x"] = each_expert(bundle.at("x"), shard_.rank == 0 ? held.bias : none);
+      bundle.erase("counts");
+      return;
+    }
+    case StepKind::combine: {
+      const at::Tensor visits = take(bundle, "x");
+      const at::Tensor weights = take(bundle, "weights");
+      const at::Tensor order = take(bundle, "order");
+      const at::Tensor share = weights.flatten().index_select(0, order).unsqueeze(-1);
+      const std::int64_t tokens = weights.size(0) * weights.size(1);
+      const at::Tensor sum =
+          at::zeros({tokens, visits.size(1)}, visits.options())
+              .index_add(0, order.div(weights.size(-1), "floor"), visits * share);
+      bundle["x"] = leave(sum.view({weights.size(0), weights.size(1), visits.size(1)}));
+      return;
+    }
+    case StepKind::shared_gate:
+      bundle["gate"] = linear(bundle.at("input"), held.weight, held.bias);
+      return;
+    default: {
+      at::Tensor shared = bundle.at("x");
+      if (bundle.contains("gate")) shared = shared * at::sigmoid(take(bundle, "gate"));
+      bundle["x"] = take(bundle, "routed") + shared;
+      return;
+    }
+  }
+}
+
+// With positions cut, the first is on the first device.
+at::Tensor UnitModule::first_position(const at::Tensor& x) {
+  const at::Tensor first = x.narrow(1, 0, 1);
+  if (!shard_.cuts_positions()) return first;
+  return leave_region(first * (shard_.rank == 0 ? 1.0 : 0.0), group_, false);
+}
+
+void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) {
+  const Step& step = *held.step;
+  switch (step.kind) {
+    case StepKind::pooler:
+      bundle["pooled"] = at::tanh(linear(first_position(bundle.at("x")), held.weight, held.bias));
+      return;
+    case StepKind::classifier: {
+      const at::Tensor x =
+          bundle.contains("pooled") ? take(bundle, "pooled") : first_position(bundle.at("x"));
+      bundle["x"] = linear(x, held.weight, held.bias);
+      return;
+    }
+    case StepKind::next_sentence: {
+      const at::Tensor scores = linear(take(bundle, "pooled"), held.weight, held.bias)
+                                    .squeeze(1)
+                                    .to(bundle.at("loss").scalar_type());
+      bundle["loss"] =
+          bundle.at("loss") +
+          at::cross_entropy_loss(scores, batch.follows, {}, at::Reduction::None).unsqueeze(-1);
+      return;
+    }
+    case StepKind::logits:
+      bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
+      return;
+    default:
+      break;
+  }
+  const at::Tensor logits = take(bundle, "x");
+  at::Tensor each;
+  if (step.cut && group_.size() > 1) {
+    const Interval mine = shard_of({{step.columns, 0}}, shard_.tensor, shard_.rank)[0];
+    each = cut_cross_entropy(logits, batch.labels, mine.begin, group_);
+  } else {
+    each = cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).view(batch.labels.sizes());
+  }
+  each = batch.weights.defined() ? (each * batch.weights).sum(1, true) : each.mean(1, true);
+  bundle.erase("memory");
+  bundle["loss"] = each;
+}
+
+void UnitModule::run_convolution(const Held& held, Bundle& bundle) {
+  const Step& step = *held.step;
+  const bool skip = step.kind == StepKind::skip || step.kind == StepKind::skip_norm;
+  at::Tensor& x = bundle[skip ? "residual" : "x"];
+  switch (step.kind) {
+    case StepKind::convolution:
+    case StepKind::skip: {
+      const int cut = step.parameters[0].dim;
+      const at::Tensor input = cut == 0 ? enter_region(x, group_, false) : x;
+      const at::Tensor output =
+          at::conv2d(input, held.weight, {}, step.stride, (step.kernel - 1) / 2);
+      x = cut == 1 ? leave_region(output, group_, false) : output;
+      if (step.gathers) x = gather_features(x, group_, 1);
+      return;
+    }
+    case StepKind::batch_norm:
+    case StepKind::skip_norm:
+      x = normalise_maps(x, held.weight, held.bias);
+      return;
+    case StepKind::relu:
+      x = at::relu(x);
+      return;
+    case StepKind::max_pool:
+      x = at::max_pool2d(x, 3, 2, 1);
+      return;
+    case StepKind::add_relu:
+      x = at::relu(x + take(bundle, "residual"));
+      return;
+    case StepKind::average_pool:
+      x = x.mean({2, 3}).unsqueeze(1);
+      return;
+    default:
+      PLAIT_CHECK(false);
+  }
+}
+
+}  // namespace plait::runtime

@@ -1,0 +1,103 @@
+#include "search/auto/branch_and_bound.h"
+
+#include <algorithm>
+
+namespace plait {
+namespace {
+
+// Floating-point sums of the same times in another order differ by a few ulp; a bound that exceeds
+// the best by no more than this may still be a tie.
+constexpr double kRounding = 1e-12;
+
+class BranchAndBound {
+ public:
+  BranchAndBound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+                 const std::function<bool()>& stop)
+      : space_(space),
+        menu_(menu),
+        found_(found),
+        nodes_(nodes),
+        stop_(stop),
+        rhythm_(menu.rhythm()),
+        max_stages_(space.max_stages(menu.settings())),
+        used_(space.pools().size(), 0) {}
+
+  bool run() {
+    extend(space_.problem().model.unit_count(), Tail{}, 0);
+    return complete_;
+  }
+
+ private:
+  bool hopeless(Seconds bound) const { return bound > found_.worst_kept() * (1 + kRounding); }
+
+  // `next`: the option of the first stage that is there.
+  void extend(int end, const Tail& tail, int next) {
+    if (tail.stages >= max_stages_) return;
+    for (int o = 0; o < static_cast<int>(menu_.options().size()) && complete_; ++o) {
+      std::vector<int> begin;
+      if (!menu_.place(o, used_, begin)) continue;
+      const std::vector<int> before = used_;
+      const StageOption& option = menu_.options()[o];
+      for (std::size_t i = 0; i < option.takes.size(); ++i)
+        used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
+      RunCosts& runs = menu_.runs(o, begin);
+      const Seconds send = tail.stages > 0 ? menu_.hand_over(o, next, end) : Seconds(0);
+      for (int from = end - 1; from >= 0 && complete_; --from) {
+        const UnitRange units{from, end};
+        if (!space_.allows(units, tail.stages)) continue;
+        const auto choice = runs.choose(units, tail.stages);
+        // More units need more memory, unless they spare a tied copy.
+        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
+        if (!choice) break;
+        Tail longer = tail;
+        longer.prepend(*choice, send, rhythm_);
+        if (hopeless(longer.length())) break;
+        stages_.push_back({option, begin, units, choice->recompute});
+        if (tail.stages == 0) last_ = o;
+        visit(longer, o, from);
+        stages_.pop_back();
+      }
+      used_ = before;
+    }
+  }
+
+  void visit(const Tail& tail, int first, int left) {
+    if (--nodes_ <= 0 || (nodes_ % 256 == 0 && stop_())) {
+      complete_ = false;
+      return;
+    }
+    if (left == 0) {
+      const Seconds tied =
+          tail.stages > 1 ? menu_.tied(first, stages_.back().begin, last_) : Seconds(0);
+      if (tail.stages < space_.min_stages() || hopeless(tail.step() + tied)) return;
+      const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
+      for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
+      return;
+    }
+    menu_.bounds().set_rest(used_, rest_);
+    if (!hopeless(menu_.bounds().step(tail, left, rest_, menu_.tied_to(last_))))
+      extend(left, tail, first);
+  }
+
+  const Space& space_;
+  StageMenu& menu_;
+  Shortlist& found_;
+  std::int64_t& nodes_;
+  const std::function<bool()>& stop_;
+  Rhythm rhythm_;
+  int max_stages_;
+  std::vector<int> used_;
+  Bounds::Rest rest_;
+  std::vector<PlacedStage> stages_;  // last stage of the pipeline first
+  int last_ = 0;                     // option of the last stage
+  bool complete_ = true;
+};
+
+}  // namespace
+
+bool branch_and_bound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+                      const std::function<bool()>& stop) {
+  return BranchAndBound(space, menu, found, nodes, stop).run();
+}
+
+}  // namespace plait

@@ -1,0 +1,84 @@
+#include "search/auto/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "cost/framework/framework.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
+
+// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
+// gathered is no more than a second pass of the gradients, and the step has less to update. Then
+// settings without ZeRO need no search of their own.
+bool gains_by_cut_optimizer(const Problem& problem) {
+  const StateBytes state = state_bytes(problem.job);
+  return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
+         !problem.job.adapters && problem.profile.collectives.empty();
+}
+
+}  // namespace
+
+bool is_promising(const SearchContext& context, int micro_batches) {
+  const std::vector<int>& promising = context.options.promising_micro_batches;
+  return promising.empty() || std::ranges::binary_search(promising, micro_batches);
+}
+
+Candidates::Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
+                       Schedule schedule, bool single) {
+  list(context, space, single);
+  parallel_for(static_cast<int>(pipelined_.size()), context.options.threads, [&](int i) {
+    Candidate& c = pipelined_[i];
+    c.menu = std::make_unique<StageMenu>(space, engine, c.settings, schedule);
+    c.bound = c.menu->bounds().any_step();
+  });
+  std::erase_if(pipelined_, [](const Candidate& c) { return c.menu->options().empty(); });
+  std::ranges::stable_sort(pipelined_, {}, [](const Candidate& c) { return c.bound; });
+}
+
+void Candidates::list(const SearchContext& context, const Space& space, bool single) {
+  const bool skips_whole_optimizer =
+      !context.options.pins.zero && gains_by_cut_optimizer(context.problem);
+  for (const PlanSettings& settings : space.settings()) {
+    if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
+    if (!is_promising(context, settings.micro_batches)) continue;
+    const bool apart = single && space.max_stages(settings) == 1;
+    (apart ? single_stages_ : pipelined_).push_back({settings, nullptr, {}, false});
+  }
+}
+
+Seconds Candidates::lowest_bound() const {
+  Seconds bound(HUGE_VAL);
+  for (const Candidate& c : pipelined_) bound = std::min(bound, c.bound);
+  for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
+  return bound;
+}
+
+std::vector<int> Candidates::lowest_open(const std::set<int>& done, Seconds limit) const {
+  for (const int i : done) limit = std::min(limit, pipelined_[i].bound);
+  std::vector<int> open;
+  for (int i = 0; i < static_cast<int>(pipelined_.size()); ++i)
+    if (!done.contains(i) && !pipelined_[i].exact && pipelined_[i].bound < limit) open.push_back(i);
+  std::ranges::stable_sort(open, {}, [&](int i) { return pipelined_[i].bound; });
+  if (open.size() > kPair) open.resize(kPair);
+  return open;
+}
+
+Seconds Candidates::raise_efforts(Seconds middle, bool only_lowest, double& effort) {
+  std::vector<int> lower;
+  for (int i = 0; i < static_cast<int>(pipelined_.size()); ++i)
+    if (pipelined_[i].bound < middle) lower.push_back(i);
+  if (only_lowest) std::ranges::stable_sort(lower, {}, [&](int i) { return pipelined_[i].bound; });
+  for (const int i : lower) {
+    Candidate& c = pipelined_[i];
+    if (only_lowest && i != lower.front() && effort < 4 * c.effort) return c.bound;
+    c.effort *= 4;
+    effort -= c.effort;
+  }
+  return middle;
+}
+
+}  // namespace plait

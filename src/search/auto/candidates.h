@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cost/engine.h"
+#include "search/bound/stage_menu.h"
+#include "search/space/search.h"
+#include "search/space/space.h"
+
+namespace plait {
+
+// Settings that plans may have, with what is known of them.
+struct Candidate {
+  PlanSettings settings;
+  std::unique_ptr<StageMenu> menu;  // none for plans of one stage
+  Seconds bound;                    // no plan with these settings is faster
+  bool exact = false;
+  int effort = 1;
+};
+
+// All settings that may hold the best plan.
+class Candidates {
+ public:
+  // `single`: whether settings that allow one stage only are kept apart.
+  Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
+             Schedule schedule, bool single);
+
+  std::vector<Candidate>& pipelined() { return pipelined_; }  // by the first bound
+  std::vector<Candidate>& single_stages() { return single_stages_; }
+
+  // No plan is faster than the lowest bound.
+  Seconds lowest_bound() const;
+  // The two with the lowest bounds, below the limit and those of all that are done; pipelined ones.
+  std::vector<int> lowest_open(const std::set<int>& done, Seconds limit) const;
+  // Four times the effort for those below `middle`; or for as many of the lowest as there is effort
+  // left for. Those below the result.
+  Seconds raise_efforts(Seconds middle, bool only_lowest, double& effort);
+
+ private:
+  void list(const SearchContext& context, const Space& space, bool single);
+
+  std::vector<Candidate> pipelined_;
+  std::vector<Candidate> single_stages_;
+};
+
+// Whether plans with so many micro-batches are searched.
+bool is_promising(const SearchContext& context, int micro_batches);
+
+}  // namespace plait

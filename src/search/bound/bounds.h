@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "plan/plan.h"
+#include "search/bound/relaxation.h"
+#include "search/space/space.h"
+#include "search/space/stage_costs.h"
+#include "search/space/tail.h"
+
+namespace plait {
+
+// Lower bounds on steps whose last stages are known; docs/planners.md#bounds derives them.
+//
+// The cheap ones compare work and devices through prices: a device of pool p is worth what it does
+// of the model in a second when used best, and a unit costs at least the cheapest price * devices *
+// seconds over all options. So the slowest of the open stages takes at least
+//   Y = spend of the open units / worth of the free devices.
+// The tight ones are a Relaxation.
+class Bounds {
+ public:
+  Bounds(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs);
+
+  // No step at all is shorter, under any schedule; cheap, and what settings are ranked by.
+  Seconds any_step() const;
+  // No step under the searched schedule is shorter than this or than the incumbent. Makes the
+  // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
+  // faster than the incumbent.
+  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
+                  const std::function<bool()>& stop);
+
+  // What is left of the devices when these are used, as the bounds see it; until they are
+  // tightened.
+  struct Rest {
+    double pipeline = 0;  // worth, by x
+    double step = 0;      // the same by x + finish / m
+    std::vector<double> by_cell;
+  };
+  void set_rest(std::span<const int> used, Rest& rest) const;
+  // No step with these last stages and units [0, left) still open is shorter than this (or than the
+  // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
+  Seconds step(const Tail& tail, int left, const Rest& rest, Seconds tied) const;
+  // Whether no step is below `limit` that has these last stages, in front of them a stage of which
+  // nothing is known but that its devices are not part of the rest, and then units [0, left).
+  bool hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const;
+  // Of a micro-batch through all stages.
+  Seconds least_round_trip() const { return least_latency_.back(); }
+  // The slowest stage of any way to run units [0, left) on the devices that are free.
+  Seconds slowest_stage(int left, const Rest& rest) const {
+    return at_will(pipeline_, left, rest.pipeline);
+  }
+
+ private:
+  // Prices of devices and least spend of units, for one way to count a stage's time.
+  struct Economy {
+    std::vector<double> device_price;  // by pool
+    std::vector<double> least_spend;   // [i] = units [0, i)
+  };
+  Economy economy_of(const std::vector<std::vector<double>>& time) const;
+  double worth(const Economy& economy, std::span<const int> used) const;
+  static Seconds at_will(const Economy& economy, int left, double worth) {
+    if (worth > 0) return Seconds(economy.least_spend[left] / worth);
+    return Seconds(left == 0 ? 0 : HUGE_VAL);
+  }
+
+  const Space& space_;
+  PlanSettings settings_;
+  Schedule schedule_;
+  StageCosts& costs_;
+  Economy pipeline_;                    // by x
+  Economy step_;                        // by x + finish / m
+  std::vector<Seconds> least_latency_;  // [i] = units [0, i), each on its fastest option
+  std::unique_ptr<Relaxation> relaxation_;
+};
+
+}  // namespace plait

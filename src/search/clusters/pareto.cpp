@@ -1,0 +1,261 @@
+#include "search/clusters/pareto.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "cost/price.h"
+#include "search/clusters/sub_cluster.h"
+#include "search/clusters/throughput_floor.h"
+
+namespace plait {
+namespace {
+
+// Mixes that are planned side by side; all see the same front, so threads change nothing.
+constexpr int kRound = 4;
+// Mixes of a cluster beyond which mix_kinds leaves counts out.
+constexpr std::int64_t kManyMixes = 2'000;
+
+// Sums of the same prices in another order differ by less.
+constexpr double kSame = 1 + 1e-12;
+
+// No worse in price and time.
+bool covers(const MixPoint& a, const MixPoint& b) {
+  return a.price() <= b.price() * kSame && a.step() <= b.step() * kSame;
+}
+
+// A mix before it is planned.
+struct Candidate {
+  Mix mix;
+  UsdPerSecond rent;
+  Seconds floor;  // no step is shorter
+  int layer = 0;  // 0 = no other mix looks better, 1 = only those of layer 0 do ...
+};
+
+class ParetoSearch {
+ public:
+  ParetoSearch(const Planner& planner, const SearchContext& context, std::span<const MixKind> kinds)
+      : planner_(planner),
+        context_(context),
+        whole_(context.problem.cluster),
+        kinds_(kinds),
+        floor_(CostEngine(context.problem), context.options.pins) {}
+
+  ParetoResult run() {
+    list_candidates();
+    rank_candidates();
+    const int count = static_cast<int>(candidates_.size());
+    for (int first = 0; first < count && !result_.cut_short;) {
+      std::vector<int> round;
+      std::vector<Seconds> cutoffs;
+      for (; first < count && static_cast<int>(round.size()) < kRound; ++first) {
+        const Seconds cutoff = cutoff_of(candidates_[first].rent);
+        if (!(candidates_[first].floor < cutoff)) continue;
+        round.push_back(first);
+        cutoffs.push_back(cutoff);
+      }
+      plan_round(round, cutoffs);
+      if (context_.on_progress) context_.on_progress(first / (count + 0.0));
+    }
+    if (!result_.front.empty()) result_.nearest.reset();
+    std::ranges::sort(result_.behind, {}, &MixPoint::mix);
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<int> devices_by_type(const Mix& mix) const {
+    std::vector<int> out(whole_.device_types.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      for (std::size_t t = 0; t < out.size(); ++t) out[t] += mix[k] * in_node_[k][t];
+    return out;
+  }
+
+  void list_candidates() {
+    std::vector<std::vector<int>> by_node(whole_.nodes.size(),
+                                          std::vector<int>(whole_.device_types.size()));
+    for (const Device& device : whole_.devices) ++by_node[device.node][device.type];
+    for (const MixKind& kind : kinds_) in_node_.push_back(by_node[kind.nodes.front()]);
+    std::vector<std::size_t> at(kinds_.size());
+    for (bool more = true; more;) {
+      Candidate candidate;
+      for (std::size_t k = 0; k < kinds_.size(); ++k) {
+        candidate.mix.push_back(kinds_[k].counts[at[k]]);
+      }
+      candidate.rent = rent_of(candidate.mix);
+      const std::vector<int> devices = devices_by_type(candidate.mix);
+      candidate.floor = floor_.step(devices);
+      if (std::ranges::any_of(devices, [](int n) { return n > 0; }))
+        candidates_.push_back(std::move(candidate));
+      more = false;
+      for (std::size_t k = kinds_.size(); k-- > 0 && !more;) {
+        more = ++at[k] < kinds_[k].counts.size();
+        if (!more) at[k] = 0;
+      }
+    }
+    result_.mixes = static_cast<std::int64_t>(candidates_.size());
+  }
+
+  UsdPerSecond rent_of(const Mix& mix) const {
+    UsdPerSecond rent;
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      rent += mix[k] * whole_.nodes[kinds_[k].nodes.front()].price;
+    return rent;
+  }
+
+  // By layers of dominance between the floors: what is likely on the front comes first and makes
+  // the rest superfluous.
+  void rank_candidates() {
+    // Cheapest first, so that only earlier ones can dominate.
+    std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) {
+      return std::make_pair(c.rent * c.floor, c.floor);
+    });
+    std::vector<Seconds> fastest;  // by layer, so far
+    for (Candidate& c : candidates_) {
+      const auto it = std::ranges::find_if(fastest, [&](Seconds f) { return c.floor < f; });
+      c.layer = static_cast<int>(it - fastest.begin());
+      if (it == fastest.end())
+        fastest.push_back(c.floor);
+      else
+        *it = c.floor;
+    }
+    std::ranges::stable_sort(candidates_, {}, &Candidate::layer);
+  }
+
+  // The step that a plan at this rent must beat not to be dominated.
+  Seconds cutoff_of(UsdPerSecond rent) const {
+    Seconds cutoff(HUGE_VAL);
+    for (const MixPoint& point : result_.front)
+      cutoff = std::min(cutoff, std::max(point.step(), point.price() / rent));
+    return cutoff;
+  }
+
+  struct Planned {
+    SearchResult result;
+    std::optional<MixPoint> point;
+  };
+
+  Planned plan_mix(const Candidate& candidate, Seconds cutoff) const {
+    std::vector<bool> nodes(whole_.nodes.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      for (int i = 0; i < candidate.mix[k]; ++i) nodes[kinds_[k].nodes[i]] = true;
+    std::vector<bool> devices;
+    for (const Device& device : whole_.devices) devices.push_back(nodes[device.node]);
+    const SubCluster part = keep_devices(whole_, devices);
+    Problem problem = context_.problem;
+    problem.cluster = part.cluster;
+    SearchOptions options = context_.options;
+    options.threads = 1;
+    options.keep = 1;
+    options.cutoff = cutoff;
+    options.promising_micro_batches = floor_.micro_batches(devices_by_type(candidate.mix), cutoff);
+    options.time_limit = left();
+    Planned planned;
+    if (!contradiction_in(problem, options.pins).empty()) return planned;
+    planned.result = run_search(planner_, {problem, options, context_.stop, {}, {}});
+    if (planned.result.nearest)
+      planned.result.nearest->plan = in_whole(part, planned.result.nearest->plan);
+    if (planned.result.plans.empty()) return planned;
+    RankedPlan best = planned.result.plans.front();
+    best.plan = in_whole(part, best.plan);
+    planned.point = MixPoint{mix_of(whole_, kinds_, best.plan), std::move(best), {}};
+    planned.point->rent = rent_of(planned.point->mix);
+    return planned;
+  }
+
+  void plan_round(const std::vector<int>& round, const std::vector<Seconds>& cutoffs) {
+    std::vector<Planned> planned(round.size());
+    parallel_for(static_cast<int>(round.size()), context_.options.threads,
+                 [&](int i) { planned[i] = plan_mix(candidates_[round[i]], cutoffs[i]); });
+    for (Planned& one : planned) {
+      ++result_.planned;
+      result_.evaluations += one.result.evaluations;
+      result_.cut_short = result_.cut_short || one.result.cut_short;
+      if (one.result.nearest) result_.nearest = std::move(one.result.nearest);
+      if (one.point) file(std::move(*one.point));
+    }
+    if (stopped()) result_.cut_short = true;
+  }
+
+  void file(MixPoint point) {
+    std::vector<MixPoint>& front = result_.front;
+    for (const MixPoint& p : front) {
+      if (!covers(p, point)) continue;
+      if (!covers(point, p)) result_.behind.push_back(std::move(point));
+      return;
+    }
+    const auto beaten = [&](const MixPoint& p) { return covers(point, p); };
+    std::ranges::copy_if(front, std::back_inserter(result_.behind), beaten);
+    std::erase_if(front, beaten);
+    const auto place =
+        std::ranges::find_if(front, [&](const MixPoint& p) { return point.price() < p.price(); });
+    front.insert(place, std::move(point));
+  }
+
+  Seconds left() const {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+    return std::max(Seconds(0), context_.options.time_limit - Seconds(spent.count()));
+  }
+  bool stopped() const { return context_.stop.stop_requested() || left() <= Seconds(0); }
+
+  const Planner& planner_;
+  const SearchContext& context_;
+  const Cluster& whole_;
+  std::span<const MixKind> kinds_;
+  const ThroughputFloor floor_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::vector<std::vector<int>> in_node_;  // devices of a node, by kind and device type
+  std::vector<Candidate> candidates_;
+  ParetoResult result_;
+};
+
+}  // namespace
+
+std::int64_t mix_count(std::span<const MixKind> kinds) {
+  double product = 1;
+  for (const MixKind& kind : kinds) product *= static_cast<double>(kind.counts.size());
+  return static_cast<std::int64_t>(std::min(product, 1e18));
+}
+
+std::vector<MixKind> mix_kinds(const Cluster& cluster) {
+  std::vector<MixKind> kinds;
+  for (std::vector<int>& nodes : node_kinds(cluster)) kinds.push_back({std::move(nodes), {}});
+  for (const bool all : {true, false}) {
+    for (MixKind& kind : kinds) {
+      const int most = static_cast<int>(kind.nodes.size());
+      std::set<int> counts{0, most};
+      for (int n = 1; n <= most; n = all || n < 8 ? n + 1 : 2 * n) {
+        counts.insert(n);
+        if (!all && n >= 8 && n / 2 * 3 <= most) counts.insert(n / 2 * 3);
+      }
+      kind.counts.assign(counts.begin(), counts.end());
+    }
+    if (mix_count(kinds) <= kManyMixes) break;
+  }
+  return kinds;
+}
+
+Mix mix_of(const Cluster& cluster, std::span<const MixKind> kinds, const Plan& plan) {
+  std::vector<bool> used(cluster.nodes.size());
+  for (const Stage& stage : plan.stages)
+    for (const DeviceId id : stage.devices) used[cluster.device(id).node] = true;
+  Mix mix;
+  for (const MixKind& kind : kinds)
+    mix.push_back(std::max(kind.counts.front(),
+                           static_cast<int>(std::ranges::count_if(
+                               kind.nodes, [&](int n) { return static_cast<bool>(used[n]); }))));
+  return mix;
+}
+
+ParetoResult pareto_front(const Planner& planner, const SearchContext& context,
+                          std::span<const MixKind> kinds) {
+  PLAIT_CHECK(unpriced_node(context.problem.cluster).empty());
+  PLAIT_CHECK(mix_count(kinds) <= kMaxMixes);
+  return ParetoSearch(planner, context, kinds).run();
+}
+
+}  // namespace plait

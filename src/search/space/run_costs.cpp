@@ -1,0 +1,167 @@
+#include "search/space/run_costs.h"
+
+#include <algorithm>
+
+#include "cost/pipeline/schedule.h"
+
+namespace plait {
+
+RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
+    : space_(space), rhythm_(rhythm), frame_(std::move(frame)) {
+  const Problem& problem = space.problem();
+  most_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
+  const UnitRange whole{0, problem.model.unit_count()};
+  const Recompute recompute = space.recomputes().front();
+  for (int r = 1; r < frame_.replica_count(); ++r)
+    if (frame_.time_on(r, whole, recompute).total() >
+        frame_.time_on(slowest_, whole, recompute).total())
+      slowest_ = r;
+}
+
+RunCosts::Choice RunCosts::cost(const UnitRange& units, Recompute recompute) const {
+  const PassTime time = frame_.pass_time(units, recompute);
+  return {{time.forward, time.backward, frame_.gradient_sync(units) + frame_.optimizer(units)},
+          recompute};
+}
+
+bool RunCosts::fits(const UnitRange& units, Recompute recompute, int after) const {
+  // Enough stages for the stage to be as far from the end as it is; the stages before it do not
+  // matter to the schedules that are searched.
+  const int live = chunks_in_flight(rhythm_.schedule, after + 1, 0, rhythm_.micro_batches, 1);
+  const int waiting = rhythm_.schedule == Schedule::gpipe ? live - 1 : 0;
+  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  for (int r = 0; r < frame_.replica_count(); ++r)
+    if (frame_.memory(r, units, recompute, tied).spare(live, waiting) < Bytes(0)) return false;
+  return true;
+}
+
+// More stages after it never leave a stage more memory.
+RunCosts::Entry RunCosts::entry_of(const UnitRange& units, Recompute recompute) const {
+  int most = most_stages_;  // that fit, among 0 .. most_stages_ - 1 after it
+  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  for (int r = 0; r < frame_.replica_count() && most > 0; ++r) {
+    const SpanFrame::Memory memory = frame_.memory(r, units, recompute, tied);
+    const auto overflows = [&](int stages) {
+      const int live = chunks_in_flight(rhythm_.schedule, stages, 0, rhythm_.micro_batches, 1);
+      const int waiting = rhythm_.schedule == Schedule::gpipe ? live - 1 : 0;
+      return memory.spare(live, waiting) < Bytes(0);
+    };
+    if (!overflows(most)) continue;
+    int good = 0;
+    while (most - good > 1) {
+      const int middle = (good + most) / 2;
+      (overflows(middle) ? most : good) = middle;
+    }
+    most = good;
+  }
+  if (most == 0) return {{}, {}, {}, -1};
+  const Choice time = cost(units, recompute);
+  return {time.forward, time.backward, time.finish, most - 1};
+}
+
+std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int after) {
+  const RunClasses& classes = space_.run_classes();
+  const std::vector<Recompute>& recomputes = space_.recomputes();
+  if (classes.empty()) {
+    for (const Recompute recompute : recomputes)
+      if (fits(units, recompute, after)) return cost(units, recompute);
+    return std::nullopt;
+  }
+  if (known_.empty()) known_.assign(classes.count() * recomputes.size(), -1);
+  const std::size_t at = classes.of(units) * recomputes.size();
+  for (std::size_t r = 0; r < recomputes.size(); ++r) {
+    if (known_[at + r] < 0) {
+      known_[at + r] = static_cast<int>(entries_.size());
+      entries_.push_back(entry_of(classes.firsts()[classes.of(units)], recomputes[r]));
+    }
+    const Entry& entry = entries_[known_[at + r]];
+    if (after <= entry.most_after)
+      return Choice{{entry.forward, entry.backward, entry.finish}, recomputes[r]};
+  }
+  return std::nullopt;
+}
+
+int RunCosts::longest_last(int begin, std::size_t r) {
+  const int units = space_.problem().model.unit_count();
+  const auto fits_to = [&](int end) { return fits({begin, end}, space_.recomputes()[r], 0); };
+  longest_.resize(space_.recomputes().size());
+  // Mostly as far as the run before it, or a little farther.
+  int good = longest_[r] > begin && fits_to(longest_[r]) ? longest_[r] : begin;
+  int bad = units + 1;
+  for (int stride = 1; bad - good > 1; stride *= 2) {
+    const int end = bad > units ? std::min(good + stride, units) : (good + bad) / 2;
+    (fits_to(end) ? good : bad) = end;
+  }
+  return longest_[r] = good;
+}
+
+void RunCosts::set_sums() {
+  sums_.emplace();
+  sums_->rates = frame_.finish_rates();
+  if (!sums_->rates) return;
+  const int units = space_.problem().model.unit_count();
+  sums_->parameters.reserve(units + 1);
+  sums_->expert_parameters.reserve(units + 1);
+  for (int u = 0; u <= units; ++u) {
+    const UnitCost before = frame_.time_on(0, {0, u}, Recompute::none);
+    sums_->parameters.push_back(before.parameters);
+    sums_->expert_parameters.push_back(before.expert_parameters);
+  }
+  for (const Recompute recompute : space_.recomputes())
+    for (int r = 0; r < frame_.replica_count(); ++r) {
+      std::vector<PassTime>& times = sums_->times.emplace_back();
+      times.reserve(units + 1);
+      for (int u = 0; u <= units; ++u) {
+        const UnitCost before = frame_.time_on(r, {0, u}, recompute);
+        times.push_back({before.forward_total(), before.backward_total()});
+      }
+    }
+}
+
+StageTime RunCosts::summed(const UnitRange& units, std::size_t recompute) const {
+  const Sums& sums = *sums_;
+  const auto replicas = static_cast<std::size_t>(frame_.replica_count());
+  PassTime worst;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    const std::vector<PassTime>& times = sums.times[recompute * replicas + r];
+    const PassTime time{times[units.end].forward - times[units.begin].forward,
+                        times[units.end].backward - times[units.begin].backward};
+    if (r == 0 || time.total() > worst.total()) worst = time;
+  }
+  const auto of = [&](const std::vector<double>& before) {
+    return before[units.end] - before[units.begin];
+  };
+  return {worst.forward, worst.backward,
+          sums.rates->finish(of(sums.parameters), of(sums.expert_parameters))};
+}
+
+void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
+                          std::vector<StageTime>& times) {
+  if (!sums_) set_sums();
+  const int units = space_.problem().model.unit_count();
+  const std::vector<Recompute>& recomputes = space_.recomputes();
+  times.clear();
+  std::size_t r = 0;
+  int longest = longest_last(begin, r);
+  for (const int end : ends) {
+    const UnitRange run{begin, end};
+    if (run.size() == units) {  // has no second copy of what is tied
+      if (const auto choice = choose(run, 0)) times.push_back(*choice);
+      return;
+    }
+    while (end > longest) {
+      if (++r == recomputes.size()) return;
+      longest = longest_last(begin, r);
+    }
+    times.push_back(sums_->rates ? summed(run, r) : cost(run, recomputes[r]));
+    if (rhythm_.micro_batches * times.back().total() + times.back().finish >= limit) return;
+  }
+}
+
+StageTime RunCosts::alone(const UnitRange& units) const {
+  const UnitCost time = frame_.time_on(slowest_, units, space_.recomputes().front());
+  return {time.forward_total(), time.backward_total(),
+          frame_.gradient_sync(units) + frame_.optimizer(units)};
+}
+
+}  // namespace plait

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cost/span_frame.h"
+#include "search/space/space.h"
+#include "search/space/tail.h"
+
+namespace plait {
+
+// What runs of units cost on the devices of one frame. Worked out once for each class of runs
+// (run_classes.h), when first asked for; not thread-safe.
+class RunCosts {
+ public:
+  struct Choice : StageTime {
+    Recompute recompute = Recompute::none;
+  };
+
+  RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame);
+
+  const SpanFrame& frame() const { return frame_; }
+
+  // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
+  // none fits.
+  std::optional<Choice> choose(const UnitRange& units, int after);
+  // The same of runs that begin at a unit and end at each of these, ascending, when no stage
+  // follows, but for rounding; up to the first that takes as long as the limit in a step, or does
+  // not fit. More units must need more memory.
+  void last_times(int begin, std::span<const int> ends, Seconds limit,
+                  std::vector<StageTime>& times);
+  Choice cost(const UnitRange& units, Recompute recompute) const;
+  bool fits(const UnitRange& units, Recompute recompute, int after) const;
+  // On the replica that is slowest over the whole model, with the least recompute: a sum over units
+  // that no run exceeds.
+  StageTime alone(const UnitRange& units) const;
+
+ private:
+  struct Entry {
+    Seconds forward;
+    Seconds backward;
+    Seconds finish;
+    int most_after = 0;  // stages that may follow, or -1
+  };
+  Entry entry_of(const UnitRange& units, Recompute recompute) const;
+  // Where the longest run ends that begins there and fits when no stage follows.
+  int longest_last(int begin, std::size_t recompute);
+  // Sums over the units before each one, for many runs at once.
+  struct Sums {
+    std::optional<SpanFrame::FinishRates> rates;  // else they are of no use
+    std::vector<double> parameters;
+    std::vector<double> expert_parameters;
+    std::vector<std::vector<PassTime>> times;  // [recompute * replicas + replica]
+  };
+  void set_sums();
+  StageTime summed(const UnitRange& units, std::size_t recompute) const;
+
+  const Space& space_;
+  Rhythm rhythm_;
+  SpanFrame frame_;
+  int slowest_ = 0;         // replica over the whole model
+  int most_stages_ = 1;     // of a plan
+  std::vector<int> known_;  // [class * recomputes + r] = position in entries_, or -1
+  std::vector<Entry> entries_;
+  std::vector<int> longest_;  // by recompute, of what was asked for last
+  std::optional<Sums> sums_;
+};
+
+}  // namespace plait

@@ -1,0 +1,82 @@
+#include "search/space/shortlist.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plait {
+namespace {
+
+bool better(const RankedPlan& a, const RankedPlan& b) {
+  if (a.cost.step != b.cost.step) return a.cost.step < b.cost.step;
+  return a.plan < b.plan;
+}
+
+constexpr std::size_t kWithoutBubble = 8;
+
+bool better_without_bubble(const RankedPlan& a, const RankedPlan& b) {
+  const Seconds own = a.cost.step - a.cost.bubble;
+  const Seconds other = b.cost.step - b.cost.bubble;
+  return own != other ? own < other : a.plan < b.plan;
+}
+
+}  // namespace
+
+Bytes excess_of(const Estimate& estimate) {
+  Bytes excess(-HUGE_VAL);
+  for (const StageCost& stage : estimate.stages)
+    excess = std::max(excess, Bytes(0) - stage.spare());
+  return excess;
+}
+
+bool Shortlist::offer(const Plan& plan) {
+  ++evaluations_;
+  RankedPlan ranked{plan, engine_.simulate(plan)};
+  if (!ranked.cost.fits) {
+    if (!nearest_ || excess_of(ranked.cost) < excess_of(nearest_->cost)) nearest_ = ranked;
+    return false;
+  }
+  const bool first = plans_.empty() || better(ranked, plans_.front());
+  insert_without_bubble(ranked);
+  insert(std::move(ranked));
+  return first;
+}
+
+void Shortlist::insert(RankedPlan plan) {
+  const auto at = std::ranges::lower_bound(plans_, plan, better);
+  if (at != plans_.end() && at->plan == plan.plan) return;
+  plans_.insert(at, std::move(plan));
+  if (static_cast<int>(plans_.size()) > keep_) plans_.pop_back();
+}
+
+void Shortlist::insert_without_bubble(const RankedPlan& plan) {
+  if (plan.plan.stage_count() == 1) return;
+  const auto at = std::ranges::lower_bound(without_bubble_, plan, better_without_bubble);
+  if (at != without_bubble_.end() && at->plan == plan.plan) return;
+  if (at == without_bubble_.end() && without_bubble_.size() == kWithoutBubble) return;
+  without_bubble_.insert(at, plan);
+  if (without_bubble_.size() > kWithoutBubble) without_bubble_.pop_back();
+}
+
+void Shortlist::merge(const Shortlist& other) {
+  for (const RankedPlan& plan : other.plans_) insert(plan);
+  for (const RankedPlan& plan : other.without_bubble_) insert_without_bubble(plan);
+  if (other.nearest_ && (!nearest_ || excess_of(other.nearest_->cost) < excess_of(nearest_->cost)))
+    nearest_ = other.nearest_;
+  evaluations_ += other.evaluations_;
+}
+
+Shortlist Shortlist::without_counts() const {
+  Shortlist copy = *this;
+  copy.evaluations_ = 0;
+  return copy;
+}
+
+Seconds Shortlist::best() const {
+  return plans_.empty() ? Seconds(HUGE_VAL) : plans_.front().cost.step;
+}
+
+Seconds Shortlist::worst_kept() const {
+  return static_cast<int>(plans_.size()) < keep_ ? Seconds(HUGE_VAL) : plans_.back().cost.step;
+}
+
+}  // namespace plait

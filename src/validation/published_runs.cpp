@@ -1,0 +1,159 @@
+#include "validation/published_runs.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "io/format/embedded.h"
+#include "io/profile/import_profile.h"
+#include "model/gan.h"
+#include "plan/check.h"
+#include "plan/names.h"
+#include "validation/run_corrections.h"
+#include "validation/run_parts.h"
+
+namespace plait {
+namespace {
+
+// Problems made so far: runs of one problem share it.
+using Problems = std::map<std::string, std::shared_ptr<const Problem>>;
+
+std::string job_name(const RunRow& row) {
+  const auto number = [](const std::optional<int>& value) { return value.value_or(0); };
+  return fmt::format("{} {} l{} h{} s{} {} x{} b{} {} {}", row.source, row.model,
+                     number(row.layers), number(row.hidden), number(row.sequence), row.gpu,
+                     number(row.gpus), number(row.global_batch), row.precision, row.task);
+}
+
+// Everything that the problem is made from.
+std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job& job) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} | {} {} {} {}",
+                     c.name, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn,
+                     c.vocabulary, c.sequence, c.dropout, static_cast<int>(c.head), c.moe.experts,
+                     c.moe.top_k, row.gpu, row.gpu_class, row.gpu_memory_gb.value_or(0),
+                     row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
+                     job.global_batch, static_cast<int>(job.precision),
+                     static_cast<int>(job.attention), static_cast<int>(job.framework)) +
+         fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
+                     job.logit_bytes, job.vocabulary_multiple);
+}
+
+// Flops of forward and backward of one sample. Megatron's formula, which NeMo prints too, counts
+// all of attention's square; others count the causal half.
+Flops model_flops(const Model& model, const std::string& framework) {
+  Flops flops = 3 * model.forward();
+  if (!model.causal || mentions(framework, "megatron") || mentions(framework, "nemo")) return flops;
+  for (const int unit : model.units)
+    for (const Op& op : model.kinds[unit].ops)
+      if (op.kind == OpKind::attention) flops -= 1.5 * op.forward;
+  return flops;
+}
+
+// Seconds of a step: as measured, else from the rate that the table prints.
+std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
+  const double samples = problem.job.global_batch;
+  const double tokens = samples * problem.model.sequence_length;
+  const double devices = problem.cluster.device_count();
+  if (row.step_s) return Seconds(*row.step_s);
+  if (row.derived_step_s) return Seconds(*row.derived_step_s);
+  if (row.tokens_per_s_per_gpu) return Seconds(tokens / (*row.tokens_per_s_per_gpu * devices));
+  if (row.tokens_per_s) return Seconds(tokens / *row.tokens_per_s);
+  if (row.samples_per_s) return Seconds(samples / *row.samples_per_s);
+  if (row.tflops_per_gpu && row.flops_convention.starts_with("model"))
+    return Seconds(samples * model_flops(problem.model, row.framework).value /
+                   (*row.tflops_per_gpu * 1e12 * devices));
+  return std::nullopt;
+}
+
+void refuse_what_is_not_modelled(const RunRow& row) {
+  if (!row.fault.empty()) throw RowRefused(row.fault);
+  if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
+}
+
+// Puts the measurements in, if they are of this model and of one of its device types.
+void take_profile(const std::string& path, Problem& problem) {
+  if (path.empty()) return;
+  try {
+    problem.profile = load_profile(path, problem.model, problem.cluster).profile;
+  } catch (const InputError&) {
+    return;  // of another model: read_published_runs() has made sure that the files are readable
+  }
+}
+
+void interpret(const RunRow& row, const RunReading& reading, Problems& problems, MeasuredRun& run) {
+  refuse_what_is_not_modelled(row);
+  Assumptions& assumptions = run.assumptions;
+  Problem problem;
+  problem.job = job_of(row, assumptions);
+  const RunDegrees degrees = degrees_of(row, problem.job, assumptions);
+  const bool gan = is_transgan(row);
+  const TransformerConfig config =
+      gan ? TransformerConfig{.name = row.model} : transformer_of(row, problem.job, assumptions);
+  problem.cluster = cluster_of(row, reading.catalogue, assumptions);
+  set_graphs(row, config, problem.cluster, problem.job);
+  run.device = problem.cluster.device_types[0].name;
+  problem.job.precision = precision_of(row, problem.cluster, assumptions);
+  problem.job.global_batch = degrees.micro_batches * degrees.micro_batch;
+  const std::string key = problem_key(config, row, problem.job);
+  std::shared_ptr<const Problem>& shared = problems[key];
+  if (!shared) {
+    problem.model = gan ? build_transgan({}) : build_transformer(config);
+    take_profile(reading.profile, problem);
+    shared = std::make_shared<const Problem>(std::move(problem));
+  }
+  if (run.memory && mentions(row.recompute, "op-level")) {
+    run.memory = std::nullopt;
+    assumptions.emplace_back("memory is not compared: which ops are recomputed is not stated");
+  }
+  run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
+  const std::vector<Violation> violations = check_plan(*shared, run.plan);
+  if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
+  run.step = run.failed ? std::nullopt : step_of(row, *shared);
+  run.problem = shared;
+  if (!run.step && !run.memory && !run.failed) {
+    run.problem = nullptr;
+    throw RowRefused("neither a time nor a memory is stated");
+  }
+}
+
+MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& problems) {
+  if (!reading.literal)
+    for (const RunCorrection& correction : run_corrections())
+      if (correction.source == row.source) correction.apply(row);
+  MeasuredRun run{.id = row.id, .source = row.source, .grade = row.grade, .device = row.gpu};
+  run.job = job_name(row);
+  if (row.others_step_s) run.others_step = Seconds(*row.others_step_s);
+  run.other = row.other;
+  run.failed = !row.status.empty() && !row.status.starts_with("ok");
+  if (row.memory_gib && !run.failed) run.memory = Bytes(*row.memory_gib * 0x1p30);
+  const bool whole_device =
+      mentions(row.memory_kind, "smi") || mentions(row.memory_kind, "max_mem") ||
+      mentions(row.memory_kind, "reserved") || mentions(row.memory_kind, "GPU memory");
+  if (whole_device) run.memory_meaning = MemoryMeaning::device;
+  try {
+    interpret(row, reading, problems, run);
+  } catch (const RowRefused& refused) {
+    run.refusal = refused.what();
+  }
+  return run;
+}
+
+}  // namespace
+
+std::vector<MeasuredRun> read_published_runs(const std::string& name, std::string_view text,
+                                             const RunReading& reading) {
+  if (!reading.profile.empty()) check_profile_path(reading.profile);
+  Problems problems;
+  std::vector<MeasuredRun> runs;
+  for (RunRow& row : read_run_rows(parse_csv(name, text)))
+    runs.push_back(measured_run(std::move(row), reading, problems));
+  return runs;
+}
+
+std::vector<MeasuredRun> shipped_runs(const RunReading& reading) {
+  return read_published_runs("published_runs.csv", embedded_file("published_runs.csv"), reading);
+}
+
+}  // namespace plait

@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <numeric>
+#include <regex>
+
+#include "validation/run_parts.h"
+
+namespace plait {
+namespace {
+
+Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
+  std::string name = row.schedule;
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  if (degrees.pipeline() == 1) return Schedule::one_f_one_b;
+  if (name == "gpipe") return Schedule::gpipe;
+  if (name == "zb-1p" || name == "zb-h1") return Schedule::zb_h1;
+  if (name == "zb-2p") return Schedule::zb_2p;
+  if (name == "zb-v") return Schedule::zb_v;
+  if (name.empty() || name == "1f1b" || name.starts_with("interleaved"))
+    return degrees.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
+}
+
+ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
+  const std::string& text = row.data_sharding;
+  static const std::regex fully(R"(FSDP=(\d{1,6}))");
+  static const std::regex per_stage(R"(\(W,G,O\)=\((\d),(\d),(\d)\))");
+  std::smatch match;
+  if (std::regex_search(text, match, per_stage))
+    return match[1] == "1"   ? ZeroStage::parameters
+           : match[2] == "1" ? ZeroStage::gradients
+           : match[3] == "1" ? ZeroStage::optimizer
+                             : ZeroStage::off;
+  if (std::regex_search(text, match, fully))
+    return match[1] == "1" ? ZeroStage::off : ZeroStage::parameters;
+  if (mentions(text, "SHARD_GRAD_OP") || mentions(text, "HSDP") || mentions(text, "ZeRO-2"))
+    return ZeroStage::gradients;
+  // FSDP2 does not reshard between the micro-batches of a pipeline: weights are gathered once a
+  // step and gradients added up whole, as under ZeRO-1.
+  if (is_fully_sharded(job.framework) && pipeline > 1 && mentions(text, "FSDP"))
+    return ZeroStage::optimizer;
+  if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
+  if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
+  return text.empty() && is_megatron_core(job.framework) ? ZeroStage::optimizer : ZeroStage::off;
+}
+
+bool sequence_parallel_of(const RunRow& row, const Job& job, int tensor) {
+  if (mentions(row.sequence_parallel, "yes") || mentions(row.sequence_parallel, "true"))
+    return true;
+  const bool usual = is_megatron_core(job.framework) || is_fully_sharded(job.framework);
+  return row.sequence_parallel.empty() && usual && tensor > 1;
+}
+
+// How much of a stage is computed twice.
+struct Recomputing {
+  Recompute kind = Recompute::none;
+  std::vector<double> parts{};    // of each stage's layers, from the first; empty = all
+  std::vector<Recompute> rest{};  // of a stage's other layers; empty = none
+};
+
+// "55/68|24/39" ops of ops, of the stages in turn. Aceso cuts a layer into 13 ops and repeats those
+// first that free most for their time: scores, softmax, dropout and the weighted sum of attention.
+// So up to four ops a layer are selective recompute; what is beyond that makes whole layers.
+Recomputing recomputed_ops(const std::string& text) {
+  constexpr double kOps = 13;
+  constexpr double kAttentionOps = 4;
+  static const std::regex fraction(R"((\d{1,6})/(\d{1,6}))");
+  Recomputing out{Recompute::full};
+  for (std::sregex_iterator it(text.begin(), text.end(), fraction), end; it != end; ++it) {
+    const double repeated = std::stod((*it)[1]) / std::max(1.0, std::stod((*it)[2])) * kOps;
+    out.parts.push_back(std::clamp((repeated - kAttentionOps) / (kOps - kAttentionOps), 0.0, 1.0));
+    out.rest.push_back(repeated >= 0.5 ? Recompute::selective : Recompute::none);
+  }
+  return out;
+}
+
+// "2|1|0|0" layers of the stages in turn.
+Recomputing recomputed_layers(const std::string& text, const std::vector<int>& layers) {
+  Recomputing out{Recompute::full};
+  for (const int count : numbers_with_bars(text))
+    out.parts.push_back(out.parts.size() < layers.size()
+                            ? count / std::max(1.0, static_cast<double>(layers[out.parts.size()]))
+                            : 0);
+  return out;
+}
+
+Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<int>& layers,
+                           Assumptions& assumptions) {
+  const std::string& text = row.recompute;
+  if (text.empty()) {
+    // Before selective recompute (May 2022) large models ran with full recompute.
+    const bool early =
+        !is_megatron_core(job.framework) && !row.date.empty() && row.date < "2022-05";
+    assumptions.push_back(early ? "full recompute" : "no recompute");
+    return {early ? Recompute::full : Recompute::none};
+  }
+  if (mentions(text, "per stage") || mentions(text, "op-level")) {
+    Recomputing out = mentions(text, "/") ? recomputed_ops(text) : recomputed_layers(text, layers);
+    if (out.parts.size() != layers.size())
+      throw RowRefused(
+          fmt::format("recompute lists {} stages, pp is {}", out.parts.size(), layers.size()));
+    return out;
+  }
+  if (mentions(text, "selective")) return {Recompute::selective};
+  if (mentions(text, "full")) return {Recompute::full};
+  if (!mentions(text, "none")) assumptions.push_back(fmt::format("no recompute for '{}'", text));
+  return {Recompute::none};
+}
+
+// Appends the spans of one chunk; `twice` counts down the layers that are still to be recomputed in
+// the way of `kind`, the others are in the way of `rest`. Embedding and head are never computed
+// twice.
+void add_spans(Recompute kind, Recompute rest, UnitRange units, int model_units, Span span,
+               int& twice, std::vector<Span>& spans) {
+  for (int u = units.begin; u < units.end; ++u) {
+    const bool layer = u > 0 && u < model_units - 1;
+    const Recompute own = !layer ? Recompute::none : twice-- > 0 ? kind : rest;
+    if (!spans.empty() && spans.back().units.end == u && spans.back().chunk == span.chunk &&
+        spans.back().recompute == own) {
+      ++spans.back().units.end;
+      continue;
+    }
+    span.units = {u, u + 1};
+    span.recompute = own;
+    spans.push_back(span);
+  }
+}
+
+}  // namespace
+
+Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
+             Assumptions& assumptions) {
+  Plan plan;
+  plan.schedule = schedule_of(row, degrees);
+  plan.micro_batches = degrees.micro_batches;
+  plan.context = degrees.context;
+  plan.expert = degrees.expert;
+  plan.zero = zero_of(row, job, degrees.pipeline());
+  plan.sequence_parallel = sequence_parallel_of(row, job, degrees.tensor());
+  const int units = model.unit_count();
+  const std::vector<int> sizes = chunk_sizes(row, degrees, plan.schedule, units, assumptions);
+  std::vector<int> begins(sizes.size() + 1, 0);
+  std::partial_sum(sizes.begin(), sizes.end(), begins.begin() + 1);
+
+  const int stages = degrees.pipeline();
+  const int chunks = static_cast<int>(sizes.size()) / stages;
+  std::vector<int> layers(stages, 0);
+  for (int s = 0; s < stages; ++s)
+    for (int c = 0; c < chunks; ++c)
+      layers[s] += sizes[chunk_position(plan.schedule, stages, s, c)];
+  const Recomputing recomputing = recomputing_of(row, job, layers, assumptions);
+  int device = 0;
+  for (int s = 0; s < stages; ++s) {
+    const auto [tensor, data] = degrees.stages[s];
+    const double part = recomputing.parts.empty() ? 1 : recomputing.parts[s];
+    const Recompute rest = recomputing.rest.empty() ? Recompute::none : recomputing.rest[s];
+    int twice = static_cast<int>(std::round(part * layers[s]));
+    Stage stage;
+    for (int c = 0; c < chunks; ++c) {
+      const int at = chunk_position(plan.schedule, stages, s, c);
+      add_spans(recomputing.kind, rest, {begins[at], begins[at + 1]}, units,
+                {.tensor = tensor, .data = data, .chunk = c}, twice, stage.spans);
+    }
+    for (int d = 0; d < tensor * data * degrees.context; ++d)
+      stage.devices.push_back(static_cast<DeviceId>(device++));
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+}  // namespace plait

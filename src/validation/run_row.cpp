@@ -1,0 +1,256 @@
+#include "validation/run_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace plait {
+namespace {
+
+constexpr double kMost = 1e9;
+constexpr double kMostParameters = 1e15;
+constexpr std::size_t kLongestText = 2000;
+
+bool is_absent(std::string_view text) {
+  return text.empty() || text == "nan" || text == "NaN" || text == "NA" || text == "None" ||
+         text == "null";
+}
+
+// The number that the cell begins with ("250000 (approx)" is 250000); nothing when it has none.
+std::optional<double> leading_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  if (end != text.data() + text.size() && std::isalnum(static_cast<unsigned char>(*end)))
+    return std::nullopt;
+  return value;
+}
+
+// Reads cells of one row and remembers the first that makes no sense.
+class Cells {
+ public:
+  Cells(const CsvTable& table, const CsvTable::Row& row, RunRow& into)
+      : table_(table), row_(row), into_(into) {}
+
+  std::string text(std::string_view column) const {
+    const std::string_view cell = table_.cell(row_, column);
+    return is_absent(cell) ? std::string() : std::string(cell.substr(0, kLongestText));
+  }
+
+  std::optional<int> count(std::string_view column) {
+    const auto value = quantity(column);
+    if (value && *value != std::floor(*value)) {
+      complain(column, "a whole number");
+      return std::nullopt;
+    }
+    return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
+  }
+
+  // Positive; zero and an infinite time are no statements.
+  std::optional<double> quantity(std::string_view column, double most = kMost) {
+    const std::string_view cell = table_.cell(row_, column);
+    if (is_absent(cell) || cell == "inf") return std::nullopt;
+    const auto value = leading_number(cell);
+    if (value && *value == 0) return std::nullopt;
+    if (!value || *value < 0 || *value > most) {
+      complain(column, fmt::format("a number above 0 and up to {:.0e}", most));
+      return std::nullopt;
+    }
+    return value;
+  }
+
+ private:
+  void complain(std::string_view column, const std::string& wanted) {
+    if (into_.fault.empty())
+      into_.fault = fmt::format("{} is '{}', not {}", column,
+                                table_.cell(row_, column).substr(0, 40), wanted);
+  }
+
+  const CsvTable& table_;
+  const CsvTable::Row& row_;
+  RunRow& into_;
+};
+
+void read_model_cells(Cells& cells, RunRow& row) {
+  row.model = cells.text("model");
+  if (const auto billions = cells.quantity("params_b")) row.parameters = *billions * 1e9;
+  row.layers = cells.count("n_layers");
+  row.hidden = cells.count("hidden");
+  row.ffn = cells.count("ffn_hidden");
+  row.heads = cells.count("n_heads");
+  row.kv_heads = cells.count("n_kv_heads");
+  row.vocabulary = cells.count("vocab");
+  row.experts = cells.count("moe_experts");
+  row.top_k = cells.count("moe_topk");
+}
+
+void read_machine_cells(Cells& cells, RunRow& row) {
+  row.gpu = cells.text("gpu");
+  row.gpu_class = cells.text("gpu_class");
+  row.gpu_memory_gb = cells.quantity("gpu_mem_gb");
+  row.gpus = cells.count("num_gpus");
+  row.gpus_per_node = cells.count("gpus_per_node");
+  row.interconnect = cells.text("interconnect");
+  row.heterogeneous = mentions(cells.text("heterogeneous"), "yes");
+}
+
+void read_plan_cells(Cells& cells, RunRow& row) {
+  row.mixed_degrees = cells.text("tp") == "mixed" || cells.text("dp") == "mixed";
+  if (!row.mixed_degrees) {
+    row.tensor = cells.count("tp");
+    row.data = cells.count("dp");
+  }
+  row.pipeline = cells.count("pp");
+  row.chunks = cells.count("vpp");
+  row.context = cells.count("cp");
+  row.expert = cells.count("ep");
+  row.sequence_parallel = cells.text("seq_parallel");
+  row.data_sharding = cells.text("dp_sharding");
+  row.micro_batch = cells.count("mbs");
+  row.global_batch = cells.count("gbs");
+  row.accumulation = cells.count("grad_accum");
+  row.recompute = cells.text("recompute");
+  row.schedule = cells.text("schedule");
+  row.precision = cells.text("precision");
+  row.layer_split = cells.text("layer_split");
+  row.plan_detail = cells.text("plan_detail");
+}
+
+void read_result_cells(Cells& cells, RunRow& row) {
+  row.step_s = cells.quantity("iter_time_s");
+  row.derived_step_s = cells.quantity("iter_time_derived_s");
+  row.tokens_per_s_per_gpu = cells.quantity("tokens_per_s_per_gpu");
+  row.tokens_per_s = cells.quantity("tokens_per_s_total");
+  row.samples_per_s = cells.quantity("samples_per_s");
+  row.tflops_per_gpu = cells.quantity("tflops_per_gpu");
+  row.flops_convention = cells.text("flops_convention");
+  row.memory_gib = cells.quantity("peak_mem_gb");
+  row.memory_kind = cells.text("mem_kind");
+  row.others_step_s = cells.quantity("predicted_iter_time_s");
+  row.other = cells.text("predictor");
+  row.status = cells.text("status");
+  row.grade = cells.text("quality");
+  row.notes = cells.text("notes");
+}
+
+RunRow published_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  row.id = cells.text("row_id");
+  if (row.id.empty()) row.id = std::to_string(line.line);
+  row.source = cells.text("source_id");
+  if (row.source.empty()) row.source = "unnamed";
+  row.date = cells.text("date");
+  row.framework = cells.text("framework");
+  row.task = cells.text("task");
+  row.sequence = cells.count("seq_len");
+  read_model_cells(cells, row);
+  read_machine_cells(cells, row);
+  read_plan_cells(cells, row);
+  read_result_cells(cells, row);
+  return row;
+}
+
+RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  row.id = fmt::format("{}", line.line);
+  row.source = "hf_steps";
+  row.framework = "eager PyTorch (Hugging Face)";
+  read_model_cells(cells, row);
+  read_machine_cells(cells, row);
+  read_plan_cells(cells, row);
+  row.sequence = cells.count("seq");
+  row.parameters = cells.quantity("params", kMostParameters);
+  if (row.gpu.empty()) row.gpu = "H200";
+  row.gpus = row.tensor = row.pipeline = row.data = 1;
+  const std::string recompute = cells.text("recompute");
+  row.recompute = recompute == "1" || recompute == "true" ? "full" : "none";
+  if (row.micro_batch)
+    row.global_batch = static_cast<int>(
+        std::min(kMost, static_cast<double>(*row.micro_batch) * row.accumulation.value_or(1)));
+  // "bf16" is all-bf16 here, "amp" fp32 weights with bf16 autocast.
+  row.precision = row.precision == "bf16" ? "pure bf16" : row.precision;
+  if (const auto time = cells.quantity("ms_median")) row.step_s = *time / 1e3;
+  if (const auto memory = cells.quantity("peak_alloc_mib")) row.memory_gib = *memory / 1024;
+  row.memory_kind = "max allocated";
+  row.status = "ok";
+  row.grade = "A";
+  return row;
+}
+
+// What the three experiments of AMP (NeurIPS'22) ran; its tables do not repeat it.
+RunRow trial_row(const CsvTable& table, const CsvTable::Row& line) {
+  RunRow row;
+  Cells cells(table, line, row);
+  const std::string experiment = cells.text("experiment");
+  row.id = cells.text("trial_index");
+  if (row.id.empty()) row.id = std::to_string(line.line);
+  row.source = "amp_" + experiment;
+  row.framework = "DeepSpeed 3D (modified)";
+  row.date = "2022-11";
+  const bool gan = experiment == "het_model";
+  row.heterogeneous = experiment == "het_cluster";
+  if (!gan && !row.heterogeneous && experiment != "homogeneous")
+    row.fault = "experiment is '" + experiment.substr(0, 40) +
+                "', not homogeneous, het_cluster or het_model";
+  row.model = gan ? "TransGAN" : "GPT2-350M-class";
+  row.layers = 24;
+  row.hidden = 1024;
+  row.vocabulary = 50257;
+  row.sequence = 1024;
+  row.gpu = row.heterogeneous ? "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)"
+            : gan             ? "V100 (p3.8xlarge x4)"
+                              : "T4 (g4dn.12xlarge x4)";
+  row.gpu_class = gan ? "V100" : "T4";
+  row.interconnect = gan ? "10 Gb/s" : "50 Gb/s";
+  row.gpus = 16;
+  row.gpus_per_node = 4;
+  row.tensor = cells.count("tp");
+  row.data = cells.count("dp");
+  row.pipeline = cells.count("pp");
+  row.micro_batch = cells.count("micro_batch");
+  row.global_batch = cells.count("global_batch");
+  row.layer_split = cells.text("units_per_stage");
+  std::ranges::replace(row.layer_split, '-', '|');
+  row.step_s = cells.quantity("actual_s");
+  row.others_step_s = cells.quantity("predicted_s");
+  row.other = "AMP cost model";
+  row.status = cells.text("status");
+  row.grade = "B";
+  return row;
+}
+
+}  // namespace
+
+bool mentions(const std::string& text, const std::string& word) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
+std::vector<RunRow> read_run_rows(const CsvTable& table) {
+  const bool steps = table.has("ms_median") && table.has("model") && table.has("mbs");
+  const bool published = table.has("source_id") && table.has("model") && table.has("num_gpus");
+  const bool trials = table.has("experiment") && table.has("units_per_stage");
+  if (!steps && !published && !trials)
+    throw InputError(table.name,
+                     "is no table of runs: it needs the columns source_id, model and num_gpus "
+                     "(published runs), model, mbs and ms_median (Hugging Face steps), or "
+                     "experiment and units_per_stage (AMP's trials)");
+  std::vector<RunRow> rows;
+  for (const CsvTable::Row& line : table.rows)
+    rows.push_back(published ? published_row(table, line)
+                   : trials  ? trial_row(table, line)
+                             : huggingface_row(table, line));
+  return rows;
+}
+
+}  // namespace plait

@@ -92,7 +92,7 @@ world=$((nodes * per_node))
 for ((rank = 0; rank < world; ++rank)); do
   node=$((rank / per_node))
   setsid ip netns exec "$name-$node" env RANK=$rank WORLD_SIZE=$world \
-    LOCAL_RANK=$((rank % per_node)) LOCAL_WORLD_SIZE=$per_node MASTER_ADDR=10.77.0.1 \
+    LOCAL_RANK=$((rank % per_node)) LOCAL_WORLD_SIZE="$per_node" MASTER_ADDR=10.77.0.1 \
     MASTER_PORT=29500 GLOO_SOCKET_IFNAME=net0 NCCL_SOCKET_IFNAME=net0 \
     OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" "$@" &
   pids+=($!)

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/interrupt.h"
 #include "cli/plan_arguments.h"
 #include "cli/profile_arguments.h"
@@ -160,7 +161,7 @@ int measure_links(const ProfileArguments& arguments) {
       .notes = {fmt::format("{} ranks, {} on a machine, {}", place->world,
                             place->local_world > 0 ? place->local_world : place->world,
                             arguments.meter.device == "cuda" ? "NCCL" : "Gloo")}};
-  profile.provenance.versions["plait"] = PLAIT_VERSION;
+  profile.provenance.versions["plait"] = version();
   save(profile, arguments.output, counted(static_cast<int>(profile.collectives.size()), "curve"));
   return kDone;
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/format/json_reader.h"
@@ -38,7 +39,7 @@ Command version_command() {
   Command command;
   command.run = [] {
     const runtime::Backend* backend = runtime::backend();
-    print("plait " PLAIT_VERSION + (backend ? " with " + backend->torch_build() : "") + "\n");
+    print(fmt::format("plait {}{}\n", version(), backend ? " with " + backend->torch_build() : ""));
     return kDone;
   };
   return command;

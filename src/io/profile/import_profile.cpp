@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/embedded.h"
 #include "io/format/json_reader.h"
@@ -124,7 +125,7 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
   LoadedProfile loaded = importer.read(files, model);
   loaded.profile.provenance.source = importer.name;
   loaded.profile.provenance.command = fmt::format("plait import --from {} {}", importer.name, path);
-  loaded.profile.provenance.versions["plait"] = PLAIT_VERSION;
+  loaded.profile.provenance.versions["plait"] = version();
   loaded.profile.provenance.notes = loaded.warnings;
   return loaded;
 }

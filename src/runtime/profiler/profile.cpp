@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/version.h"
 #include "model/fingerprint.h"
 #include "plan/names.h"
 
@@ -144,7 +145,7 @@ Profile profile_of(const std::vector<ProfilePoint>& points, const MeasureOutcome
   }
   profile.provenance.source = "plait profile";
   profile.provenance.versions = machine.versions;
-  profile.provenance.versions["plait"] = PLAIT_VERSION;
+  profile.provenance.versions["plait"] = version();
   return profile;
 }
 

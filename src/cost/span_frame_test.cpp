@@ -43,8 +43,9 @@ void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, i
   ASSERT_TRUE(rates);
   for (const UnitRange units : {UnitRange{0, 1}, UnitRange{1, 3}, UnitRange{0, 6}}) {
     const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
-    const Seconds exact = f.frame.gradient_sync(units) + f.frame.optimizer(units);
-    EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters) / exact, 1, 1e-12);
+    const SpanFrame::Cover cover = f.frame.cover(units, Recompute::none);
+    const Seconds exact = f.frame.gradient_sync(units, cover) + f.frame.optimizer(units);
+    EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters, cover) / exact, 1, 1e-12);
   }
 }
 
@@ -215,12 +216,35 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
   const Group group = group_of(problem.cluster, Frame::ids(8));
   Frame off(problem, {}, 1, 8);
-  EXPECT_NEAR(off.frame.gradient_sync({1, 2}).value, all_reduce(group, Bytes(4 * p)).value, 1e-12);
+  EXPECT_NEAR(off.frame.whole_gradient_sync({1, 2}).value,
+              all_reduce(group, Bytes(4 * p)).value, 1e-12);
   PlanSettings zero1;
   zero1.zero = ZeroStage::optimizer;
   Frame cut(problem, zero1, 1, 8);
-  EXPECT_NEAR(cut.frame.gradient_sync({1, 2}).value,
+  EXPECT_NEAR(cut.frame.whole_gradient_sync({1, 2}).value,
               (reduce_scatter(group, Bytes(4 * p)) + all_gather(group, Bytes(2 * p))).value, 1e-12);
+}
+
+// Gradients of 16 bits, on 2 nodes of one device each: all that the backward pass covers is hidden
+// but for its price, and what it does not cover counts.
+TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 1),
+      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  Frame f(problem, {}, 1, 2);
+  const UnitRange layers{1, 5};
+  const Seconds whole = f.frame.whole_gradient_sync(layers);
+  const double price = traits_of(problem.job).data_exposed;
+  ASSERT_LT(price, 1);
+  EXPECT_NEAR(f.frame.least_gradient_sync(layers) / whole, price, 1e-12);
+  const SpanFrame::Cover half{{}, 0.5 * whole};
+  EXPECT_NEAR(f.frame.gradient_sync(layers, half) / whole, 0.5 + 0.5 * price, 1e-12);
+  // Three of four equal layers run backward after the first gradients are there.
+  const UnitCost layer = f.frame.time({1, 2}, Recompute::none);
+  const SpanFrame::Cover cover = f.frame.cover(layers, Recompute::none);
+  EXPECT_NEAR(cover.backward / (3 * layer.backward_total()), 1, 1e-9);
+  EXPECT_NEAR(cover.forward / (3 * layer.forward_total()), 1, 1e-9);
+  EXPECT_EQ(f.frame.cover({1, 2}, Recompute::none).backward, Seconds(0));
 }
 
 TEST(Optimizer, MovesTwentyEightBytesAParameter) {
@@ -242,7 +266,7 @@ TEST(Adapters, NeedNeitherSyncNorOptimizer) {
                                         job_of(Framework::megatron, AttentionKernel::flash, 8));
   problem.job.adapters = true;
   Frame f(problem, {}, 1, 8);
-  EXPECT_EQ(f.frame.gradient_sync({0, 6}).value, 0);
+  EXPECT_EQ(f.frame.whole_gradient_sync({0, 6}).value, 0);
   EXPECT_EQ(f.frame.optimizer({0, 6}).value, 0);
 }
 

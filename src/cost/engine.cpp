@@ -98,8 +98,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
     const Stage& from = plan.stages[at[k].first];
     const Stage& to = plan.stages[at[k + 1].first];
     const bool same = at[k].first == at[k + 1].first;  // the turning point of a V
-    const HandOver over =
-        same ? HandOver() : hand_over(problem_, plan, from, to, at[k + 1].second);
+    const HandOver over = same ? HandOver() : hand_over(problem_, plan, from, to, at[k + 1].second);
     pipeline.send.push_back(over.time);
     pipeline.send_busy.push_back(over.busy);
     estimate.stages[at[k].first].send += over.time;

@@ -65,7 +65,8 @@ class SpanFrame {
   // The same from times that are known already: of all units, of the last one, and how long all of
   // them keep the network busy. Weight gradients are part of the backward pass.
   Cover cover_of(const PassTime& all, const PassTime& last, const PassTime& network) const;
-  // Once a step: what gradient synchronisation adds, and how long it takes whatever it hides behind.
+  // Once a step: what gradient synchronisation adds, and how long it takes whatever it hides
+  // behind.
   Seconds gradient_sync(const UnitRange& units, const Cover& cover) const;
   Seconds whole_gradient_sync(const UnitRange& units) const;
   // gradient_sync() with any amount of compute to hide behind. Unlike it, a sum over units but for

@@ -216,8 +216,8 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
   const Group group = group_of(problem.cluster, Frame::ids(8));
   Frame off(problem, {}, 1, 8);
-  EXPECT_NEAR(off.frame.whole_gradient_sync({1, 2}).value,
-              all_reduce(group, Bytes(4 * p)).value, 1e-12);
+  EXPECT_NEAR(off.frame.whole_gradient_sync({1, 2}).value, all_reduce(group, Bytes(4 * p)).value,
+              1e-12);
   PlanSettings zero1;
   zero1.zero = ZeroStage::optimizer;
   Frame cut(problem, zero1, 1, 8);

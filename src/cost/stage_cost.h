@@ -28,8 +28,8 @@ struct HandOver {
   Seconds busy;  // of that, what the link is not free for the next one; no latency, no waiting
   bool crosses_nodes = false;
 };
-// The slowest of the device pairs, each node's network shared by the devices of the stage on it. The
-// cut is before unit `unit`.
+// The slowest of the device pairs, each node's network shared by the devices of the stage on it.
+// The cut is before unit `unit`.
 HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
                    int unit);
 inline Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost/comm/collectives.h"
+#include "cost/comm/overlap.h"
 #include "cost/framework/framework.h"
 #include "cost/layer/measured.h"
 #include "cost/layer/synchronised.h"
@@ -50,6 +51,7 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
   const Sharding& s = shape.sharding;
   const CommCost comm_cost(problem, shape, traits);
   LayerSums sums;
+  Seconds exchange;
   for (const Op& op : kind.ops) {
     OpTime time = op_time(job, problem.model, device, op, s);
     if (op.forward > Flops(0)) {
@@ -72,6 +74,7 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
     sums.unit.backward_comm += comm.backward;
     sums.unit.network_forward += comm.network_forward;
     sums.unit.network_backward += comm.network_backward;
+    exchange += comm.exchange;
     const SavedBytes saved = saved_bytes(job, problem.model, op, s);
     sums.unit.saved += saved.all;
     sums.selective += saved.selective;
@@ -85,6 +88,10 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
       sums.kept_loss += op.saved_mask * share;
     }
   }
+  UnitCost& unit = sums.unit;
+  unit.forward_comm += exposed(exchange, unit.forward, traits.expert_exposed);
+  unit.backward_comm +=
+      exposed(exchange, unit.backward + unit.weight_gradient, traits.expert_exposed);
   return sums;
 }
 
@@ -236,7 +243,8 @@ LayerCost analytic_cost(const Problem& problem, const ReplicaShape& shape, const
       slow_down(unit, time / device);
     }
     // The tables of the input and output layers are gathered once a step, with the first layer.
-    if (cut && !sums.is_table) add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
+    if (cut && !sums.is_table)
+      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
   }
   return cost;
 }
@@ -309,7 +317,8 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
   for (UnitCost& unit : cost.by_recompute) {
     unit.held = std::max(Bytes(0), unit.held - cost.extent.loss);
-    if (cut && cost.extent.tables == 0) add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
+    if (cut && cost.extent.tables == 0)
+      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
   }
 }
 

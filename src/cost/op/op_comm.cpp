@@ -31,7 +31,7 @@ CommCost::CommCost(const Problem& problem, const ReplicaShape& shape, const Fram
 OpComm CommCost::of(const Op& op, const OpTime& time) const {
   OpComm comm;
   if (shape_.sharding.tensor > 1) add_tensor(op, time, comm);
-  if (shape_.sharding.expert > 1 && op.expert_exchange > 0) add_expert(op, time, comm);
+  if (shape_.sharding.expert > 1 && op.expert_exchange > 0) add_expert(op, comm);
   if (shape_.sharding.context > 1 && op.kind == OpKind::attention) add_context(op, time, comm);
   return comm;
 }
@@ -58,9 +58,8 @@ void CommCost::add_tensor(const Op& op, const OpTime& time, OpComm& comm) const 
                       : exposed(forward, time.forward, traits_.tensor_exposed);
   // The weight gradient runs beside the reduction of the input's gradient; frameworks that cut
   // products into pieces hide more of it behind the input's gradient itself.
-  const Seconds rest = vocabulary
-                           ? backward
-                           : exposed(backward, time.weight_gradient, traits_.tensor_backward);
+  const Seconds rest =
+      vocabulary ? backward : exposed(backward, time.weight_gradient, traits_.tensor_backward);
   comm.backward += exposed(rest, time.backward, traits_.tensor_exposed);
   const double share = network_share(shape_.tensor_group);
   comm.network_forward += share * forward;
@@ -71,16 +70,13 @@ void CommCost::add_tensor(const Op& op, const OpTime& time, OpComm& comm) const 
         traits_.tensor_skew / 2 * std::pow(std::log2(s.tensor), traits_.tensor_skew_power);
 }
 
-void CommCost::add_expert(const Op& op, const OpTime& time, OpComm& comm) const {
+void CommCost::add_expert(const Op& op, OpComm& comm) const {
   const double visits = op.rows * op.count / std::max(1, model_.sequence_length);
   const Bytes sent(element_ * op.expert_exchange * per_device_ / shape_.sharding.tensor);
-  const Seconds exchange = all_to_all(shape_.expert_group, sent, visits);
-  comm.forward += exposed(exchange, time.forward, traits_.expert_exposed);
-  comm.backward +=
-      exposed(exchange, time.backward + time.weight_gradient, traits_.expert_exposed);
+  comm.exchange = all_to_all(shape_.expert_group, sent, visits);
   const double share = network_share(shape_.expert_group);
-  comm.network_forward += share * exchange;
-  comm.network_backward += share * exchange;
+  comm.network_forward += share * comm.exchange;
+  comm.network_backward += share * comm.exchange;
 }
 
 void CommCost::add_context(const Op& op, const OpTime& time, OpComm& comm) const {

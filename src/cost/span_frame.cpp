@@ -205,24 +205,17 @@ double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& unit
 }
 
 SpanFrame::Cover SpanFrame::cover(const UnitRange& units, Recompute recompute, bool split) const {
-  const UnitCost all = time(units, recompute);
-  const UnitCost last = time({units.end - 1, units.end}, recompute);
-  Cover cover = cover_of({all.forward_total(), all.backward_total()},
-                         {last.forward_total(), last.backward_total()},
-                         {all.network_forward, all.network_backward});
-  if (split) cover.backward = all.weight_gradient - last.weight_gradient;
+  const UnitCost cost = time(units, recompute);
+  Cover cover = cover_of({cost.forward_total(), cost.backward_total()},
+                         {cost.network_forward, cost.network_backward});
+  if (split) cover.backward = std::min(cover.backward, cost.weight_gradient);
   return cover;
 }
 
-// The unit that runs forward last and backward first has nothing before it to hide behind.
-SpanFrame::Cover SpanFrame::cover_of(const PassTime& all, const PassTime& last,
-                                     const PassTime& network) const {
+SpanFrame::Cover SpanFrame::cover_of(const PassTime& time, const PassTime& network) const {
   const double shared = data_group_.nodes > 1 ? 1 : 0;
-  const auto left = [&](Seconds compute, Seconds busy) {
-    return std::max(Seconds(0), compute - shared * busy);
-  };
-  return {left(all.forward - last.forward, network.forward),
-          left(all.backward - last.backward, network.backward)};
+  return {std::max(Seconds(0), time.forward - shared * network.forward),
+          std::max(Seconds(0), time.backward - shared * network.backward)};
 }
 
 SpanFrame::Reduction SpanFrame::reductions(const UnitRange& units) const {
@@ -243,8 +236,9 @@ Seconds SpanFrame::gradient_sync(const UnitRange& units, const Cover& cover) con
   if (problem_.job.adapters) return {};
   if (weights_are_cut_) return block_sync(units);
   const Reduction whole = reductions(units);
-  return exposed(whole.gradients, cover.backward, traits_.data_exposed) +
-         exposed(whole.weights, cover.forward, traits_.data_exposed);
+  const Reduction first = reductions({units.begin, units.begin + 1});
+  return std::max(first.gradients, exposed(whole.gradients, cover.backward, traits_.data_exposed)) +
+         std::max(first.weights, exposed(whole.weights, cover.forward, traits_.data_exposed));
 }
 
 Seconds SpanFrame::whole_gradient_sync(const UnitRange& units) const {
@@ -252,7 +246,9 @@ Seconds SpanFrame::whole_gradient_sync(const UnitRange& units) const {
 }
 
 Seconds SpanFrame::least_gradient_sync(const UnitRange& units) const {
-  return gradient_sync(units, {Seconds(HUGE_VAL), Seconds(HUGE_VAL)});
+  if (weights_are_cut_ || problem_.job.adapters) return gradient_sync(units, {});
+  const Reduction whole = reductions(units);
+  return traits_.data_exposed * (whole.gradients + whole.weights);
 }
 
 Seconds SpanFrame::sync_network(const UnitRange& units) const {
@@ -291,11 +287,14 @@ Seconds SpanFrame::FinishRates::Way::of(double parameters, double expert_paramet
   return sum;
 }
 
-Seconds SpanFrame::FinishRates::finish(double parameters, double expert_parameters,
+Seconds SpanFrame::FinishRates::finish(const Parameters& run, const Parameters& first,
                                        const Cover& cover) const {
-  return exposed(gradients.of(parameters, expert_parameters), cover.backward, price) +
-         exposed(weights.of(parameters, expert_parameters), cover.forward, price) +
-         parameters * updated + expert_parameters * expert_updated;
+  const auto added = [&](const Way& way, Seconds beside) {
+    return std::max(way.of(first.all, first.experts),
+                    exposed(way.of(run.all, run.experts), beside, price));
+  };
+  return added(gradients, cover.backward) + added(weights, cover.forward) + run.all * updated +
+         run.experts * expert_updated;
 }
 
 std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {

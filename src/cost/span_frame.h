@@ -54,7 +54,7 @@ class SpanFrame {
   }
   // The compute of one micro-batch that the synchronisation of gradients may run beside: a unit's
   // gradients are summed while the units before it still run backward, in the last micro-batch, and
-  // its weights are gathered (ZeRO-1, 2) while the units before it run forward, in the first one of
+  // weights are gathered (ZeRO-1, 2) while units that have theirs run forward, in the first one of
   // the next step. Collectives of these passes that use the network themselves leave it less time.
   struct Cover {
     Seconds forward;
@@ -62,15 +62,14 @@ class SpanFrame {
   };
   // `split`: weight gradients are tasks of their own, and gradients wait for them.
   Cover cover(const UnitRange& units, Recompute recompute, bool split = false) const;
-  // The same from times that are known already: of all units, of the last one, and how long all of
-  // them keep the network busy. Weight gradients are part of the backward pass.
-  Cover cover_of(const PassTime& all, const PassTime& last, const PassTime& network) const;
-  // Once a step: what gradient synchronisation adds, and how long it takes whatever it hides
-  // behind.
+  // The same from times that are known already, and from how long they keep the network busy.
+  // Weight gradients are part of the backward pass.
+  Cover cover_of(const PassTime& time, const PassTime& network) const;
+  // Once a step: what gradient synchronisation adds, and how long it takes by itself. The first
+  // unit's gradients come last and its weights are wanted first: they hide behind nothing.
   Seconds gradient_sync(const UnitRange& units, const Cover& cover) const;
   Seconds whole_gradient_sync(const UnitRange& units) const;
-  // gradient_sync() with any amount of compute to hide behind. Unlike it, a sum over units but for
-  // latency.
+  // At most gradient_sync() with any cover. Unlike it, a sum over units but for latency.
   Seconds least_gradient_sync(const UnitRange& units) const;
   // Of whole_gradient_sync(), how long the network between nodes is busy.
   Seconds sync_network(const UnitRange& units) const;
@@ -89,7 +88,12 @@ class SpanFrame {
     double price = 1;
     Seconds updated;  // by the optimizer, of a parameter
     Seconds expert_updated;
-    Seconds finish(double parameters, double expert_parameters, const Cover& cover) const;
+    struct Parameters {
+      double all = 0;
+      double experts = 0;
+    };
+    // Of a run of units and of its first one.
+    Seconds finish(const Parameters& run, const Parameters& first, const Cover& cover) const;
   };
   std::optional<FinishRates> finish_rates() const;
 

@@ -45,7 +45,10 @@ void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, i
     const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
     const SpanFrame::Cover cover = f.frame.cover(units, Recompute::none);
     const Seconds exact = f.frame.gradient_sync(units, cover) + f.frame.optimizer(units);
-    EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters, cover) / exact, 1, 1e-12);
+    const UnitCost first = f.frame.time_on(0, {units.begin, units.begin + 1}, Recompute::none);
+    const Seconds sum = rates->finish({cost.parameters, cost.expert_parameters},
+                                      {first.parameters, first.expert_parameters}, cover);
+    EXPECT_NEAR(sum / exact, 1, 1e-12);
   }
 }
 
@@ -225,8 +228,7 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
               (reduce_scatter(group, Bytes(4 * p)) + all_gather(group, Bytes(2 * p))).value, 1e-12);
 }
 
-// Gradients of 16 bits, on 2 nodes of one device each: all that the backward pass covers is hidden
-// but for its price, and what it does not cover counts.
+// On 2 nodes of one device each: what the backward pass covers is hidden, the rest counts.
 TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
   const Problem problem = samples::problem_of(
       samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 1),
@@ -234,17 +236,17 @@ TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
   Frame f(problem, {}, 1, 2);
   const UnitRange layers{1, 5};
   const Seconds whole = f.frame.whole_gradient_sync(layers);
-  const double price = traits_of(problem.job).data_exposed;
-  ASSERT_LT(price, 1);
-  EXPECT_NEAR(f.frame.least_gradient_sync(layers) / whole, price, 1e-12);
+  EXPECT_EQ(f.frame.least_gradient_sync(layers), Seconds(0));
   const SpanFrame::Cover half{{}, 0.5 * whole};
-  EXPECT_NEAR(f.frame.gradient_sync(layers, half) / whole, 0.5 + 0.5 * price, 1e-12);
-  // Three of four equal layers run backward after the first gradients are there.
+  EXPECT_NEAR(f.frame.gradient_sync(layers, half) / whole, 0.5, 1e-12);
+  // The first layer's gradients are there last, with nothing left to hide behind.
+  const SpanFrame::Cover endless{Seconds(1e9), Seconds(1e9)};
+  EXPECT_NEAR(f.frame.gradient_sync(layers, endless) / f.frame.whole_gradient_sync({1, 2}), 1,
+              1e-12);
   const UnitCost layer = f.frame.time({1, 2}, Recompute::none);
   const SpanFrame::Cover cover = f.frame.cover(layers, Recompute::none);
-  EXPECT_NEAR(cover.backward / (3 * layer.backward_total()), 1, 1e-9);
-  EXPECT_NEAR(cover.forward / (3 * layer.forward_total()), 1, 1e-9);
-  EXPECT_EQ(f.frame.cover({1, 2}, Recompute::none).backward, Seconds(0));
+  EXPECT_NEAR(cover.backward / (4 * layer.backward_total()), 1, 1e-9);
+  EXPECT_NEAR(cover.forward / (4 * layer.forward_total()), 1, 1e-9);
 }
 
 TEST(Optimizer, MovesTwentyEightBytesAParameter) {

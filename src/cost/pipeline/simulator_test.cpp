@@ -125,18 +125,15 @@ TEST(ClosedForm, IsExactForGPipe) {
   }
 }
 
-// Two stages of 1 + 2 s, hand-overs of 10 s: a link that carries one at a time is the bottleneck,
-// 20 micro-batches there and the last one's way: 1 + 20 * 10 + 3 + 10 + 2.
+// Two stages of 1 + 2 s and 20 micro-batches. Hand-overs of 10 s that do not wait for each other:
+// (1 + 2) 2 + 2 * 10 + 19 * 3 = 83. Over a link that carries one at a time: 26 + 19 * 20 = 406.
 TEST(Simulator, ASlowLinkCarriesOneHandOverAtATime) {
-  Pipeline p = uniform(Schedule::one_f_one_b, 2, 20, 1, 2, 10);
-  const double free = simulate(p).makespan.value;
+  Pipeline p = uniform(Schedule::gpipe, 2, 20, 1, 2, 10);
+  EXPECT_NEAR(simulate(p).makespan.value, 83, 1e-9);
   p.send_busy = {Seconds(10)};
-  const double taken = simulate(p).makespan.value;
-  EXPECT_GE(taken, 216 - 1e-9);
-  EXPECT_GT(taken, free);
-  // Half as fast, nearly twice as long.
-  p.send = p.send_busy = {Seconds(20)};
-  EXPECT_GT(simulate(p).makespan.value, 1.9 * taken);
+  EXPECT_NEAR(simulate(p).makespan.value, 406, 1e-9);
+  p.send = p.send_busy = {Seconds(20)};  // 46 + 19 * 40
+  EXPECT_NEAR(simulate(p).makespan.value, 806, 1e-9);
 }
 
 TEST(ClosedForm, NeverExceedsTheSimulationOverSlowLinks) {

@@ -128,25 +128,23 @@ StageTime RunCosts::summed(const UnitRange& units, std::size_t recompute) const 
     return PassTime{before[range.end].forward - before[range.begin].forward,
                     before[range.end].backward - before[range.begin].backward};
   };
-  PassTime all;
-  PassTime last;
+  PassTime time;
   PassTime network;
   for (std::size_t r = 0; r < replicas; ++r) {
     const std::size_t at = recompute * replicas + r;
-    const PassTime time = between(sums.times[at], units);
-    if (r == 0 || time.total() > all.total()) {
-      all = time;
-      network = between(sums.network[at], units);
-    }
-    const PassTime end = between(sums.times[at], {units.end - 1, units.end});
-    if (r == 0 || end.total() > last.total()) last = end;
+    const PassTime own = between(sums.times[at], units);
+    if (r > 0 && own.total() <= time.total()) continue;
+    time = own;
+    network = between(sums.network[at], units);
   }
-  const auto of = [&](const std::vector<double>& before) {
-    return before[units.end] - before[units.begin];
+  const auto parameters = [&](const UnitRange& range) {
+    return SpanFrame::FinishRates::Parameters{
+        sums.parameters[range.end] - sums.parameters[range.begin],
+        sums.expert_parameters[range.end] - sums.expert_parameters[range.begin]};
   };
-  return {all.forward, all.backward,
-          sums.rates->finish(of(sums.parameters), of(sums.expert_parameters),
-                             frame_.cover_of(all, last, network))};
+  return {time.forward, time.backward,
+          sums.rates->finish(parameters(units), parameters({units.begin, units.begin + 1}),
+                             frame_.cover_of(time, network))};
 }
 
 void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,

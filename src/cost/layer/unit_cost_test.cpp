@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost/framework/framework.h"
+#include "cost/op/op_time.h"
 #include "plan/sample_problems.h"
 
 namespace plait {

@@ -24,6 +24,27 @@ void block_on_sends(Pipeline& pipeline) {
       if (position > 0) time.backward += pipeline.send[position - 1];
     }
   std::ranges::fill(pipeline.send, Seconds(0));
+  std::ranges::fill(pipeline.send_busy, Seconds(0));
+}
+
+// How long the busiest node's network carries what its stages send in a step. Stages overlap their
+// traffic with compute, but not with each other's on one adapter.
+Seconds busiest_network(const Cluster& cluster, const Plan& plan, const Estimate& estimate) {
+  std::vector<Seconds> busy(cluster.nodes.size());
+  Seconds most;
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    const Seconds own = estimate.stages[s].network;
+    if (own <= Seconds(0)) continue;
+    int before = -1;
+    for (const DeviceId id : plan.stages[s].devices) {
+      const int node = cluster.device(id).node;
+      if (node == before) continue;
+      before = node;
+      busy[node] += own;
+      most = std::max(most, busy[node]);
+    }
+  }
+  return most;
 }
 
 }  // namespace
@@ -77,9 +98,14 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
     const Stage& from = plan.stages[at[k].first];
     const Stage& to = plan.stages[at[k + 1].first];
     const bool same = at[k].first == at[k + 1].first;  // the turning point of a V
-    pipeline.send.push_back(same ? Seconds(0)
-                                 : hand_over_time(problem_, plan, from, to, at[k + 1].second));
-    if (!same) estimate.stages[at[k].first].send += pipeline.send.back();
+    const HandOver over = same ? HandOver() : hand_over(problem_, plan, from, to, at[k + 1].second);
+    pipeline.send.push_back(over.time);
+    pipeline.send_busy.push_back(over.busy);
+    estimate.stages[at[k].first].send += over.time;
+    if (!over.crosses_nodes) continue;
+    // Activations leave the one, gradients the other.
+    estimate.stages[at[k].first].network += plan.micro_batches * over.busy;
+    estimate.stages[at[k + 1].first].network += plan.micro_batches * over.busy;
   }
   if (traits_of(problem_.job).send_blocks) block_on_sends(pipeline);
   return pipeline;
@@ -115,6 +141,7 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
   }
   const Seconds tied = add_tied_sync(plan, estimate);
   estimate.step = end + tied + measured_extras(problem_.profile, problem_.cluster, plan);
+  estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
   estimate.tail = estimate.step - estimate.pipeline;
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });

@@ -140,5 +140,44 @@ TEST(Engine, GPipeHoldsTheSoftmaxOfEveryMicroBatch) {
   EXPECT_NEAR((engine.estimate(plan).stages[1].workspace - one).value, 7 * 4.0 * 1024 * 50257, 1);
 }
 
+Problem over_network(double gigabytes_per_second, int batch) {
+  Cluster cluster = samples::cluster_of(samples::a100(), 2, 4);
+  for (Node& node : cluster.nodes)
+    node.uplink.bandwidth = BytesPerSecond(gigabytes_per_second * 1e9);
+  return samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster,
+                             job_of(Framework::megatron, batch));
+}
+
+// Plans that send much: replicas on both nodes, tensor groups across them, a pipeline over them.
+std::vector<Plan> plans_over_network() {
+  Plan across = pipeline({8}, 8, 1, 4);
+  across.sequence_parallel = true;
+  return {pipeline({8}, 1, 8, 1), pipeline({8}, 4, 2, 4), across, pipeline({4, 8}, 1, 4, 8)};
+}
+
+TEST(Engine, HalfTheBandwidthOfASaturatedNetworkNearlyDoublesTheStep) {
+  const Problem slow = over_network(0.1, 32);
+  const Problem slower = over_network(0.05, 32);
+  for (const Plan& plan : plans_over_network()) {
+    const double before = CostEngine(slow).simulate(plan).step.value;
+    const double after = CostEngine(slower).simulate(plan).step.value;
+    EXPECT_GT(after, 1.8 * before) << plan.stages.size() << " stages";
+    EXPECT_LT(after, 2.001 * before);
+  }
+}
+
+// The gradients of half of the devices cross the network in each direction, 4 bytes each: however
+// long the backward pass, the wire needs its time.
+TEST(Engine, NoStepIsShorterThanItsGradientsOnTheWire) {
+  for (const double rate : {0.1, 1.0, 10.0, 100.0}) {
+    const Problem problem = over_network(rate, 32);
+    const Plan plan = pipeline({8}, 4, 2, 1);
+    double parameters = 0;
+    for (const int kind : problem.model.units)
+      for (const Op& op : problem.model.kinds[kind].ops) parameters += op.parameters;
+    EXPECT_GT(CostEngine(problem).simulate(plan).step.value, 4 * parameters / (rate * 1e9));
+  }
+}
+
 }  // namespace
 }  // namespace plait

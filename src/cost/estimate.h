@@ -19,9 +19,11 @@ struct StageCost {
   Seconds backward_comm;    // same, backward and recompute
   Seconds send;             // to the next stage; the same again for the gradient coming back
   // Once a step.
-  Seconds gradient_sync;  // exposed part
+  Seconds gradient_sync;  // what it adds to the stage's compute
   Seconds tied_sync;      // tied embeddings
   Seconds optimizer;
+  // How long all of the stage's traffic of a step keeps the network of each of its nodes busy.
+  Seconds network;
 
   Bytes weights;
   Bytes gradients;

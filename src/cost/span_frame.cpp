@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cost/comm/measured_links.h"
+#include "cost/comm/overlap.h"
 #include "cost/framework/framework.h"
 
 namespace plait {
@@ -178,17 +179,21 @@ UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
   return worst;
 }
 
-Seconds SpanFrame::reduce(double parameters, const Group& group, const Ring& ring) const {
+// The sum of an all-reduce and, for ZeRO, a reduce-scatter hide behind the backward pass; only the
+// all-gather of updated weights can hide behind the next forward pass.
+SpanFrame::Reduction SpanFrame::reduce(double parameters, const Group& group,
+                                       const Ring& ring) const {
   if (parameters <= 0 || group.members == 1) return {};
   const Bytes gradients(parameters * state_.sent_gradient);
-  if (problem_.profile.collectives.empty())
-    return ring.one_way(gradients) + ring.one_way(settings_.zero == ZeroStage::off
-                                                      ? gradients
-                                                      : Bytes(parameters * state_.gathered));
+  const Bytes weights(parameters * state_.gathered);
+  const bool plain = settings_.zero == ZeroStage::off;
+  if (problem_.profile.collectives.empty()) {
+    const Seconds there = ring.one_way(gradients);
+    return plain ? Reduction{2 * there, {}} : Reduction{there, ring.one_way(weights)};
+  }
   const MeasuredLinks links(problem_.profile, replicas_.front().device->name);
-  if (settings_.zero == ZeroStage::off) return links.all_reduce(group, gradients);
-  return links.reduce_scatter(group, gradients) +
-         links.all_gather(group, Bytes(parameters * state_.gathered));
+  if (plain) return {links.all_reduce(group, gradients), {}};
+  return {links.reduce_scatter(group, gradients), links.all_gather(group, weights)};
 }
 
 double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& units) const {
@@ -199,19 +204,55 @@ double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& unit
   return (cost.parameters + cost.expert_parameters - extent.table_parameters) / blocks;
 }
 
-Seconds SpanFrame::gradient_sync(const UnitRange& units) const {
+SpanFrame::Cover SpanFrame::cover(const UnitRange& units, Recompute recompute, bool split) const {
+  const UnitCost cost = time(units, recompute);
+  Cover cover = cover_of({cost.forward_total(), cost.backward_total()},
+                         {cost.network_forward, cost.network_backward});
+  if (split) cover.backward = std::min(cover.backward, cost.weight_gradient);
+  return cover;
+}
+
+SpanFrame::Cover SpanFrame::cover_of(const PassTime& time, const PassTime& network) const {
+  const double shared = data_group_.nodes > 1 ? 1 : 0;
+  return {std::max(Seconds(0), time.forward - shared * network.forward),
+          std::max(Seconds(0), time.backward - shared * network.backward)};
+}
+
+SpanFrame::Reduction SpanFrame::reductions(const UnitRange& units) const {
+  const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
+  const Reduction all = reduce(cost.parameters, data_group_, data_ring_);
+  const Reduction experts = reduce(cost.expert_parameters, expert_data_group_, expert_data_ring_);
+  return {all.gradients + experts.gradients, all.weights + experts.weights};
+}
+
+// Of weights that are cut: what nothing runs beside, the first gathering and the last scattering.
+Seconds SpanFrame::block_sync(const UnitRange& units) const {
+  const double block = block_parameters(*replicas_.front().table, units);
+  return all_gather(data_group_, Bytes(block * state_.gathered)) +
+         reduce_scatter(data_group_, Bytes(block * state_.sent_gradient));
+}
+
+Seconds SpanFrame::gradient_sync(const UnitRange& units, const Cover& cover) const {
   if (problem_.job.adapters) return {};
-  const UnitTable& table = *replicas_.front().table;
-  if (weights_are_cut_) {
-    // What nothing runs beside: the first gathering and the last scattering.
-    const double block = block_parameters(table, units);
-    return all_gather(data_group_, Bytes(block * state_.gathered)) +
-           reduce_scatter(data_group_, Bytes(block * state_.sent_gradient));
-  }
-  const UnitCost cost = table.cost(units, Recompute::none);
-  return traits_.data_exposed *
-         (reduce(cost.parameters, data_group_, data_ring_) +
-          reduce(cost.expert_parameters, expert_data_group_, expert_data_ring_));
+  if (weights_are_cut_) return block_sync(units);
+  const Reduction whole = reductions(units);
+  const Reduction first = reductions({units.begin, units.begin + 1});
+  return std::max(first.gradients, exposed(whole.gradients, cover.backward, traits_.data_exposed)) +
+         std::max(first.weights, exposed(whole.weights, cover.forward, traits_.data_exposed));
+}
+
+Seconds SpanFrame::whole_gradient_sync(const UnitRange& units) const {
+  return gradient_sync(units, {});
+}
+
+Seconds SpanFrame::least_gradient_sync(const UnitRange& units) const {
+  if (weights_are_cut_ || problem_.job.adapters) return gradient_sync(units, {});
+  const Reduction whole = reductions(units);
+  return traits_.data_exposed * (whole.gradients + whole.weights);
+}
+
+Seconds SpanFrame::sync_network(const UnitRange& units) const {
+  return network_share(data_group_) * whole_gradient_sync(units);
 }
 
 double SpanFrame::cut(const UnitCost& cost) const {
@@ -239,6 +280,23 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
   return slowest;
 }
 
+Seconds SpanFrame::FinishRates::Way::of(double parameters, double expert_parameters) const {
+  Seconds sum = parameters * of_parameter + expert_parameters * of_expert_parameter;
+  if (parameters > 0) sum += latency;
+  if (expert_parameters > 0) sum += expert_latency;
+  return sum;
+}
+
+Seconds SpanFrame::FinishRates::finish(const Parameters& run, const Parameters& first,
+                                       const Cover& cover) const {
+  const auto added = [&](const Way& way, Seconds beside) {
+    return std::max(way.of(first.all, first.experts),
+                    exposed(way.of(run.all, run.experts), beside, price));
+  };
+  return added(gradients, cover.backward) + added(weights, cover.forward) + run.all * updated +
+         run.experts * expert_updated;
+}
+
 std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   FinishRates rates;
   if (problem_.job.adapters) return rates;
@@ -248,19 +306,21 @@ std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   });
   if (weights_are_cut_ || measured || !problem_.profile.collectives.empty()) return std::nullopt;
   const bool plain = settings_.zero == ZeroStage::off;
-  const double back = plain ? state_.sent_gradient : state_.gathered;
-  const double ways = (state_.sent_gradient > 0 ? 1 : 0) + (back > 0 ? 1 : 0);
-  const double exposed = traits_.data_exposed;
-  rates.latency = exposed * ways * data_ring_.start();
-  rates.expert_latency = exposed * ways * expert_data_ring_.start();
-  rates.of_parameter = exposed * (state_.sent_gradient + back) * data_ring_.of_byte();
-  rates.of_expert_parameter = exposed * (state_.sent_gradient + back) * expert_data_ring_.of_byte();
+  const auto way = [&](double bytes, double ways) {
+    if (bytes <= 0) return FinishRates::Way{};
+    return FinishRates::Way{ways * data_ring_.start(), ways * expert_data_ring_.start(),
+                            ways * bytes * data_ring_.of_byte(),
+                            ways * bytes * expert_data_ring_.of_byte()};
+  };
+  rates.gradients = way(state_.sent_gradient, plain ? 2 : 1);
+  if (!plain) rates.weights = way(state_.gathered, 1);
+  rates.price = traits_.data_exposed;
   Seconds slowest;
   for (const Replica& replica : replicas_)
     slowest = std::max(slowest, Bytes(optimizer_traffic_) / (replica.device->memory_bandwidth *
                                                              replica.device->efficiency.optimizer));
-  rates.of_parameter += (plain ? 1.0 : 1.0 / copies()) * slowest;
-  rates.of_expert_parameter += (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest;
+  rates.updated = (plain ? 1.0 : 1.0 / copies()) * slowest;
+  rates.expert_updated = (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest;
   return rates;
 }
 

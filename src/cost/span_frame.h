@@ -52,22 +52,48 @@ class SpanFrame {
   UnitCost time_on(int replica, const UnitRange& units, Recompute recompute) const {
     return replicas_[replica].table->cost(units, recompute);
   }
-  // Once a step: exposed gradient synchronisation and optimizer.
-  Seconds gradient_sync(const UnitRange& units) const;
+  // The compute of one micro-batch that the synchronisation of gradients may run beside: a unit's
+  // gradients are summed while the units before it still run backward, in the last micro-batch, and
+  // weights are gathered (ZeRO-1, 2) while units that have theirs run forward, in the first one of
+  // the next step. Collectives of these passes that use the network themselves leave it less time.
+  struct Cover {
+    Seconds forward;
+    Seconds backward;
+  };
+  // `split`: weight gradients are tasks of their own, and gradients wait for them.
+  Cover cover(const UnitRange& units, Recompute recompute, bool split = false) const;
+  // The same from times that are known already, and from how long they keep the network busy.
+  // Weight gradients are part of the backward pass.
+  Cover cover_of(const PassTime& time, const PassTime& network) const;
+  // Once a step: what gradient synchronisation adds, and how long it takes by itself. The first
+  // unit's gradients come last and its weights are wanted first: they hide behind nothing.
+  Seconds gradient_sync(const UnitRange& units, const Cover& cover) const;
+  Seconds whole_gradient_sync(const UnitRange& units) const;
+  // At most gradient_sync() with any cover. Unlike it, a sum over units but for latency.
+  Seconds least_gradient_sync(const UnitRange& units) const;
+  // Of whole_gradient_sync(), how long the network between nodes is busy.
+  Seconds sync_network(const UnitRange& units) const;
   Seconds optimizer(const UnitRange& units) const;
-  // The sum of both, where it is one of a latency and of times of parameters: of all units that
-  // have any, and of their experts.
+  // gradient_sync() and optimizer(), where both are sums of a latency and of times of parameters.
   struct FinishRates {
-    Seconds latency;
-    Seconds expert_latency;
-    Seconds of_parameter;
-    Seconds of_expert_parameter;
-    Seconds finish(double parameters, double expert_parameters) const {
-      Seconds sum = parameters * of_parameter + expert_parameters * of_expert_parameter;
-      if (parameters > 0) sum += latency;
-      if (expert_parameters > 0) sum += expert_latency;
-      return sum;
-    }
+    struct Way {  // of gradients or of weights, through the groups of all parameters and of experts
+      Seconds latency;
+      Seconds expert_latency;
+      Seconds of_parameter;
+      Seconds of_expert_parameter;
+      Seconds of(double parameters, double expert_parameters) const;
+    };
+    Way gradients;
+    Way weights;  // gathered afterwards; beside the forward pass
+    double price = 1;
+    Seconds updated;  // by the optimizer, of a parameter
+    Seconds expert_updated;
+    struct Parameters {
+      double all = 0;
+      double experts = 0;
+    };
+    // Of a run of units and of its first one.
+    Seconds finish(const Parameters& run, const Parameters& first, const Cover& cover) const;
   };
   std::optional<FinishRates> finish_rates() const;
 
@@ -138,7 +164,14 @@ class SpanFrame {
   // Parameters that one device updates or keeps when they are cut over the copies.
   double cut(const UnitCost& cost) const;
 
-  Seconds reduce(double parameters, const Group& group, const Ring& ring) const;
+  // Of gradients on the way to their sum, and of what comes back to every replica afterwards.
+  struct Reduction {
+    Seconds gradients;
+    Seconds weights;
+  };
+  Reduction reduce(double parameters, const Group& group, const Ring& ring) const;
+  Reduction reductions(const UnitRange& units) const;
+  Seconds block_sync(const UnitRange& units) const;
   // Parameters of an average unit that is no input or output layer.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
 

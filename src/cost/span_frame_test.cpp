@@ -43,8 +43,12 @@ void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, i
   ASSERT_TRUE(rates);
   for (const UnitRange units : {UnitRange{0, 1}, UnitRange{1, 3}, UnitRange{0, 6}}) {
     const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
-    const Seconds exact = f.frame.gradient_sync(units) + f.frame.optimizer(units);
-    EXPECT_NEAR(rates->finish(cost.parameters, cost.expert_parameters) / exact, 1, 1e-12);
+    const SpanFrame::Cover cover = f.frame.cover(units, Recompute::none);
+    const Seconds exact = f.frame.gradient_sync(units, cover) + f.frame.optimizer(units);
+    const UnitCost first = f.frame.time_on(0, {units.begin, units.begin + 1}, Recompute::none);
+    const Seconds sum = rates->finish({cost.parameters, cost.expert_parameters},
+                                      {first.parameters, first.expert_parameters}, cover);
+    EXPECT_NEAR(sum / exact, 1, 1e-12);
   }
 }
 
@@ -215,12 +219,34 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
   const Group group = group_of(problem.cluster, Frame::ids(8));
   Frame off(problem, {}, 1, 8);
-  EXPECT_NEAR(off.frame.gradient_sync({1, 2}).value, all_reduce(group, Bytes(4 * p)).value, 1e-12);
+  EXPECT_NEAR(off.frame.whole_gradient_sync({1, 2}).value, all_reduce(group, Bytes(4 * p)).value,
+              1e-12);
   PlanSettings zero1;
   zero1.zero = ZeroStage::optimizer;
   Frame cut(problem, zero1, 1, 8);
-  EXPECT_NEAR(cut.frame.gradient_sync({1, 2}).value,
+  EXPECT_NEAR(cut.frame.whole_gradient_sync({1, 2}).value,
               (reduce_scatter(group, Bytes(4 * p)) + all_gather(group, Bytes(2 * p))).value, 1e-12);
+}
+
+// On 2 nodes of one device each: what the backward pass covers is hidden, the rest counts.
+TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
+  const Problem problem = samples::problem_of(
+      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 1),
+      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  Frame f(problem, {}, 1, 2);
+  const UnitRange layers{1, 5};
+  const Seconds whole = f.frame.whole_gradient_sync(layers);
+  EXPECT_EQ(f.frame.least_gradient_sync(layers), Seconds(0));
+  const SpanFrame::Cover half{{}, 0.5 * whole};
+  EXPECT_NEAR(f.frame.gradient_sync(layers, half) / whole, 0.5, 1e-12);
+  // The first layer's gradients are there last, with nothing left to hide behind.
+  const SpanFrame::Cover endless{Seconds(1e9), Seconds(1e9)};
+  EXPECT_NEAR(f.frame.gradient_sync(layers, endless) / f.frame.whole_gradient_sync({1, 2}), 1,
+              1e-12);
+  const UnitCost layer = f.frame.time({1, 2}, Recompute::none);
+  const SpanFrame::Cover cover = f.frame.cover(layers, Recompute::none);
+  EXPECT_NEAR(cover.backward / (4 * layer.backward_total()), 1, 1e-9);
+  EXPECT_NEAR(cover.forward / (4 * layer.forward_total()), 1, 1e-9);
 }
 
 TEST(Optimizer, MovesTwentyEightBytesAParameter) {
@@ -242,7 +268,7 @@ TEST(Adapters, NeedNeitherSyncNorOptimizer) {
                                         job_of(Framework::megatron, AttentionKernel::flash, 8));
   problem.job.adapters = true;
   Frame f(problem, {}, 1, 8);
-  EXPECT_EQ(f.frame.gradient_sync({0, 6}).value, 0);
+  EXPECT_EQ(f.frame.whole_gradient_sync({0, 6}).value, 0);
   EXPECT_EQ(f.frame.optimizer({0, 6}).value, 0);
 }
 

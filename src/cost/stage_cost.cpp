@@ -150,6 +150,7 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   StageCost& cost = result.cost;
   cost.source = Source::measured;
   cost.memory_source = Source::measured;
+  const bool split = splits_backward(plan.schedule);
   std::vector<SpanFrame> frames;
   std::vector<UnitRange> units;
   for (const Span& span : stage.spans) {
@@ -173,7 +174,11 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     cost.weight_gradient += time.weight_gradient;
     cost.forward_comm += time.forward_comm;
     cost.backward_comm += time.backward_comm;
-    cost.gradient_sync += frames.back().gradient_sync(span.units);
+    const SpanFrame& frame = frames.back();
+    cost.gradient_sync +=
+        frame.gradient_sync(span.units, frame.cover(span.units, span.recompute, split));
+    cost.network += plan.micro_batches * (time.network_forward + time.network_backward) +
+                    frame.sync_network(span.units);
     cost.optimizer += frames.back().optimizer(span.units);
     cost.source = std::max(cost.source, frames.back().time_source(span.units));
     cost.memory_source = std::max(cost.memory_source, frames.back().memory_source(span.units));
@@ -200,8 +205,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   return result;
 }
 
-Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
-                       int unit) {
+HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
+                   int unit) {
   const Cluster& cluster = problem.cluster;
   const Span& last = from.spans.back();
   const Span& first = to.spans.front();
@@ -220,7 +225,7 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
   };
   const std::vector<NodeShare> senders = by_node(cluster, from.devices);
   const std::vector<NodeShare> receivers = by_node(cluster, to.devices);
-  Seconds slowest;
+  HandOver slowest;
   Ends before;
   const int pairs = std::max(last.data, first.data);
   for (int r = 0; r < pairs; ++r) {
@@ -247,9 +252,13 @@ Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& fr
     if (traits.send_limit > BytesPerSecond(0))
       time = std::max(time, std::max(sent, received) / traits.send_limit);
     const MeasuredLinks links(problem.profile, cluster.type_of(a).name);
-    slowest = std::max(slowest, links.send(same_node, most).value_or(link.latency + time));
+    time = links.send(same_node, most).value_or(link.latency + time);
+    slowest.time = std::max(slowest.time, time);
+    slowest.busy = std::max(slowest.busy, time - link.latency);
+    slowest.crosses_nodes = slowest.crosses_nodes || !same_node;
   }
-  return slowest + traits.send_wait;
+  slowest.time += traits.send_wait;
+  return slowest;
 }
 
 Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,

@@ -22,10 +22,20 @@ struct StageResult {
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables);
 
-// Time to hand one micro-batch over the cut between `from` and `to`, before unit `unit`: the
-// slowest of the device pairs, each node's network shared by the devices of the stage on it.
-Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
-                       int unit);
+// A micro-batch that is handed over the cut between two stages.
+struct HandOver {
+  Seconds time;  // until all of it is there
+  Seconds busy;  // of that, what the link is not free for the next one; no latency, no waiting
+  bool crosses_nodes = false;
+};
+// The slowest of the device pairs, each node's network shared by the devices of the stage on it.
+// The cut is before unit `unit`.
+HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
+                   int unit);
+inline Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from,
+                              const Stage& to, int unit) {
+  return hand_over(problem, plan, from, to, unit).time;
+}
 
 // To sum the gradients of tied parameters that are on two stages, `tensor` the degree of the
 // second.

@@ -103,6 +103,10 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
   return group;
 }
 
+double network_share(const Group& group) {
+  return group.nodes == 1 ? 0 : ring_bandwidth(group) / group.inter.bandwidth;
+}
+
 Seconds all_reduce(const Group& group, Bytes size) { return 2 * one_way(group, size); }
 
 Seconds all_gather(const Group& group, Bytes size) { return one_way(group, size); }

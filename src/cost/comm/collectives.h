@@ -58,6 +58,9 @@ class Ring {
   Seconds latency_;
 };
 Seconds all_reduce(const Group& group, Bytes size);
+// Of the time of a collective, the part in which the group keeps its share of the network between
+// nodes busy: 0 inside a node, 1 where the network is the narrowest hop.
+double network_share(const Group& group);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);
 // Tokens go to experts: every member sends `size` bytes, in `copies` copies of each token that go

@@ -18,8 +18,7 @@ FrameworkTraits megatron() {
   t.traffic = 0.58;
   t.expert_traffic = 36.6;
   t.native_attention = t.fused_softmax = t.pads_vocabulary = t.cuts_sends = true;
-  t.tensor_exposed = 0.152;
-  t.data_exposed = 0.133;
+  t.tensor_exposed = t.data_exposed = 0;
   t.expert_exposed = 0.39;
   t.logit_bytes = 10;
   t.keeps_quantised = t.weighs_early = true;
@@ -75,7 +74,7 @@ FrameworkTraits fsdp() {
   t.host_block = Seconds(1.2e-3);
   t.traffic = 1.164;
   t.loss_bytes = 25.7;
-  t.data_exposed = 0.2;
+  t.data_exposed = 0;
   t.alternate = true;
   return t;
 }
@@ -84,8 +83,8 @@ FrameworkTraits fsdp() {
 FrameworkTraits fsdp_compile() {
   FrameworkTraits t;
   t.traffic = 0.8;
-  t.tensor_exposed = 0.3;
-  t.data_exposed = 0.2;
+  t.tensor_exposed = 0;
+  t.data_exposed = 0;
   t.alternate = true;
   return t;
 }
@@ -111,7 +110,7 @@ FrameworkTraits eager(Precision precision) {
   t.loss_bytes = 38;
   t.cast_bytes = autocast ? 6 : 0;
   t.unfused = t.native_attention = true;
-  t.data_exposed = 0.2;
+  t.data_exposed = 0;
   t.workspace = Bytes(65 * 0x1p20);
   t.keeps_gradients = false;
   return t;
@@ -178,7 +177,7 @@ FrameworkTraits plait_runtime() {
   t.cast_bytes = 4;
   t.native_attention = true;
   t.tensor_backward = 1;
-  t.data_exposed = 0.2;
+  t.data_exposed = 0;
   t.workspace = Bytes(0x1p27);
   return t;
 }

@@ -56,9 +56,12 @@ struct FrameworkTraits {
   bool pads_vocabulary = false;  // to a multiple of 128 times the tensor degree
   bool alternate = false;        // selective recompute repeats every second op, not attention
 
-  // Overlap: the part of a communication that compute does not hide.
+  // Overlap (cost/comm/overlap.h): what a second of communication costs that runs beside compute; 0
+  // = nothing, 1 = the framework does not overlap it. Of tensor parallelism beside the product that
+  // it belongs to, and, in backward, beside the weight gradient; of gradients beside the backward
+  // pass of the last micro-batch; of experts beside their layer; of context beside its attention.
   double tensor_exposed = 1;
-  double tensor_backward = 0.4;      // of that, in backward, where weight gradients run beside it
+  double tensor_backward = 0.4;
   Seconds tensor_skew = Seconds(0);  // waiting for the slowest of two devices, per block
   double tensor_skew_power = 0.68;   // growth with log2 of the devices
   double data_exposed = 1;

@@ -53,7 +53,8 @@ TEST(OptimizerTraffic, MixedAdamMovesTwentyEightBytes) {
 
 TEST(Traits, WithoutOverlapAllCommunicationIsExposed) {
   Job job = job_of(Framework::megatron);
-  EXPECT_EQ(traits_of(job).tensor_exposed, 0.152);
+  EXPECT_EQ(traits_of(job).tensor_exposed, 0);
+  EXPECT_EQ(traits_of(job).data_exposed, 0);
   job.overlap = false;
   EXPECT_EQ(traits_of(job).tensor_exposed, 1);
   EXPECT_EQ(traits_of(job).tensor_backward, 1);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost/comm/collectives.h"
+#include "cost/comm/overlap.h"
 #include "cost/framework/framework.h"
 #include "cost/layer/measured.h"
 #include "cost/layer/synchronised.h"
@@ -50,6 +51,7 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
   const Sharding& s = shape.sharding;
   const CommCost comm_cost(problem, shape, traits);
   LayerSums sums;
+  Seconds exchange;
   for (const Op& op : kind.ops) {
     OpTime time = op_time(job, problem.model, device, op, s);
     if (op.forward > Flops(0)) {
@@ -67,9 +69,12 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
     if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
       sums.attention += time.forward;
     if (op.kind == OpKind::loss || op.split == Split::vocabulary) sums.is_table = true;
-    const OpComm comm = comm_cost.of(op);
+    const OpComm comm = comm_cost.of(op, time);
     sums.unit.forward_comm += comm.forward;
     sums.unit.backward_comm += comm.backward;
+    sums.unit.network_forward += comm.network_forward;
+    sums.unit.network_backward += comm.network_backward;
+    exchange += comm.exchange;
     const SavedBytes saved = saved_bytes(job, problem.model, op, s);
     sums.unit.saved += saved.all;
     sums.selective += saved.selective;
@@ -83,6 +88,10 @@ LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const Frame
       sums.kept_loss += op.saved_mask * share;
     }
   }
+  UnitCost& unit = sums.unit;
+  unit.forward_comm += exposed(exchange, unit.forward, traits.expert_exposed);
+  unit.backward_comm +=
+      exposed(exchange, unit.backward + unit.weight_gradient, traits.expert_exposed);
   return sums;
 }
 
@@ -96,6 +105,7 @@ std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Framework
   if (traits.alternate) {
     selective.recompute = 0.5 * sums.unit.forward;
     selective.backward_comm += 0.5 * sums.unit.forward_comm;
+    selective.network_backward += 0.5 * sums.unit.network_forward;
     selective.saved = std::min(sums.unit.saved, input + 0.5 * sums.unit.saved);
   } else {
     selective.recompute = sums.attention;
@@ -105,6 +115,7 @@ std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Framework
   // PyTorch stops repeating when it has the last tensor that backward needs.
   full.recompute = sums.unit.forward - (traits.unfused ? sums.last : Seconds(0));
   full.backward_comm += sums.unit.forward_comm;
+  full.network_backward += sums.unit.network_forward;
   full.saved = std::min(sums.unit.saved, input);
   return choices;
 }
@@ -116,8 +127,9 @@ void slow_down(UnitCost& unit, double factor) {
 }
 
 // Weights cut over the replicas are gathered before each pass, and their gradients scattered after
-// the backward pass, beside the compute of the neighbouring layers.
-void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost& unit) {
+// the backward pass, beside the compute of the neighbouring layers unless nothing overlaps.
+void add_gathering(const StateBytes& state, const ReplicaShape& shape, bool overlaps,
+                   UnitCost& unit) {
   const auto both = [&](auto&& collective, double bytes) {
     return collective(shape.weight_group, Bytes(bytes * unit.parameters)) +
            collective(shape.expert_weight_group, Bytes(bytes * unit.expert_parameters));
@@ -127,9 +139,14 @@ void add_gathering(const StateBytes& state, const ReplicaShape& shape, UnitCost&
   const double forward = unit.forward_total().value;
   const double backward = unit.backward_total().value;
   const Seconds again = shape.gathers_backward ? gather : Seconds(0);
-  unit.forward_comm += Seconds(beside(forward, gather.value, kGatherCorner) - forward);
-  unit.backward_comm +=
-      Seconds(beside(backward, (again + scatter).value, kGatherCorner) - backward);
+  const auto added = [&](double compute, Seconds comm) {
+    return overlaps ? Seconds(beside(compute, comm.value, kGatherCorner) - compute) : comm;
+  };
+  unit.forward_comm += added(forward, gather);
+  unit.backward_comm += added(backward, again + scatter);
+  const double share = network_share(shape.weight_group);
+  unit.network_forward += share * gather;
+  unit.network_backward += share * (again + scatter);
 }
 
 void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
@@ -226,7 +243,8 @@ LayerCost analytic_cost(const Problem& problem, const ReplicaShape& shape, const
       slow_down(unit, time / device);
     }
     // The tables of the input and output layers are gathered once a step, with the first layer.
-    if (cut && !sums.is_table) add_gathering(state_bytes(problem.job, true), shape, unit);
+    if (cut && !sums.is_table)
+      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
   }
   return cost;
 }
@@ -299,7 +317,8 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
   for (UnitCost& unit : cost.by_recompute) {
     unit.held = std::max(Bytes(0), unit.held - cost.extent.loss);
-    if (cut && cost.extent.tables == 0) add_gathering(state_bytes(problem.job, true), shape, unit);
+    if (cut && cost.extent.tables == 0)
+      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
   }
 }
 

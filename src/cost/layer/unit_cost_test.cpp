@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost/framework/framework.h"
+#include "cost/op/op_time.h"
 #include "plan/sample_problems.h"
 
 namespace plait {
@@ -74,13 +75,6 @@ std::vector<Reference> references() {
        4.4165,
        6.0439,
        2.2165},
-      {"A100 tp8, softmax not fused",
-       gpt_problem(a40, megatron_deepspeed, plain, 2048, 16, 2048),
-       {1, 8},
-       Recompute::none,
-       1.1010,
-       3.6499,
-       0.3231},
       {"A100 tp4, recomputed",
        gpt_problem(a40, megatron_deepspeed, plain, 1024, 16, 2048),
        {8, 4},
@@ -127,22 +121,6 @@ std::vector<Reference> references() {
                  7.8587,
                  10.3319,
                  6.3109});
-  const TransformerConfig large = samples::llama(4, 8192, 28672, 64, 8);
-  all.push_back({"H100 Llama 70B tp4",
-                 samples::problem_of(large, h100, job),
-                 {1, 4, true},
-                 Recompute::none,
-                 7.1336,
-                 8.2887,
-                 6.1915});
-  job.precision = Precision::fp8;
-  all.push_back({"H100 Llama 70B tp4 fp8",
-                 samples::problem_of(large, h100, job),
-                 {1, 4, true},
-                 Recompute::none,
-                 4.3726,
-                 5.4215,
-                 3.0717});
   return all;
 }
 
@@ -154,6 +132,37 @@ TEST(UnitCost, BlocksTakeAsLongAsAnIndependentImplementationSays) {
     EXPECT_NEAR(1e3 * backward, r.backward, 0.01 * r.backward) << r.what;
     EXPECT_NEAR(1e3 * cost.weight_gradient.value, r.weight_gradient, 0.01 * r.weight_gradient)
         << r.what;
+  }
+}
+
+Seconds forward_compute(const Problem& problem, const DeviceType& device) {
+  Seconds sum;
+  for (const Op& op : problem.model.unit(1).ops)
+    sum += op_time(problem.job, problem.model, device, op, {.samples = 1, .tensor = 2}).forward;
+  return sum;
+}
+
+// Forward, a block reduces the results of two products over its tensor group: s h elements of 2
+// bytes each. Where the framework overlaps, each hides behind its own product and no further.
+TEST(UnitCost, TensorCommunicationHidesBehindTheProductItBelongsTo) {
+  for (const double gigabytes : {1.0, 10.0, 1000.0}) {
+    DeviceType device = samples::plain_device();
+    device.intra.bandwidth = BytesPerSecond(gigabytes * 1e9);
+    const Problem problem =
+        gpt_problem(device, Framework::megatron, AttentionKernel::flash, 1024, 16, 1024);
+    const Group group{.members = 2, .per_node = 2, .intra = device.intra};
+    const Seconds reduce = all_reduce(group, Bytes(2.0 * 1024 * 1024));
+    Seconds expected;
+    for (const Op& op : problem.model.unit(1).ops)
+      if (op.forward_reduce > 0)
+        expected += std::max(Seconds(0), reduce - op_time(problem.job, problem.model, device, op,
+                                                          {.samples = 1, .tensor = 2})
+                                                      .forward);
+    const UnitCost cost = cost_of(problem, {1, 2}, {1, 2}, Recompute::none);
+    // The host, which launches both, slows compute and communication down alike.
+    EXPECT_NEAR(cost.forward_comm / cost.forward * 1e6,
+                expected / forward_compute(problem, device) * 1e6, 1)
+        << gigabytes << " GB/s";
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/comm/overlap.h"
+
 namespace plait {
 namespace {
 
@@ -26,15 +28,15 @@ CommCost::CommCost(const Problem& problem, const ReplicaShape& shape, const Fram
       element_(activation_bytes(problem.job.precision)),
       per_device_(shape.sharding.samples / shape.sharding.context) {}
 
-OpComm CommCost::of(const Op& op) const {
+OpComm CommCost::of(const Op& op, const OpTime& time) const {
   OpComm comm;
-  if (shape_.sharding.tensor > 1) add_tensor(op, comm);
+  if (shape_.sharding.tensor > 1) add_tensor(op, time, comm);
   if (shape_.sharding.expert > 1 && op.expert_exchange > 0) add_expert(op, comm);
-  if (shape_.sharding.context > 1 && op.kind == OpKind::attention) add_context(op, comm);
+  if (shape_.sharding.context > 1 && op.kind == OpKind::attention) add_context(op, time, comm);
   return comm;
 }
 
-void CommCost::add_tensor(const Op& op, OpComm& comm) const {
+void CommCost::add_tensor(const Op& op, const OpTime& time, OpComm& comm) const {
   const Sharding& s = shape_.sharding;
   if (op.kind == OpKind::loss) {
     // Maximum, sum of exponentials and target logit of every position, one after the other.
@@ -48,12 +50,20 @@ void CommCost::add_tensor(const Op& op, OpComm& comm) const {
                             Bytes(element_ * elements * per_device_));
   };
   const bool vocabulary = op.split == Split::vocabulary;
-  const double backward =
-      vocabulary ? 1
-                 : traits_.tensor_backward * (s.sequence_parallel ? kSequenceParallelBackward : 1);
-  const double forward = op.kind == OpKind::embedding ? 1 : traits_.tensor_exposed;
-  comm.forward += forward * reduced(op.forward_reduce);
-  comm.backward += traits_.tensor_exposed * backward * reduced(op.backward_reduce);
+  const Seconds forward = reduced(op.forward_reduce);
+  const Seconds backward = reduced(op.backward_reduce) *
+                           (s.sequence_parallel && !vocabulary ? kSequenceParallelBackward : 1);
+  comm.forward += op.kind == OpKind::embedding
+                      ? forward
+                      : exposed(forward, time.forward, traits_.tensor_exposed);
+  // The weight gradient runs beside the reduction of the input's gradient; frameworks that cut
+  // products into pieces hide more of it behind the input's gradient itself.
+  const Seconds rest =
+      vocabulary ? backward : exposed(backward, time.weight_gradient, traits_.tensor_backward);
+  comm.backward += exposed(rest, time.backward, traits_.tensor_exposed);
+  const double share = network_share(shape_.tensor_group);
+  comm.network_forward += share * forward;
+  comm.network_backward += share * backward;
   // A block has two ops that reduce forward; each also waits for the slowest device.
   if (op.forward_reduce > 0 && !vocabulary)
     comm.backward +=
@@ -63,19 +73,23 @@ void CommCost::add_tensor(const Op& op, OpComm& comm) const {
 void CommCost::add_expert(const Op& op, OpComm& comm) const {
   const double visits = op.rows * op.count / std::max(1, model_.sequence_length);
   const Bytes sent(element_ * op.expert_exchange * per_device_ / shape_.sharding.tensor);
-  const Seconds time = traits_.expert_exposed * all_to_all(shape_.expert_group, sent, visits);
-  comm.forward += time;
-  comm.backward += time;
+  comm.exchange = all_to_all(shape_.expert_group, sent, visits);
+  const double share = network_share(shape_.expert_group);
+  comm.network_forward += share * comm.exchange;
+  comm.network_backward += share * comm.exchange;
 }
 
-void CommCost::add_context(const Op& op, OpComm& comm) const {
+void CommCost::add_context(const Op& op, const OpTime& time, OpComm& comm) const {
   // Keys and values go round the ring once forward, and with their gradients once backward.
   const Sharding& s = shape_.sharding;
   const double heads = std::max(op.kv_count / s.tensor, 1.0);
   const Bytes ring(element_ * 2 * op.columns * op.inner * heads * s.samples);
-  const Seconds time = traits_.context_exposed * all_gather(shape_.context_group, ring);
-  comm.forward += time;
-  comm.backward += 2 * time;
+  const Seconds once = all_gather(shape_.context_group, ring);
+  comm.forward += exposed(once, time.forward, traits_.context_exposed);
+  comm.backward += exposed(2 * once, time.backward, traits_.context_exposed);
+  const double share = network_share(shape_.context_group);
+  comm.network_forward += share * once;
+  comm.network_backward += share * 2 * once;
 }
 
 }  // namespace plait

@@ -25,6 +25,9 @@ struct UnitCost {
   Seconds recompute;
   Seconds forward_comm;   // exposed
   Seconds backward_comm;  // exposed, recompute's included
+  // Of the network between nodes, hidden or not: how long a micro-batch keeps it busy.
+  Seconds network_forward;
+  Seconds network_backward;
   Bytes saved;            // kept for backward
   double parameters = 0;  // on this device, experts not included
   double expert_parameters = 0;
@@ -47,6 +50,8 @@ inline UnitCost& UnitCost::operator+=(const UnitCost& o) {
   recompute += o.recompute;
   forward_comm += o.forward_comm;
   backward_comm += o.backward_comm;
+  network_forward += o.network_forward;
+  network_backward += o.network_backward;
   saved += o.saved;
   parameters += o.parameters;
   expert_parameters += o.expert_parameters;
@@ -63,6 +68,8 @@ inline UnitCost operator-(UnitCost a, const UnitCost& b) {
   a.recompute -= b.recompute;
   a.forward_comm -= b.forward_comm;
   a.backward_comm -= b.backward_comm;
+  a.network_forward -= b.network_forward;
+  a.network_backward -= b.network_backward;
   a.saved -= b.saved;
   a.parameters -= b.parameters;
   a.expert_parameters -= b.expert_parameters;

@@ -35,6 +35,9 @@ struct Pipeline {
   // Hand-over from the chunk at position k to the one at k + 1, and of its gradient back;
   // stages * chunks - 1 of them.
   std::vector<Seconds> send;
+  // Of that, how long the link is taken: hand-overs of one stage to the same neighbour follow each
+  // other at this distance at least. Empty where links are never short.
+  std::vector<Seconds> send_busy{};
 
   const ChunkTime& at(int stage, int chunk) const { return time[stage * chunks + chunk]; }
 };

@@ -15,8 +15,10 @@ class Run {
  public:
   Run(const Pipeline& p, const std::vector<std::vector<Task>>& lists, bool keep_events)
       : p_(p), lists_(lists), keep_events_(keep_events), positions_(p.stages * p.chunks) {
-    forward_end_.assign(static_cast<std::size_t>(positions_) * p.micro_batches, kPending);
-    backward_end_ = forward_end_;
+    forward_there_.assign(static_cast<std::size_t>(positions_) * p.micro_batches, kPending);
+    backward_there_ = forward_there_;
+    link_free_.assign(static_cast<std::size_t>(p.stages) * kLinks, 0);
+    stage_at_.resize(positions_);
     next_.assign(p.stages, 0);
     free_.assign(p.stages, 0);
     trace_.busy.resize(p.stages);
@@ -24,8 +26,10 @@ class Run {
     trace_.stage_end.resize(p.stages);
     stage_events_.resize(p.stages);
     for (int s = 0; s < p.stages; ++s)
-      for (int c = 0; c < p.chunks; ++c)
+      for (int c = 0; c < p.chunks; ++c) {
         position_.push_back(chunk_position(p.schedule, p.stages, s, c));
+        stage_at_[position_.back()] = s;
+      }
   }
 
   Trace run() {
@@ -50,26 +54,29 @@ class Run {
     return static_cast<std::size_t>(position) * p_.micro_batches + micro_batch;
   }
 
-  // When the input of a task is there, or kPending.
+  // When the input of a task is there, or kPending. Tasks of its own stage come before it in the
+  // list.
   double ready(const Task& task, int position) const {
-    const std::size_t own = slot(position, task.micro_batch);
-    switch (task.kind) {
-      case TaskKind::forward: {
-        if (position == 0) return 0;
-        const double before = forward_end_[slot(position - 1, task.micro_batch)];
-        return before == kPending ? kPending : before + p_.send[position - 1].value;
-      }
-      case TaskKind::backward: {
-        if (forward_end_[own] == kPending) return kPending;
-        if (position == positions_ - 1) return forward_end_[own];
-        const double after = backward_end_[slot(position + 1, task.micro_batch)];
-        return after == kPending ? kPending : after + p_.send[position].value;
-      }
-      case TaskKind::weight_gradient:
-        return backward_end_[own];
-    }
-    return kPending;
+    if (task.kind == TaskKind::forward)
+      return position == 0 ? 0 : forward_there_[slot(position - 1, task.micro_batch)];
+    if (task.kind == TaskKind::backward && position < positions_ - 1)
+      return backward_there_[slot(position + 1, task.micro_batch)];
+    return 0;
   }
+
+  // When what stage `from` has finished at `end` is at its neighbour, over a link that carries one
+  // hand-over at a time in each direction. `cut`: the position that the cut follows.
+  double arrival(double end, int from, int to, int cut) {
+    if (p_.send_busy.empty()) return end + p_.send[cut].value;
+    double& free = link_free_[from * kLinks + link_to(from, to)];
+    const double begin = std::max(end, free);
+    free = begin + p_.send_busy[cut].value;
+    return begin + p_.send[cut].value;
+  }
+  // A stage hands over to the next, to the one before it, or round the ends of an interleaved
+  // pipeline.
+  static constexpr int kLinks = 3;
+  static int link_to(int from, int to) { return to == from + 1 ? 0 : to == from - 1 ? 1 : 2; }
 
   bool advance(int s) {
     const std::vector<Task>& list = lists_[s];
@@ -87,10 +94,11 @@ class Run {
       if (task.kind == TaskKind::weight_gradient) length = time.weight_gradient.value;
       free_[s] = begin + length;
       trace_.busy[s] += Seconds(length);
-      if (task.kind == TaskKind::forward)
-        forward_end_[slot(position, task.micro_batch)] = free_[s];
-      else if (task.kind == TaskKind::backward)
-        backward_end_[slot(position, task.micro_batch)] = free_[s];
+      const std::size_t own = slot(position, task.micro_batch);
+      if (task.kind == TaskKind::forward && position < positions_ - 1)
+        forward_there_[own] = arrival(free_[s], s, stage_at_[position + 1], position);
+      else if (task.kind == TaskKind::backward && position > 0)
+        backward_there_[own] = arrival(free_[s], s, stage_at_[position - 1], position - 1);
       if (keep_events_) stage_events_[s].push_back({s, task, Seconds(begin), Seconds(free_[s])});
     }
     return next_[s] != from;
@@ -100,9 +108,12 @@ class Run {
   const std::vector<std::vector<Task>>& lists_;
   bool keep_events_;
   int positions_;
-  std::vector<int> position_;        // [stage * chunks + chunk]
-  std::vector<double> forward_end_;  // [slot(position, micro-batch)]
-  std::vector<double> backward_end_;
+  std::vector<int> position_;  // [stage * chunks + chunk]
+  std::vector<int> stage_at_;  // [position]
+  // [slot(position, micro-batch)]: when its result is where it is needed next
+  std::vector<double> forward_there_;
+  std::vector<double> backward_there_;
+  std::vector<double> link_free_;  // [stage * kLinks + link_to]
   std::vector<std::size_t> next_;  // per stage, into its list
   std::vector<double> free_;       // per stage
   Trace trace_;
@@ -151,16 +162,18 @@ Seconds closed_form(const Pipeline& p) {
   for (const ChunkTime& t : p.time) round_trip += t.forward + t.backward;
   for (const Seconds c : p.send) round_trip += 2 * c;
   const double m = p.micro_batches;
+  Seconds link;  // the slowest
+  for (const Seconds busy : p.send_busy) link = std::max(link, busy);
   if (p.schedule == Schedule::gpipe) {
-    Seconds forward;
-    Seconds backward;
+    Seconds forward = link;
+    Seconds backward = link;
     for (const ChunkTime& t : p.time) {
       forward = std::max(forward, t.forward);
       backward = std::max(backward, t.backward);
     }
     return round_trip + (m - 1) * (forward + backward);
   }
-  Seconds longest;
+  Seconds longest = (m - 1) * link;
   Seconds after;  // round trip through the stages after s
   for (int s = p.stages - 1; s >= 0; --s) {
     const ChunkTime& t = p.time[s];

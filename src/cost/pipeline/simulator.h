@@ -27,15 +27,17 @@ struct Trace {
 };
 
 // Runs the task lists: a task starts when its stage is free and its input has arrived. A send
-// takes a fixed time and does not occupy the stage. Of very long pipelines (over a million tasks)
+// does not occupy the stage, but its link, which carries one hand-over at a time in each direction.
+// Of very long pipelines (over a million tasks)
 // only the ends are run and the middle, which repeats itself, is added.
 Trace simulate(const Pipeline& pipeline, bool keep_events = false);
 
 // Length of the pipeline by formula, for GPipe and 1F1B only.
-//   gpipe: sum (f + b + 2 c) + (m - 1) (max f + max b), exact.
+//   gpipe: sum (f + b + 2 c) + (m - 1) (max f + max b), exact, the links among what f and b are of.
 //   1f1b:  sum (f + b + 2 c) + max over stages s of [(m - k) (f_s + b_s) + refill_s], where
 //          k = min(m, p - s) micro-batches are in flight and refill_s is the longest of
-//          (k - 1) f_s, (k - 1) b_s and, if m > k, the round trip through the stages after s.
+//          (k - 1) f_s, (k - 1) b_s and, if m > k, the round trip through the stages after s;
+//          or of (m - 1) times that a link is busy.
 //          Each is the length of a path through the task graph, so it is never more than
 //          simulate(); equal for equal stages without send time (docs/cost-model.md#schedules).
 Seconds closed_form(const Pipeline& pipeline);

@@ -26,6 +26,17 @@ Pipeline random_pipeline(std::mt19937_64& random, Schedule schedule, bool with_s
   return p;
 }
 
+// Links that carry one hand-over at a time, some of them slower than the stages.
+Pipeline with_links(std::mt19937_64& random, Pipeline p) {
+  std::uniform_real_distribution<double> time(0.1, 3.0);
+  p.send_busy.clear();
+  for (Seconds& s : p.send) {
+    p.send_busy.emplace_back(time(random));
+    s = p.send_busy.back() + Seconds(0.1);
+  }
+  return p;
+}
+
 TEST(Simulator, OneStageHasNoBubble) {
   // 8 micro-batches of 1 + 2 s each.
   for (const Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b})
@@ -109,6 +120,27 @@ TEST(ClosedForm, IsExactForGPipe) {
   for (int i = 0; i < 500; ++i) {
     const Pipeline p = random_pipeline(random, Schedule::gpipe, true);
     EXPECT_NEAR(closed_form(p) / simulate(p).makespan, 1, 1e-9);
+    const Pipeline linked = with_links(random, p);
+    EXPECT_NEAR(closed_form(linked) / simulate(linked).makespan, 1, 1e-9);
+  }
+}
+
+// Two stages of 1 + 2 s and 20 micro-batches. Hand-overs of 10 s that do not wait for each other:
+// (1 + 2) 2 + 2 * 10 + 19 * 3 = 83. Over a link that carries one at a time: 26 + 19 * 20 = 406.
+TEST(Simulator, ASlowLinkCarriesOneHandOverAtATime) {
+  Pipeline p = uniform(Schedule::gpipe, 2, 20, 1, 2, 10);
+  EXPECT_NEAR(simulate(p).makespan.value, 83, 1e-9);
+  p.send_busy = {Seconds(10)};
+  EXPECT_NEAR(simulate(p).makespan.value, 406, 1e-9);
+  p.send = p.send_busy = {Seconds(20)};  // 46 + 19 * 40
+  EXPECT_NEAR(simulate(p).makespan.value, 806, 1e-9);
+}
+
+TEST(ClosedForm, NeverExceedsTheSimulationOverSlowLinks) {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 1000; ++i) {
+    const Pipeline p = with_links(random, random_pipeline(random, Schedule::one_f_one_b, true));
+    EXPECT_LE(closed_form(p).value, simulate(p).makespan.value * (1 + 1e-9));
   }
 }
 

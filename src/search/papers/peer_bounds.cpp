@@ -47,7 +47,7 @@ const Pace& PeerSearch::pace(PeerFrame& known, int micro_batches) const {
   for (int r = 1; r < frame.replica_count(); ++r)
     if (on(r, {0, units()}) > on(slowest, {0, units()})) slowest = r;
   const auto finish = [&](const UnitRange& range) {
-    return (frame.gradient_sync(range) + frame.optimizer(range)).value;
+    return (frame.least_gradient_sync(range) + frame.optimizer(range)).value;
   };
   const std::vector<int>& kind_of = space_.problem().model.units;
   double latency = 0;
@@ -172,8 +172,8 @@ StageTime PeerSearch::stage_time(PeerFrame& frame, const UnitRange& units) {
   PeerFrame::Run* const run = known_run(frame, units);
   if (run != nullptr && run->is_timed) return run->time;
   const PassTime time = frame.span.pass_time(units, recompute_);
-  const StageTime stage{time.forward, time.backward,
-                        frame.span.gradient_sync(units) + frame.span.optimizer(units)};
+  const Seconds sync = frame.span.gradient_sync(units, frame.span.cover(units, recompute_));
+  const StageTime stage{time.forward, time.backward, sync + frame.span.optimizer(units)};
   if (run != nullptr) {
     run->time = stage;
     run->is_timed = true;

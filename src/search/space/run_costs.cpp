@@ -20,8 +20,8 @@ RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
 
 RunCosts::Choice RunCosts::cost(const UnitRange& units, Recompute recompute) const {
   const PassTime time = frame_.pass_time(units, recompute);
-  return {{time.forward, time.backward, frame_.gradient_sync(units) + frame_.optimizer(units)},
-          recompute};
+  const Seconds sync = frame_.gradient_sync(units, frame_.cover(units, recompute));
+  return {{time.forward, time.backward, sync + frame_.optimizer(units)}, recompute};
 }
 
 bool RunCosts::fits(const UnitRange& units, Recompute recompute, int after) const {
@@ -110,10 +110,13 @@ void RunCosts::set_sums() {
   for (const Recompute recompute : space_.recomputes())
     for (int r = 0; r < frame_.replica_count(); ++r) {
       std::vector<PassTime>& times = sums_->times.emplace_back();
+      std::vector<PassTime>& network = sums_->network.emplace_back();
       times.reserve(units + 1);
+      network.reserve(units + 1);
       for (int u = 0; u <= units; ++u) {
         const UnitCost before = frame_.time_on(r, {0, u}, recompute);
         times.push_back({before.forward_total(), before.backward_total()});
+        network.push_back({before.network_forward, before.network_backward});
       }
     }
 }
@@ -121,18 +124,27 @@ void RunCosts::set_sums() {
 StageTime RunCosts::summed(const UnitRange& units, std::size_t recompute) const {
   const Sums& sums = *sums_;
   const auto replicas = static_cast<std::size_t>(frame_.replica_count());
-  PassTime worst;
-  for (std::size_t r = 0; r < replicas; ++r) {
-    const std::vector<PassTime>& times = sums.times[recompute * replicas + r];
-    const PassTime time{times[units.end].forward - times[units.begin].forward,
-                        times[units.end].backward - times[units.begin].backward};
-    if (r == 0 || time.total() > worst.total()) worst = time;
-  }
-  const auto of = [&](const std::vector<double>& before) {
-    return before[units.end] - before[units.begin];
+  const auto between = [](const std::vector<PassTime>& before, const UnitRange& range) {
+    return PassTime{before[range.end].forward - before[range.begin].forward,
+                    before[range.end].backward - before[range.begin].backward};
   };
-  return {worst.forward, worst.backward,
-          sums.rates->finish(of(sums.parameters), of(sums.expert_parameters))};
+  PassTime time;
+  PassTime network;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    const std::size_t at = recompute * replicas + r;
+    const PassTime own = between(sums.times[at], units);
+    if (r > 0 && own.total() <= time.total()) continue;
+    time = own;
+    network = between(sums.network[at], units);
+  }
+  const auto parameters = [&](const UnitRange& range) {
+    return SpanFrame::FinishRates::Parameters{
+        sums.parameters[range.end] - sums.parameters[range.begin],
+        sums.expert_parameters[range.end] - sums.expert_parameters[range.begin]};
+  };
+  return {time.forward, time.backward,
+          sums.rates->finish(parameters(units), parameters({units.begin, units.begin + 1}),
+                             frame_.cover_of(time, network))};
 }
 
 void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
@@ -161,7 +173,7 @@ void RunCosts::last_times(int begin, std::span<const int> ends, Seconds limit,
 StageTime RunCosts::alone(const UnitRange& units) const {
   const UnitCost time = frame_.time_on(slowest_, units, space_.recomputes().front());
   return {time.forward_total(), time.backward_total(),
-          frame_.gradient_sync(units) + frame_.optimizer(units)};
+          frame_.least_gradient_sync(units) + frame_.optimizer(units)};
 }
 
 }  // namespace plait

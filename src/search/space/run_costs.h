@@ -52,6 +52,7 @@ class RunCosts {
     std::vector<double> parameters;
     std::vector<double> expert_parameters;
     std::vector<std::vector<PassTime>> times;  // [recompute * replicas + replica]
+    std::vector<std::vector<PassTime>> network;
   };
   void set_sums();
   StageTime summed(const UnitRange& units, std::size_t recompute) const;

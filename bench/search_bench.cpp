@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "search/clusters/pareto.h"
 #include "search/clusters/replan.h"
 #include "search/space/search.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "plan/describe.h"
 #include "random_problem.h"
 #include "search/space/search.h"

@@ -10,7 +10,7 @@
 #include "cost/engine.h"
 #include "io/cluster/load_cluster.h"
 #include "io/format/json_reader.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "io/model/zoo.h"
 #include "io/plan/aceso_plan.h"
 #include "io/plan/plan_json.h"

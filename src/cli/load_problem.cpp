@@ -11,7 +11,7 @@
 #include "cli/plan_arguments.h"
 #include "cost/framework/framework.h"
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "io/profile/import_profile.h"
 #include "plan/names.h"
 #include "report/summary.h"

@@ -7,7 +7,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/format/json_writer.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "io/model/zoo.h"
 #include "report/quantities.h"
 #include "report/summary.h"

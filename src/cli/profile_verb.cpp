@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "io/format/json_writer.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "io/profile/profile_json.h"
 #include "io/profile/write_profiles.h"
 #include "plan/names.h"

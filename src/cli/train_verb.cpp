@@ -178,7 +178,7 @@ int launch_ranks(const TrainArguments& arguments, int world) {
   };
   runtime::RestartOptions restarts = arguments.restarts;
   restarts.folder = arguments.options.checkpoint;
-  restarts.why_not = runtime::why_not;
+  restarts.unsupported_reason = runtime::unsupported_reason;
   restarts.tell = [](const std::string& sentence) { complain(sentence); };
   const runtime::LaunchOutcome outcome = runtime::launch_with_restarts(
       options, arguments.path, restarts,
@@ -193,7 +193,7 @@ int train(const TrainArguments& arguments) {
   const PlanFile file = read_plan_file(arguments.path);
   if (!std::filesystem::is_regular_file(arguments.path))
     throw InputError(arguments.path, "is no file: every rank reads the plan, so save it in one");
-  const std::string reason = runtime::why_not(file.problem, file.plan);
+  const std::string reason = runtime::unsupported_reason(file.problem, file.plan);
   if (!reason.empty()) {
     complain(fmt::format("{} cannot be executed: {}", arguments.path, reason));
     return kNothingFits;

@@ -123,7 +123,7 @@ std::vector<Candidate> prepared(const TrialArguments& arguments, Candidates foun
                                 std::string& why_not) {
   if (arguments.own)
     std::erase_if(found.plans, [&](const RankedPlan& ranked) {
-      std::string reason = runtime::why_not(found.problem, ranked.plan);
+      std::string reason = runtime::unsupported_reason(found.problem, ranked.plan);
       if (why_not.empty()) why_not = reason;
       return !reason.empty();
     });

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "source_tree.h"
 
 namespace plait {

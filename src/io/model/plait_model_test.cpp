@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "io/model/zoo.h"
 
 namespace plait {

@@ -7,7 +7,7 @@
 #include "io/format/embedded.h"
 #include "io/format/json_reader.h"
 #include "io/model/huggingface.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 
 namespace plait {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 
 namespace plait {
 namespace {

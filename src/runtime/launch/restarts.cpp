@@ -72,8 +72,9 @@ Successor plan_without_ranks(const PlanFile& before, const std::vector<int>& los
     std::vector<RankedPlan> plans = found.search.plans;
     if (found.plan) plans.insert(plans.begin(), *found.plan);
     for (const RankedPlan& ranked : plans) {
-      const std::string fault =
-          restarts.why_not ? restarts.why_not(after.problem, ranked.plan) : std::string();
+      const std::string fault = restarts.unsupported_reason
+                                    ? restarts.unsupported_reason(after.problem, ranked.plan)
+                                    : std::string();
       if (fault.empty()) {
         after.plan = ranked.plan;
         return {std::move(after), old_ranks(devices, changed.before, ranked.plan)};

@@ -18,7 +18,7 @@ struct RestartOptions {
   std::string folder;        // where new plans go; "" = they are not needed
   SearchOptions search;      // of new plans
   // "" or why a plan cannot be executed; the fastest that can is taken.
-  std::function<std::string(const Problem& problem, const Plan& plan)> why_not;
+  std::function<std::string(const Problem& problem, const Plan& plan)> unsupported_reason;
   std::function<void(const std::string& sentence)> tell;  // what happens; may be empty
 };
 

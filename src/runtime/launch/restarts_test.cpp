@@ -101,9 +101,11 @@ TEST_F(RestartsTest, ADeviceThatIsLostIsPlannedWithout) {
 TEST_F(RestartsTest, PlansThatCannotBeExecutedAreLeftOut) {
   RestartOptions restarts{.most = 1, .device_lost = true};
   const Plan best = plan_without_ranks(file_, {1, 2}, restarts).file.plan;
-  restarts.why_not = [&](const Problem&, const Plan& plan) { return plan == best ? "no" : ""; };
+  restarts.unsupported_reason = [&](const Problem&, const Plan& plan) {
+    return plan == best ? "no" : "";
+  };
   EXPECT_NE(plan_without_ranks(file_, {1, 2}, restarts).file.plan, best);
-  restarts.why_not = [](const Problem&, const Plan&) { return "no"; };
+  restarts.unsupported_reason = [](const Problem&, const Plan&) { return "no"; };
   EXPECT_THROW(plan_without_ranks(file_, {1}, restarts), InputError);
   EXPECT_THROW(plan_without_ranks(file_, {0, 1, 2, 3}, restarts), InputError);
 }

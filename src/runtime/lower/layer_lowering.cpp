@@ -94,32 +94,32 @@ std::string LayerLowering::layer(int number, const std::string& name,
   previous_ = nullptr;
   in_branch_ = false;
   for (const Op* op : ops) {
-    Step step;
-    step.name = op->name;
-    step.function = op->function;
-    const std::string fault = one(*op, step);
+    ExecOp exec;
+    exec.name = op->name;
+    exec.function = op->function;
+    const std::string fault = one(*op, exec);
     if (!fault.empty()) return "op '" + op->name + "' " + fault;
-    for (const auto& [key, tensor] : alive_) step.alive.push_back(tensor);
-    steps_.all.push_back(std::move(step));
+    for (const auto& [key, tensor] : alive_) exec.alive.push_back(tensor);
+    program_.ops.push_back(std::move(exec));
     previous_ = op;
   }
   return "";
 }
 
-std::string LayerLowering::one(const Op& op, Step& step) {
+std::string LayerLowering::one(const Op& op, ExecOp& exec) {
   const auto lower = by_name().find(op.name);
   if (lower == by_name().end()) return "is not one that can be run";
   if (number_ > 0 && alive_.empty()) return "follows the loss";
-  begin_branch(op, step);
-  step.positions = alive_.contains("x") ? shape_of("x")[0] : whole(op.rows);
-  step.inner = whole(op.inner);
-  step.columns = whole(op.columns);
-  return (this->*lower->second)(op, step);
+  begin_branch(op, exec);
+  exec.positions = alive_.contains("x") ? shape_of("x")[0] : whole(op.rows);
+  exec.inner = whole(op.inner);
+  exec.columns = whole(op.columns);
+  return (this->*lower->second)(op, exec);
 }
 
 // A sub-layer keeps the stream to add its result to. It begins with any of its ops, except a norm
 // that comes after the adding (BERT).
-void LayerLowering::begin_branch(const Op& op, Step& step) {
+void LayerLowering::begin_branch(const Op& op, ExecOp& exec) {
   const std::string prefix = prefix_of(op.name);
   const bool sublayer = prefix == "attention" || prefix == "cross" || prefix == "mlp" ||
                         prefix == "router" || op.name == "conv1";
@@ -127,7 +127,7 @@ void LayerLowering::begin_branch(const Op& op, Step& step) {
   if (op.name == prefix + ".norm" && previous_ != nullptr &&
       previous_->name == prefix + ".residual")
     return;
-  in_branch_ = step.begins_branch = true;
+  in_branch_ = exec.begins_branch = true;
   alive_["residual"] = alive_.at("x");
   alive_["residual"].name = "residual";
 }
@@ -138,29 +138,29 @@ const Op* LayerLowering::find(const std::string& name) const {
   return nullptr;
 }
 
-Parameter& LayerLowering::add(Step& step, const std::string& what,
+Parameter& LayerLowering::add(ExecOp& exec, const std::string& what,
                               std::vector<std::int64_t> shape) {
   Parameter parameter;
-  parameter.name = std::to_string(number_) + "." + step.name + "." + what;
+  parameter.name = std::to_string(number_) + "." + exec.name + "." + what;
   parameter.shape = std::move(shape);
   if (what == "bias") parameter.start = Start::zeros;
-  step.parameters.push_back(std::move(parameter));
-  return step.parameters.back();
+  exec.parameters.push_back(std::move(parameter));
+  return exec.parameters.back();
 }
 
-void LayerLowering::add_bias(const Op& op, Step& step, double weights,
+void LayerLowering::add_bias(const Op& op, ExecOp& exec, double weights,
                              std::vector<std::int64_t> shape) {
   if (op.parameters <= weights) return;
-  const Parameter& weight = step.parameters.front();
+  const Parameter& weight = exec.parameters.front();
   const int dim = weight.dim;
   const std::vector<Part> parts = weight.parts;
-  Parameter& bias = add(step, "bias", std::move(shape));
+  Parameter& bias = add(exec, "bias", std::move(shape));
   if (dim != 0) return;
   bias.dim = 0;
   bias.parts = parts;
 }
 
-void LayerLowering::alive(const std::string& name, Alive::Cut cut,
+void LayerLowering::alive(const std::string& name, LiveTensor::Cut cut,
                           std::vector<std::int64_t> shape) {
   alive_[name] = {.name = name, .shape = std::move(shape), .cut = cut};
 }
@@ -169,7 +169,7 @@ void LayerLowering::alive(const std::string& name, int dim, std::vector<Part> pa
                           std::vector<std::int64_t> shape) {
   alive_[name] = {.name = name,
                   .shape = std::move(shape),
-                  .cut = Alive::Cut::features,
+                  .cut = LiveTensor::Cut::features,
                   .dim = dim,
                   .parts = std::move(parts)};
 }
@@ -178,73 +178,73 @@ const std::vector<std::int64_t>& LayerLowering::shape_of(const std::string& name
   return alive_.at(name).shape;
 }
 
-std::string LayerLowering::tokens(const Op& op, Step& step) {
-  step.kind = StepKind::tokens;
+std::string LayerLowering::tokens(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::tokens;
   const std::int64_t rows = whole(op.rows);
   if (alive_.contains("x")) {
-    step.keeps_memory = true;
+    exec.keeps_memory = true;
     alive_["memory"] = alive_.at("x");
     alive_["memory"].name = "memory";
-    steps_.target = rows;
+    program_.target = rows;
   } else {
-    steps_.source = rows;
-    steps_.vocabulary = whole(op.parameters / op.columns);
+    program_.source = rows;
+    program_.vocabulary = whole(op.parameters / op.columns);
   }
-  step.positions = rows;
-  Parameter& table = add(step, "weight", {steps_.vocabulary, step.columns});
+  exec.positions = rows;
+  Parameter& table = add(exec, "weight", {program_.vocabulary, exec.columns});
   table.dim = 0;
-  table.parts = {{steps_.vocabulary, 0}};
-  hidden_ = step.columns;
-  alive("x", Alive::Cut::stream, {rows, step.columns});
+  table.parts = {{program_.vocabulary, 0}};
+  hidden_ = exec.columns;
+  alive("x", LiveTensor::Cut::stream, {rows, exec.columns});
   return "";
 }
 
-std::string LayerLowering::positions(const Op& op, Step& step) {
-  step.kind = StepKind::positions;
-  add(step, "weight", {whole(op.parameters / op.columns), step.columns});
-  if (step.parameters[0].shape[0] < step.positions) return "has fewer rows than positions";
+std::string LayerLowering::positions(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::positions;
+  add(exec, "weight", {whole(op.parameters / op.columns), exec.columns});
+  if (exec.parameters[0].shape[0] < exec.positions) return "has fewer rows than positions";
   return "";
 }
 
-std::string LayerLowering::types(const Op& op, Step& step) {
-  step.kind = StepKind::types;
-  steps_.type_rows = whole(op.parameters / op.columns);
-  add(step, "weight", {steps_.type_rows, step.columns});
+std::string LayerLowering::types(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::types;
+  program_.type_rows = whole(op.parameters / op.columns);
+  add(exec, "weight", {program_.type_rows, exec.columns});
   return "";
 }
 
-std::string LayerLowering::patches(const Op& op, Step& step) {
-  step.kind = StepKind::patches;
-  steps_.images = true;
+std::string LayerLowering::patches(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::patches;
+  program_.images = true;
   const std::int64_t side = whole(std::sqrt(op.rows));
   const std::int64_t channels = 3;
-  step.kernel = step.stride = whole(std::sqrt(op.inner / 3));
-  if (side * side != whole(op.rows) || step.kernel * step.kernel * channels != step.inner)
+  exec.kernel = exec.stride = whole(std::sqrt(op.inner / 3));
+  if (side * side != whole(op.rows) || exec.kernel * exec.kernel * channels != exec.inner)
     return "is no square of square patches of 3 channels";
-  step.side = side;
-  steps_.source = side * step.kernel;
-  add(step, "weight", {step.columns, channels, step.kernel, step.kernel}).start = Start::kaiming;
-  add_bias(op, step, op.inner * op.columns, {step.columns});
-  alive("x", Alive::Cut::stream, {whole(op.rows), step.columns});
+  exec.side = side;
+  program_.source = side * exec.kernel;
+  add(exec, "weight", {exec.columns, channels, exec.kernel, exec.kernel}).start = Start::kaiming;
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
+  alive("x", LiveTensor::Cut::stream, {whole(op.rows), exec.columns});
   return "";
 }
 
-std::string LayerLowering::class_token(const Op& op, Step& step) {
-  step.kind = StepKind::class_token;
+std::string LayerLowering::class_token(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::class_token;
   const std::vector<std::int64_t> shape = shape_of("x");
   const std::int64_t tokens = whole(op.parameters) / shape[1];  // DeiT has two
-  add(step, "weight", {tokens * shape[1]});
-  alive("x", Alive::Cut::stream, {shape[0] + tokens, shape[1]});
+  add(exec, "weight", {tokens * shape[1]});
+  alive("x", LiveTensor::Cut::stream, {shape[0] + tokens, shape[1]});
   return "";
 }
 
-std::string LayerLowering::relative_bias(const Op& op, Step& step) {
-  step.kind = StepKind::relative_bias;
+std::string LayerLowering::relative_bias(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::relative_bias;
   // Heads are known to the blocks: kept [heads, buckets], so that they are cut along dimension 0.
   const std::int64_t buckets = 32;
   const std::int64_t heads = whole(op.parameters / buckets);
   if (heads * buckets != whole(op.parameters)) return "has another number of buckets than 32";
-  Parameter& table = add(step, "weight", {heads, buckets});
+  Parameter& table = add(exec, "weight", {heads, buckets});
   table.dim = 0;
   table.parts = {{heads, heads}};
   relative_ = {table};
@@ -252,193 +252,193 @@ std::string LayerLowering::relative_bias(const Op& op, Step& step) {
   return "";
 }
 
-std::string LayerLowering::nothing(const Op&, Step&) { return ""; }
+std::string LayerLowering::nothing(const Op&, ExecOp&) { return ""; }
 
-std::string LayerLowering::norm(const Op& op, Step& step) {
-  step.kind = StepKind::norm;
+std::string LayerLowering::norm(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::norm;
   if (op.name == "mlp.norm" && previous_ != nullptr && previous_->name == "attention.projection") {
-    step.reads_residual = true;  // a parallel block
+    exec.reads_residual = true;  // a parallel block
     alive_["routed"] = alive_.at("x");
     alive_["routed"].name = "routed";
     alive_["x"] = alive_.at("residual");
     alive_["x"].name = "x";
   }
   if (op.parameters == 0) return "";
-  add(step, "weight", {step.columns}).start = Start::ones;
-  add_bias(op, step, op.columns, {step.columns});
+  add(exec, "weight", {exec.columns}).start = Start::ones;
+  add_bias(op, exec, op.columns, {exec.columns});
   return "";
 }
 
-std::string LayerLowering::qk_norm(const Op& op, Step& step) {
-  step.kind = StepKind::qk_norm;
+std::string LayerLowering::qk_norm(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::qk_norm;
   const Op* core = find("attention.core");
   if (core == nullptr) return "has no attention.core after it";
-  step.heads = whole(core->count);
-  step.kv_heads = whole(core->kv_count);
-  step.head_dim = whole(core->inner);
+  exec.heads = whole(core->count);
+  exec.kv_heads = whole(core->kv_count);
+  exec.head_dim = whole(core->inner);
   const std::int64_t per_feature = op.function == Function::layer_norm ? 2 : 1;
-  if (whole(op.parameters) != per_feature * 2 * step.head_dim)
+  if (whole(op.parameters) != per_feature * 2 * exec.head_dim)
     return "normalises all heads together, which is not implemented";
   for (const char* side : {"query", "key"}) {
     const std::string name = side;
-    add(step, name + "_weight", {step.head_dim}).start = Start::ones;
-    step.parameters.back().gradient = GradientOf::part;
+    add(exec, name + "_weight", {exec.head_dim}).start = Start::ones;
+    exec.parameters.back().gradient = GradientOf::part;
     if (per_feature == 1) continue;
-    add(step, name + "_bias", {step.head_dim}).start = Start::zeros;
-    step.parameters.back().gradient = GradientOf::part;
+    add(exec, name + "_bias", {exec.head_dim}).start = Start::zeros;
+    exec.parameters.back().gradient = GradientOf::part;
   }
   return "";
 }
 
-std::string LayerLowering::dense(const Op& op, Step& step) {
-  step.kind = StepKind::dense;
-  add(step, "weight", {step.columns, step.inner});
-  add_bias(op, step, op.inner * op.columns, {step.columns});
-  alive("x", Alive::Cut::stream, {step.positions, step.columns});
+std::string LayerLowering::dense(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::dense;
+  add(exec, "weight", {exec.columns, exec.inner});
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
+  alive("x", LiveTensor::Cut::stream, {exec.positions, exec.columns});
   return "";
 }
 
-std::string LayerLowering::column(const Op& op, Step& step) {
-  step.kind = StepKind::column;
+std::string LayerLowering::column(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::column;
   const std::string prefix = prefix_of(op.name);
   const Op* down = find(prefix + ".down");
   if (down == nullptr) return "has no matrix down after it";
-  step.gated = down->inner * 2 == op.columns;
+  exec.gated = down->inner * 2 == op.columns;
   const std::int64_t ffn = whole(down->inner);
-  Parameter& weight = add(step, "weight", {step.columns, step.inner});
+  Parameter& weight = add(exec, "weight", {exec.columns, exec.inner});
   weight.dim = 0;
   weight.parts = {{ffn, ffn}};
-  if (step.gated) weight.parts.push_back({ffn, ffn});
+  if (exec.gated) weight.parts.push_back({ffn, ffn});
   const std::vector<Part> parts = weight.parts;
-  add_bias(op, step, op.inner * op.columns, {step.columns});
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
   if (prefix == "shared" || (prefix == "mlp" && alive_.contains("input"))) {
-    step.reads_input = true;
+    exec.reads_input = true;
     alive_["routed"] = alive_.at("x");
     alive_["routed"].name = "routed";
     dead("input");
   }
-  alive("x", 1, parts, {step.positions, step.columns});
+  alive("x", 1, parts, {exec.positions, exec.columns});
   return "";
 }
 
-std::string LayerLowering::row(const Op& op, Step& step) {
-  step.kind = StepKind::row;
-  Parameter& weight = add(step, "weight", {step.columns, step.inner});
+std::string LayerLowering::row(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::row;
+  Parameter& weight = add(exec, "weight", {exec.columns, exec.inner});
   weight.dim = 1;
   const std::int64_t pieces = alive_.at("x").parts.empty() ? 0 : alive_.at("x").parts[0].pieces;
-  weight.parts = {{step.inner, pieces}};
-  add_bias(op, step, op.inner * op.columns, {step.columns});
-  alive("x", Alive::Cut::stream, {step.positions, step.columns});
+  weight.parts = {{exec.inner, pieces}};
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
+  alive("x", LiveTensor::Cut::stream, {exec.positions, exec.columns});
   return "";
 }
 
-std::string LayerLowering::queries_keys_values(const Op& op, Step& step) {
-  step.kind = StepKind::queries_keys_values;
+std::string LayerLowering::queries_keys_values(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::queries_keys_values;
   const Op* core = find("attention.core");
   if (core == nullptr) return "has no attention.core after it";
-  step.heads = whole(core->count);
-  step.kv_heads = whole(core->kv_count);
-  step.head_dim = whole(core->inner);
-  const std::int64_t queries = step.heads * step.head_dim;
-  const std::int64_t keys = step.kv_heads * step.head_dim;
-  if (queries + 2 * keys != step.columns) return "does not make queries, keys and values";
-  Parameter& weight = add(step, "weight", {step.columns, step.inner});
+  exec.heads = whole(core->count);
+  exec.kv_heads = whole(core->kv_count);
+  exec.head_dim = whole(core->inner);
+  const std::int64_t queries = exec.heads * exec.head_dim;
+  const std::int64_t keys = exec.kv_heads * exec.head_dim;
+  if (queries + 2 * keys != exec.columns) return "does not make queries, keys and values";
+  Parameter& weight = add(exec, "weight", {exec.columns, exec.inner});
   weight.dim = 0;
-  weight.parts = {{queries, step.heads}, {keys, step.kv_heads}, {keys, step.kv_heads}};
-  add_bias(op, step, op.inner * op.columns, {step.columns});
+  weight.parts = {{queries, exec.heads}, {keys, exec.kv_heads}, {keys, exec.kv_heads}};
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
   if (find("attention.residual") == nullptr && find("mlp.norm") == nullptr) {
-    step.keeps_input = true;
+    exec.keeps_input = true;
     alive_["input"] = alive_.at("x");
     alive_["input"].name = "input";
   }
   dead("x");
-  alive("q", 1, {{queries, step.heads}}, {step.positions, queries});
-  alive("k", 1, {{keys, step.kv_heads}}, {step.positions, keys});
-  alive("v", 1, {{keys, step.kv_heads}}, {step.positions, keys});
+  alive("q", 1, {{queries, exec.heads}}, {exec.positions, queries});
+  alive("k", 1, {{keys, exec.kv_heads}}, {exec.positions, keys});
+  alive("v", 1, {{keys, exec.kv_heads}}, {exec.positions, keys});
   return "";
 }
 
-std::string LayerLowering::cross_queries(const Op& op, Step& step) {
-  step.kind = StepKind::cross_queries;
+std::string LayerLowering::cross_queries(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::cross_queries;
   const Op* core = find("cross.core");
   if (core == nullptr || !alive_.contains("memory")) return "has no encoder to attend to";
-  step.heads = whole(core->count);
-  step.head_dim = whole(core->inner);
-  Parameter& weight = add(step, "weight", {step.columns, step.inner});
+  exec.heads = whole(core->count);
+  exec.head_dim = whole(core->inner);
+  Parameter& weight = add(exec, "weight", {exec.columns, exec.inner});
   weight.dim = 0;
-  weight.parts = {{step.columns, step.heads}};
-  add_bias(op, step, op.inner * op.columns, {step.columns});
+  weight.parts = {{exec.columns, exec.heads}};
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
   dead("x");
-  alive("q", 1, {{step.columns, step.heads}}, {step.positions, step.columns});
+  alive("q", 1, {{exec.columns, exec.heads}}, {exec.positions, exec.columns});
   return "";
 }
 
-std::string LayerLowering::cross_keys_values(const Op& op, Step& step) {
-  step.kind = StepKind::cross_keys_values;
+std::string LayerLowering::cross_keys_values(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::cross_keys_values;
   const Op* core = find("cross.core");
   if (core == nullptr || !alive_.contains("memory")) return "has no encoder to attend to";
-  step.kv_heads = whole(core->kv_count);
-  step.head_dim = whole(core->inner);
-  const std::int64_t keys = step.columns / 2;
-  Parameter& weight = add(step, "weight", {step.columns, step.inner});
+  exec.kv_heads = whole(core->kv_count);
+  exec.head_dim = whole(core->inner);
+  const std::int64_t keys = exec.columns / 2;
+  Parameter& weight = add(exec, "weight", {exec.columns, exec.inner});
   weight.dim = 0;
-  weight.parts = {{keys, step.kv_heads}, {keys, step.kv_heads}};
-  add_bias(op, step, op.inner * op.columns, {step.columns});
-  alive("k", 1, {{keys, step.kv_heads}}, {whole(op.rows), keys});
-  alive("v", 1, {{keys, step.kv_heads}}, {whole(op.rows), keys});
+  weight.parts = {{keys, exec.kv_heads}, {keys, exec.kv_heads}};
+  add_bias(op, exec, op.inner * op.columns, {exec.columns});
+  alive("k", 1, {{keys, exec.kv_heads}}, {whole(op.rows), keys});
+  alive("v", 1, {{keys, exec.kv_heads}}, {whole(op.rows), keys});
   return "";
 }
 
-std::string LayerLowering::rotary(const Op& op, Step& step) {
-  step.kind = StepKind::rotary;
+std::string LayerLowering::rotary(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::rotary;
   const Op* core = find("attention.core");
   if (core == nullptr || !alive_.contains("q")) return "has no queries and keys to turn";
-  step.positions = shape_of("q")[0];
-  step.heads = whole(core->count);
-  step.kv_heads = whole(core->kv_count);
-  step.head_dim = whole(core->inner);
-  step.rotary_dim =
-      whole(op.moved / 2 / static_cast<double>(step.positions * (step.heads + step.kv_heads)));
-  if (step.rotary_dim < 2 || step.rotary_dim % 2 != 0 || step.rotary_dim > step.head_dim)
-    return "turns " + std::to_string(step.rotary_dim) + " features of a head, which must be even";
+  exec.positions = shape_of("q")[0];
+  exec.heads = whole(core->count);
+  exec.kv_heads = whole(core->kv_count);
+  exec.head_dim = whole(core->inner);
+  exec.rotary_dim =
+      whole(op.moved / 2 / static_cast<double>(exec.positions * (exec.heads + exec.kv_heads)));
+  if (exec.rotary_dim < 2 || exec.rotary_dim % 2 != 0 || exec.rotary_dim > exec.head_dim)
+    return "turns " + std::to_string(exec.rotary_dim) + " features of a head, which must be even";
   return "";
 }
 
-std::string LayerLowering::attention(const Op& op, Step& step) {
-  step.kind = StepKind::attention;
-  step.selective = true;
+std::string LayerLowering::attention(const Op& op, ExecOp& exec) {
+  exec.kind = ExecOpKind::attention;
+  exec.selective = true;
   if (!alive_.contains("q") || !alive_.contains("k")) return "has no queries and keys";
   if (op.parameters > 0) return "has attention sinks, which are not implemented";
-  step.positions = shape_of("q")[0];
-  step.heads = whole(op.count);
-  step.kv_heads = whole(op.kv_count);
-  step.head_dim = whole(op.inner);
+  exec.positions = shape_of("q")[0];
+  exec.heads = whole(op.count);
+  exec.kv_heads = whole(op.kv_count);
+  exec.head_dim = whole(op.inner);
   const bool self = op.name == "attention.core";
-  if (step.positions != whole(op.rows)) return "attends within windows, which is not implemented";
-  step.causal = self && layer_.find("decoder") != std::string::npos;
+  if (exec.positions != whole(op.rows)) return "attends within windows, which is not implemented";
+  exec.causal = self && layer_.find("decoder") != std::string::npos;
   if (!relative_.empty()) {
-    step.scaled = false;
-    if (self) step.parameters = relative_;
+    exec.scaled = false;
+    if (self) exec.parameters = relative_;
   }
   for (const char* name : {"q", "k", "v"}) dead(name);
-  const std::int64_t width = step.heads * step.head_dim;
-  alive("x", 1, {{width, step.heads}}, {step.positions, width});
+  const std::int64_t width = exec.heads * exec.head_dim;
+  alive("x", 1, {{width, exec.heads}}, {exec.positions, width});
   return "";
 }
 
-std::string LayerLowering::activation(const Op&, Step& step) {
-  step.kind = StepKind::activation;
-  Alive& x = alive_.at("x");
-  if (x.cut != Alive::Cut::features) return "";
-  step.gated = x.parts.size() == 2;
-  if (!step.gated) return "";
+std::string LayerLowering::activation(const Op&, ExecOp& exec) {
+  exec.kind = ExecOpKind::activation;
+  LiveTensor& x = alive_.at("x");
+  if (x.cut != LiveTensor::Cut::features) return "";
+  exec.gated = x.parts.size() == 2;
+  if (!exec.gated) return "";
   x.parts.pop_back();
   x.shape[1] = x.parts[0].size;
   return "";
 }
 
-std::string LayerLowering::residual(const Op&, Step& step) {
-  step.kind = StepKind::residual;
+std::string LayerLowering::residual(const Op&, ExecOp& exec) {
+  exec.kind = ExecOpKind::residual;
   if (!in_branch_) return "has nothing to add to";
   in_branch_ = false;
   dead("residual");

@@ -14,14 +14,14 @@ struct Holding {
   std::vector<Interval> ranges;
 };
 
-Holding holding(const Alive& alive, int tensor, int t, bool sequence_parallel) {
+Holding holding(const LiveTensor& alive, int tensor, int t, bool sequence_parallel) {
   Holding out;
-  out.dim = alive.cut == Alive::Cut::features ? alive.dim : 0;
+  out.dim = alive.cut == LiveTensor::Cut::features ? alive.dim : 0;
   const std::int64_t size = alive.shape[out.dim];
   out.ranges = {{0, size}};
   if (tensor == 1) return out;
-  if (alive.cut == Alive::Cut::features) out.ranges = shard_of(alive.parts, tensor, t);
-  if (alive.cut == Alive::Cut::stream && sequence_parallel)
+  if (alive.cut == LiveTensor::Cut::features) out.ranges = shard_of(alive.parts, tensor, t);
+  if (alive.cut == LiveTensor::Cut::stream && sequence_parallel)
     out.ranges = {{t * size / tensor, (t + 1) * size / tensor}};
   return out;
 }
@@ -37,7 +37,7 @@ Interval moved(const Interval& interval, std::int64_t by) {
 // Finds senders for one rank's values of one tensor.
 class Receiver {
  public:
-  Receiver(const SpanPlace& a, const SpanPlace& b, const Alive& alive, bool sequence_parallel)
+  Receiver(const SpanPlace& a, const SpanPlace& b, const LiveTensor& alive, bool sequence_parallel)
       : a_(a), b_(b), alive_(alive), sequence_parallel_(sequence_parallel) {}
 
   void receive(int place, int tensor, std::vector<Transfer>& out) {
@@ -96,7 +96,7 @@ class Receiver {
 
   const SpanPlace& a_;
   const SpanPlace& b_;
-  const Alive& alive_;
+  const LiveTensor& alive_;
   bool sequence_parallel_;
 };
 
@@ -125,7 +125,7 @@ std::vector<int> Layout::chunk_spans(int stage, int chunk) const {
   return out;
 }
 
-Layout make_layout(const Problem& problem, const Plan& plan, const Steps& steps) {
+Layout make_layout(const Problem& problem, const Plan& plan, const ExecProgram& program) {
   Layout layout;
   layout.stages = plan.stage_count();
   layout.chunks = chunk_count(plan.stages[0]);
@@ -146,8 +146,8 @@ Layout make_layout(const Problem& problem, const Plan& plan, const Steps& steps)
                       .tensor = span.tensor,
                       .data = span.data,
                       .recompute = span.recompute,
-                      .begin = steps.begin[span.units.begin],
-                      .end = steps.begin[span.units.end]};
+                      .begin = program.begin[span.units.begin],
+                      .end = program.begin[span.units.end]};
       for (const DeviceId device : plan.stages[s].devices)
         place.ranks.push_back(rank_of.at(static_cast<int>(device)));
       place.samples = samples_of(plan.stages[s], span, layout.micro_batch);
@@ -159,7 +159,7 @@ Layout make_layout(const Problem& problem, const Plan& plan, const Steps& steps)
 }
 
 std::vector<Transfer> transfers(const SpanPlace& a, const SpanPlace& b,
-                                const std::vector<Alive>& alive, bool sequence_parallel) {
+                                const std::vector<LiveTensor>& alive, bool sequence_parallel) {
   std::vector<Transfer> out;
   for (int i = 0; i < static_cast<int>(alive.size()); ++i) {
     Receiver receiver(a, b, alive[i], sequence_parallel);
@@ -173,7 +173,7 @@ bool same_places(const SpanPlace& a, const SpanPlace& b) {
   return a.ranks == b.ranks && a.tensor == b.tensor && a.samples == b.samples;
 }
 
-std::vector<std::int64_t> local_shape(const Alive& alive, int tensor, int t,
+std::vector<std::int64_t> local_shape(const LiveTensor& alive, int tensor, int t,
                                       bool sequence_parallel) {
   const Holding has = holding(alive, tensor, t, sequence_parallel);
   std::vector<std::int64_t> shape = alive.shape;

@@ -7,7 +7,7 @@
 
 #include "plan/plan.h"
 #include "plan/problem.h"
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 
 namespace plait::runtime {
 
@@ -19,7 +19,7 @@ struct SpanPlace {
   int tensor = 1;
   int data = 1;
   Recompute recompute = Recompute::none;
-  int begin = 0;  // steps
+  int begin = 0;  // ops of the program
   int end = 0;
   std::vector<int> ranks;         // data-major, tensor-minor
   std::vector<Interval> samples;  // of a micro-batch: what each replica takes
@@ -41,15 +41,15 @@ struct Layout {
   std::vector<int> chunk_spans(int stage, int chunk) const;
 };
 
-Layout make_layout(const Problem& problem, const Plan& plan, const Steps& steps);
+Layout make_layout(const Problem& problem, const Plan& plan, const ExecProgram& program);
 
 // Part of a rank's tensor, in its own coordinates: these samples, and this range of a dimension
 // (0 = the first after the samples).
-struct Slab {
+struct TensorSlice {
   Interval samples;
   int dim = 0;
   Interval range;
-  friend bool operator==(const Slab&, const Slab&) = default;
+  friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };
 
 // Values that one rank hands to another, or to itself.
@@ -57,8 +57,8 @@ struct Transfer {
   int from = 0;
   int to = 0;
   int tensor = 0;  // position among the tensors that are alive
-  Slab source;
-  Slab target;
+  TensorSlice source;
+  TensorSlice target;
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
@@ -66,18 +66,18 @@ struct Transfer {
 // wants them: every rank of `b` gets each of its values once. Also the way of gradients, with `a`
 // and `b` exchanged, as the devices of a tensor group have equal gradients of what they all have.
 std::vector<Transfer> transfers(const SpanPlace& a, const SpanPlace& b,
-                                const std::vector<Alive>& alive, bool sequence_parallel);
+                                const std::vector<LiveTensor>& alive, bool sequence_parallel);
 
 // True when nothing has to move: every rank already has what it needs.
 bool same_places(const SpanPlace& a, const SpanPlace& b);
 
 // The shape, without samples, that device `t` of `tensor` has of a tensor.
-std::vector<std::int64_t> local_shape(const Alive& alive, int tensor, int t,
+std::vector<std::int64_t> local_shape(const LiveTensor& alive, int tensor, int t,
                                       bool sequence_parallel);
 
 // Values of a parameter that the same ranks hold: rows [begin, end) of a parameter that is cut
 // along its first dimension, else a whole shard, told by its first interval.
-struct Atom {
+struct SharedRange {
   std::string name;
   Interval rows;
   std::int64_t count = 0;   // values
@@ -87,8 +87,8 @@ struct Atom {
 
 // Gradients are summed over, and optimizer states may be spread over, the ranks that hold a value.
 struct ParameterGroup {
-  std::vector<int> ranks;   // ascending
-  std::vector<Atom> atoms;  // in the order of the steps that use them first
+  std::vector<int> ranks;           // ascending
+  std::vector<SharedRange> ranges;  // in the order of the ops that use them first
   std::int64_t size = 0;
 };
 
@@ -115,10 +115,10 @@ struct ParameterLayout {
   std::vector<LocalTensor> mine;
 };
 
-ParameterLayout parameter_layout(const Layout& layout, const Steps& steps, int rank);
+ParameterLayout parameter_layout(const Layout& layout, const ExecProgram& program, int rank);
 
 // "" or why a plan cannot be executed: "context parallelism is not implemented". The plan must pass
 // check_plan().
-std::string why_not(const Problem& problem, const Plan& plan);
+std::string unsupported_reason(const Problem& problem, const Plan& plan);
 
 }  // namespace plait::runtime

@@ -11,7 +11,7 @@ namespace {
 // All values of one parameter: who holds which rows.
 struct Holders {
   Parameter parameter;
-  int first_step = 0;                                  // that uses it: backward passes end there
+  int first_op = 0;                                    // that uses it: backward passes end there
   std::map<std::pair<int, int>, std::set<int>> ranks;  // by (tensor, t)
 };
 
@@ -44,15 +44,15 @@ std::int64_t product(const std::vector<std::int64_t>& shape) {
   return out;
 }
 
-std::map<std::string, Holders> all_holders(const Layout& layout, const Steps& steps) {
+std::map<std::string, Holders> all_holders(const Layout& layout, const ExecProgram& program) {
   std::map<std::string, Holders> all;
   for (const SpanPlace& span : layout.spans)
     for (int i = span.begin; i < span.end; ++i)
-      for (const Parameter& parameter : steps.all[i].parameters) {
+      for (const Parameter& parameter : program.ops[i].parameters) {
         Holders& holders = all[parameter.name];
         if (holders.ranks.empty()) {
           holders.parameter = parameter;
-          holders.first_step = i;
+          holders.first_op = i;
         }
         for (std::size_t place = 0; place < span.ranks.size(); ++place)
           holders.ranks[{span.tensor, static_cast<int>(place) % span.tensor}].insert(
@@ -87,13 +87,13 @@ double gradient_weight(const Parameter& parameter, int tensor, bool sequence_par
 
 std::int64_t LocalTensor::size() const { return product(shape); }
 
-ParameterLayout parameter_layout(const Layout& layout, const Steps& steps, int rank) {
+ParameterLayout parameter_layout(const Layout& layout, const ExecProgram& program, int rank) {
   ParameterLayout out;
   std::map<std::vector<int>, int> group_of;
   std::vector<Holders> in_order;
-  for (auto& [name, holders] : all_holders(layout, steps)) in_order.push_back(std::move(holders));
+  for (auto& [name, holders] : all_holders(layout, program)) in_order.push_back(std::move(holders));
   std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const Holders& a, const Holders& b) { return a.first_step < b.first_step; });
+                   [](const Holders& a, const Holders& b) { return a.first_op < b.first_op; });
   for (const Holders& holders : in_order) {
     const std::string& name = holders.parameter.name;
     const Parameter& parameter = out.all[name] = holders.parameter;
@@ -103,18 +103,18 @@ ParameterLayout parameter_layout(const Layout& layout, const Steps& steps, int r
       const auto [found, added] = group_of.emplace(members, static_cast<int>(out.groups.size()));
       if (added) out.groups.push_back({.ranks = members});
       ParameterGroup& group = out.groups[found->second];
-      Atom atom{.name = name, .rows = {rows.first, rows.second}, .offset = group.size};
+      SharedRange range{.name = name, .rows = {rows.first, rows.second}, .offset = group.size};
       for (const auto& [shard, holder_ranks] : holders.ranks)
         if (holder_ranks.contains(members[0]) &&
-            pieces_of(parameter, shard.first, shard.second)[0] == atom.rows) {
-          atom.tensor = shard.first;
-          atom.t = shard.second;
+            pieces_of(parameter, shard.first, shard.second)[0] == range.rows) {
+          range.tensor = shard.first;
+          range.t = shard.second;
         }
-      atom.count = by_rows(parameter) ? (rows.second - rows.first) * row_size(parameter)
-                                      : product(shard_shape(parameter, atom.tensor, atom.t));
+      range.count = by_rows(parameter) ? (rows.second - rows.first) * row_size(parameter)
+                                       : product(shard_shape(parameter, range.tensor, range.t));
       at[rows] = {found->second, group.size};
-      group.size += atom.count;
-      group.atoms.push_back(std::move(atom));
+      group.size += range.count;
+      group.ranges.push_back(std::move(range));
     }
     for (const auto& [shard, ranks] : holders.ranks) {
       if (!ranks.contains(rank)) continue;

@@ -43,7 +43,8 @@ class RunnablePlans {
   Plan next(const Problem& problem, int ranks) {
     for (;;) {
       const std::optional<Plan> plan = draw(problem, ranks);
-      if (plan && check_plan(problem, *plan).empty() && runtime::why_not(problem, *plan).empty())
+      if (plan && check_plan(problem, *plan).empty() &&
+          runtime::unsupported_reason(problem, *plan).empty())
         return *plan;
       ++refused_;
     }

@@ -11,7 +11,7 @@
 #include "io/profile/profile_json.h"
 #include "model/fingerprint.h"
 #include "plan/names.h"
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 #include "runtime/profiler/profile.h"
 
 namespace plait::runtime {
@@ -85,12 +85,12 @@ std::vector<bool> units_that_run_alone(const Model& model) {
   std::vector<bool> alone(model.units.size(), true);
   const Lowered lowered = lower(model);
   if (!lowered.fault.empty()) return alone;  // which is said when the first is measured
-  const Steps& steps = lowered.steps;
+  const ExecProgram& program = lowered.program;
   for (int u = 0; u < model.unit_count(); ++u) {
-    const int begin = steps.begin[u];
-    const int end = steps.begin[u + 1];
+    const int begin = program.begin[u];
+    const int end = program.begin[u + 1];
     alone[u] =
-        (begin == 0 || steps.all[begin - 1].may_cut_after) && steps.all[end - 1].may_cut_after;
+        (begin == 0 || program.ops[begin - 1].may_cut_after) && program.ops[end - 1].may_cut_after;
   }
   return alone;
 }

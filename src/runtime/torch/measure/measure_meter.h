@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/torch/measure/measure_clock.h"
 
@@ -46,7 +46,7 @@ class TorchMeter : public Meter {
   void measure_unit(const UnitPlace& place, Measurement& into);
   void measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
                       const Batch& batch, MemoryWatch& memory, Measurement& into);
-  const Steps& steps_of(const Model& model);
+  const ExecProgram& program_of(const Model& model);
   std::optional<Timing> optimizer_step(const std::vector<at::Tensor>& parameters);
   // Calls `measure`; an allocation that fails becomes a result.
   Measurement guarded(const std::function<void(Measurement&)>& measure);
@@ -64,7 +64,7 @@ class TorchMeter : public Meter {
   at::Tensor flush_;       // larger than the caches of the device; undefined on the CPU
   double flush_time_ = 0;  // seconds to read it
   double empty_ = 0;       // seconds between two marks with nothing in between
-  std::map<const Model*, std::unique_ptr<Steps>> lowered_;
+  std::map<const Model*, std::unique_ptr<ExecProgram>> lowered_;
 };
 
 // The type that a number format is stored in.

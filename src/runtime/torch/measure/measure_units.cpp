@@ -58,16 +58,16 @@ std::vector<at::Tensor> noise_like(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-const Steps& TorchMeter::steps_of(const Model& model) {
-  std::unique_ptr<Steps>& steps = lowered_[&model];
-  if (steps == nullptr) {
+const ExecProgram& TorchMeter::program_of(const Model& model) {
+  std::unique_ptr<ExecProgram>& program = lowered_[&model];
+  if (program == nullptr) {
     Lowered lowered = lower(model);
     if (!lowered.fault.empty())
       throw InputError(model.name, "cannot be run: " + lowered.fault +
                                        "; --what ops measures its ops without running its layers");
-    steps = std::make_unique<Steps>(std::move(lowered.steps));
+    program = std::make_unique<ExecProgram>(std::move(lowered.program));
   }
-  return *steps;
+  return *program;
 }
 
 // The states that mixed precision keeps, and one step of Adam on them; momentum is one pass less.
@@ -160,20 +160,20 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
 }
 
 void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
-  const Steps& steps = steps_of(*place.model);
+  const ExecProgram& program = program_of(*place.model);
   const ShardSpec shard{.tensor = place.tensor};
   AbsentGroup group(place.tensor);
   const at::TensorOptions options = at::TensorOptions().dtype(dtype_).device(device_);
   const bool plain = options_.job.attention == AttentionKernel::plain;
-  const UnitModule::Range range{steps.begin[place.unit], steps.begin[place.unit + 1]};
+  const UnitModule::Range range{program.begin[place.unit], program.begin[place.unit + 1]};
   std::vector<std::unique_ptr<UnitModule>> copies;
   std::vector<at::Tensor> parameters;
   double bytes = 0;
-  const Batch batch = noise_batch(steps, place.micro_batch, options, 1);
+  const Batch batch = noise_batch(program, place.micro_batch, options, 1);
   empty_pool(device_);
   MemoryWatch memory;
   do {
-    copies.push_back(std::make_unique<UnitModule>(steps, range, shard, group,
+    copies.push_back(std::make_unique<UnitModule>(program, range, shard, group,
                                                   noise_parameters(shard, options), plain));
     for (const LocalParameter& parameter : copies.back()->parameters())
       bytes += static_cast<double>(parameter.value.nbytes());

@@ -79,12 +79,12 @@ class Folder {
 
 // Largest difference of any value, relative to the largest of its parameter.
 double difference(const std::string& got, const std::string& wanted,
-                  const std::vector<std::string>& names, const Steps& steps) {
+                  const std::vector<std::string>& names, const ExecProgram& program) {
   Checkpoint a(latest_checkpoint(got).value()), b(latest_checkpoint(wanted).value());
   a.check_names(names);
   double worst = 0;
-  for (const Step& step : steps.all)
-    for (const Parameter& parameter : step.parameters) {
+  for (const ExecOp& op : program.ops)
+    for (const Parameter& parameter : op.parameters) {
       if (!parameter.owned) continue;
       const auto x = a.read(parameter.name, StateKind::value, parameter.shape);
       const auto y = b.read(parameter.name, StateKind::value, parameter.shape);
@@ -118,12 +118,12 @@ void run_pairs(unsigned seed, int count, int ranks) {
     got.merge(train(problem, b, parts, 4));
     ASSERT_EQ(got.size(), 4U);
     for (const auto& [step, loss] : wanted) EXPECT_NEAR(got.at(step), loss, 1e-5 * loss) << what;
-    const Steps steps = lower(problem.model).steps;
+    const ExecProgram program = lower(problem.model).program;
     std::vector<std::string> names;
-    for (const Step& step : steps.all)
-      for (const Parameter& parameter : step.parameters)
+    for (const ExecOp& op : program.ops)
+      for (const Parameter& parameter : op.parameters)
         if (parameter.owned) names.push_back(parameter.name);
-    EXPECT_LT(difference(parts, whole, names, steps), 1e-5) << what;
+    EXPECT_LT(difference(parts, whole, names, program), 1e-5) << what;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 #include "runtime/torch/comm/tensor_group.h"
 
 namespace plait::runtime {

@@ -29,22 +29,22 @@ Interval overlap(const Interval& a, const Interval& b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
-// Puts a flat atom where it belongs in the whole parameter.
+// Puts a flat range where it belongs in the whole parameter.
 void put_part(at::Tensor& whole, const at::Tensor& part, const Parameter& parameter,
-              const Atom& atom) {
+              const SharedRange& range) {
   if (parameter.dim < 0) {
     whole.copy_(part.view(parameter.shape));
   } else if (parameter.dim == 0) {
-    at::Tensor rows = whole.narrow(0, atom.rows.begin, atom.rows.size());
+    at::Tensor rows = whole.narrow(0, range.rows.begin, range.rows.size());
     rows.copy_(part.view(rows.sizes()));
   } else {
-    const ShardSpec shard{.tensor = atom.tensor, .rank = atom.t};
+    const ShardSpec shard{.tensor = range.tensor, .rank = range.t};
     const at::Tensor local = part.view(local_shape(parameter, shard));
     std::int64_t offset = 0;
-    for (const Interval& range : shard_of(parameter.parts, atom.tensor, atom.t)) {
-      whole.narrow(parameter.dim, range.begin, range.size())
-          .copy_(local.narrow(parameter.dim, offset, range.size()));
-      offset += range.size();
+    for (const Interval& cut : shard_of(parameter.parts, range.tensor, range.t)) {
+      whole.narrow(parameter.dim, cut.begin, cut.size())
+          .copy_(local.narrow(parameter.dim, offset, cut.size()));
+      offset += cut.size();
     }
   }
 }
@@ -106,9 +106,9 @@ void ParameterStore::make_groups() {
     Group made{.number = g, .ranks = &ranks_.background_group(group.ranks), .size = group.size};
     made.in_place = true;
     made.flat = segments(g, 0)[0].flat;
-    for (const Atom& atom : group.atoms) {
-      const std::vector<Segment>& places = segments(g, atom.offset);
-      if (places.size() != 1 || places[0].flat != made.flat + atom.offset) made.in_place = false;
+    for (const SharedRange& range : group.ranges) {
+      const std::vector<Segment>& places = segments(g, range.offset);
+      if (places.size() != 1 || places[0].flat != made.flat + range.offset) made.in_place = false;
     }
     made.counted = equal_part(made.size, made.ranks->size(), made.ranks->rank());
     made.mine = settings_.spread ? made.counted : Interval{0, made.size};
@@ -125,9 +125,9 @@ void ParameterStore::make_sums() {
   for (const Group& group : groups_) {
     GradientSums::Group summed{.ranks = group.ranks, .size = group.size};
     if (group.in_place) summed.flat = group.flat;
-    for (const Atom& atom : layout_.groups[group.number].atoms)
-      summed.parts.push_back({.range = {atom.offset, atom.offset + atom.count},
-                              .places = segments(group.number, atom.offset)});
+    for (const SharedRange& range : layout_.groups[group.number].ranges)
+      summed.parts.push_back({.range = {range.offset, range.offset + range.count},
+                              .places = segments(group.number, range.offset)});
     groups.push_back(std::move(summed));
   }
   gradients_ =
@@ -204,10 +204,10 @@ void ParameterStore::step_group(Group& group, at::Tensor gradient, const at::Ten
     if (!direct && group.in_place) own.narrow(0, begin, count).copy_(value);
   }
   if (group.in_place || (settings_.spread && group.ranks->size() > 1)) return;
-  for (const Atom& atom : layout_.groups[group.number].atoms)
-    for (const Segment& segment : segments(group.number, atom.offset))
+  for (const SharedRange& range : layout_.groups[group.number].ranges)
+    for (const Segment& segment : segments(group.number, range.offset))
       values_.narrow(0, segment.flat, segment.count)
-          .copy_(group.master.narrow(0, atom.offset, atom.count));
+          .copy_(group.master.narrow(0, range.offset, range.count));
 }
 
 void ParameterStore::step_chunk(at::Tensor value, at::Tensor gradient, at::Tensor first,
@@ -249,20 +249,20 @@ void ParameterStore::spread_values(Group& group) {
                               : values_.narrow(0, group.flat + group.mine.begin, group.mine.size());
   part.narrow(0, 0, group.mine.size()).copy_(mine);
   const at::Tensor all = group.ranks->all_gather(part, 0);
-  for (const Atom& atom : layout_.groups[group.number].atoms)
-    for (const Segment& segment : segments(group.number, atom.offset))
+  for (const SharedRange& range : layout_.groups[group.number].ranges)
+    for (const Segment& segment : segments(group.number, range.offset))
       if (!group.in_place)
         values_.narrow(0, segment.flat, segment.count)
-            .copy_(all.narrow(0, atom.offset, atom.count));
+            .copy_(all.narrow(0, range.offset, range.count));
   if (group.in_place) values_.narrow(0, group.flat, group.size).copy_(all.narrow(0, 0, group.size));
 }
 
 void ParameterStore::restore(const WholeParameter& source) {
   c10::NoGradGuard no_gradients;
-  std::map<std::string, std::vector<std::pair<Group*, const Atom*>>> atoms;
+  std::map<std::string, std::vector<std::pair<Group*, const SharedRange*>>> ranges;
   for (Group& group : groups_)
-    for (const Atom& atom : layout_.groups[group.number].atoms)
-      atoms[atom.name].push_back({&group, &atom});
+    for (const SharedRange& range : layout_.groups[group.number].ranges)
+      ranges[range.name].push_back({&group, &range});
   std::string last;
   for (const LocalTensor& local : layout_.mine) {
     const Parameter& parameter = local.parameter;
@@ -271,38 +271,39 @@ void ParameterStore::restore(const WholeParameter& source) {
       if (!uses(kept)) continue;
       const at::Tensor whole = source(parameter, kept);
       if (!whole.defined()) continue;
-      for (const auto& [group, atom] : atoms[parameter.name]) {
+      for (const auto& [group, range] : ranges[parameter.name]) {
         const at::Tensor part =
             parameter.dim == 0
-                ? whole.narrow(0, atom->rows.begin, atom->rows.size())
-                : local_part(whole, parameter, {.tensor = atom->tensor, .rank = atom->t});
-        set_atom(*group, *atom, kept, part.reshape({-1}));
+                ? whole.narrow(0, range->rows.begin, range->rows.size())
+                : local_part(whole, parameter, {.tensor = range->tensor, .rank = range->t});
+        set_range(*group, *range, kept, part.reshape({-1}));
       }
     }
   }
 }
 
-void ParameterStore::set_atom(Group& group, const Atom& atom, Kept kept, const at::Tensor& values) {
+void ParameterStore::set_range(Group& group, const SharedRange& range, Kept kept,
+                               const at::Tensor& values) {
   if (kept == Kept::value)
-    for (const Segment& segment : segments(group.number, atom.offset))
+    for (const Segment& segment : segments(group.number, range.offset))
       values_.narrow(0, segment.flat, segment.count).copy_(values);
   const at::Tensor kept_tensor = kept == Kept::value          ? group.master
                                  : kept == Kept::first_moment ? group.first
                                                               : group.second;
   if (!kept_tensor.defined()) return;
-  const Interval both = overlap(group.mine, {atom.offset, atom.offset + atom.count});
+  const Interval both = overlap(group.mine, {range.offset, range.offset + range.count});
   if (both.size() <= 0) return;
   kept_tensor.narrow(0, both.begin - group.mine.begin, both.size())
-      .copy_(values.narrow(0, both.begin - atom.offset, both.size()));
+      .copy_(values.narrow(0, both.begin - range.offset, both.size()));
 }
 
 // All ranks of a group take the same way here, whether or not its values lie in one piece.
 at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
   if (kept == Kept::value && settings_.dtype == wide()) {
     at::Tensor values = at::empty({group.size}, values_.options());
-    for (const Atom& atom : layout_.groups[group.number].atoms)
-      values.narrow(0, atom.offset, atom.count)
-          .copy_(values_.narrow(0, segments(group.number, atom.offset)[0].flat, atom.count));
+    for (const SharedRange& range : layout_.groups[group.number].ranges)
+      values.narrow(0, range.offset, range.count)
+          .copy_(values_.narrow(0, segments(group.number, range.offset)[0].flat, range.count));
     return values;
   }
   const at::Tensor own = kept == Kept::value          ? group.master
@@ -322,26 +323,27 @@ void ParameterStore::collect(const std::vector<Kept>& kept, const Sink& sink) {
     if (!uses(what)) continue;
     std::map<int, at::Tensor> groups;
     for (const Group& group : groups_) groups[group.number] = whole_group(group, what);
-    // Every rank walks over all atoms, by name; the first rank of an atom's group has it.
-    std::map<std::string, std::vector<std::pair<int, const Atom*>>> atoms;
+    // Every rank walks over all ranges, by name; the first rank of a range's group has it.
+    std::map<std::string, std::vector<std::pair<int, const SharedRange*>>> ranges;
     for (int g = 0; g < static_cast<int>(layout_.groups.size()); ++g)
-      for (const Atom& atom : layout_.groups[g].atoms) atoms[atom.name].push_back({g, &atom});
-    for (const auto& [name, places] : atoms) {
+      for (const SharedRange& range : layout_.groups[g].ranges)
+        ranges[range.name].push_back({g, &range});
+    for (const auto& [name, places] : ranges) {
       const Parameter& parameter = layout_.all.at(name);
       at::Tensor whole;
       if (ranks_.rank() == 0) whole = at::zeros(parameter.shape, wide());
-      for (const auto& [g, atom] : places) {
+      for (const auto& [g, range] : places) {
         const int owner = layout_.groups[g].ranks[0];
         at::Tensor part;
         if (owner == ranks_.rank())
-          part = groups.at(g).narrow(0, atom->offset, atom->count).to(wide()).contiguous();
+          part = groups.at(g).narrow(0, range->offset, range->count).to(wide()).contiguous();
         if (owner != 0 && owner == ranks_.rank()) ranks_.send(part, 0, 0, kTag);
         if (ranks_.rank() != 0) continue;
         if (owner != 0) {
-          part = at::empty({atom->count}, values_.options().dtype(wide()));
+          part = at::empty({range->count}, values_.options().dtype(wide()));
           ranks_.receive(part, owner, 0, kTag);
         }
-        put_part(whole, part.to(at::kCPU), parameter, *atom);
+        put_part(whole, part.to(at::kCPU), parameter, *range);
       }
       ranks_.finish_sends();
       if (ranks_.rank() == 0) sink(parameter, what, whole);

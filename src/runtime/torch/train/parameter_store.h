@@ -87,7 +87,7 @@ class ParameterStore {
   void step_chunk(at::Tensor value, at::Tensor gradient, at::Tensor first, at::Tensor second,
                   const at::Tensor& excess, std::int64_t step) const;
   void spread_values(Group& group);
-  void set_atom(Group& group, const Atom& atom, Kept kept, const at::Tensor& values);
+  void set_range(Group& group, const SharedRange& range, Kept kept, const at::Tensor& values);
   at::Tensor whole_group(const Group& group, Kept kept) const;
   bool uses(Kept kept) const;
   at::ScalarType wide() const;

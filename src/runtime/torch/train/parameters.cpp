@@ -68,10 +68,10 @@ ParameterSource separate_parameters(const ShardSpec& shard, const at::TensorOpti
 Bundle UnitModule::sample_input(std::int64_t samples, const at::TensorOptions& options) const {
   Bundle bundle;
   if (range_.begin == 0) return bundle;
-  for (const Alive& alive : steps_.all[range_.begin - 1].alive) {
+  for (const LiveTensor& alive : program_.ops[range_.begin - 1].alive) {
     std::vector<std::int64_t> shape = alive.shape;
-    if (alive.cut == Alive::Cut::stream && shard_.cuts_positions()) shape[0] /= shard_.tensor;
-    if (alive.cut == Alive::Cut::features && shard_.tensor > 1) {
+    if (alive.cut == LiveTensor::Cut::stream && shard_.cuts_positions()) shape[0] /= shard_.tensor;
+    if (alive.cut == LiveTensor::Cut::features && shard_.tensor > 1) {
       shape[alive.dim] = 0;
       for (const Interval& interval : shard_of(alive.parts, shard_.tensor, shard_.rank))
         shape[alive.dim] += interval.size();
@@ -82,23 +82,23 @@ Bundle UnitModule::sample_input(std::int64_t samples, const at::TensorOptions& o
   return bundle;
 }
 
-Batch noise_batch(const Steps& steps, std::int64_t samples, const at::TensorOptions& options,
-                  std::uint64_t seed) {
+Batch noise_batch(const ExecProgram& program, std::int64_t samples,
+                  const at::TensorOptions& options, std::uint64_t seed) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
   const auto whole_numbers = [&](std::int64_t limit, std::int64_t columns) {
     return at::randint(limit, {samples, columns}, generator, at::kLong).to(options.device());
   };
   Batch batch;
-  batch.labels = whole_numbers(steps.classes, steps.labels);
-  if (steps.images) {
+  batch.labels = whole_numbers(program.classes, program.labels);
+  if (program.images) {
     batch.images =
-        at::randn({samples, 3, steps.source, steps.source}, generator, at::kFloat).to(options);
+        at::randn({samples, 3, program.source, program.source}, generator, at::kFloat).to(options);
     return batch;
   }
-  batch.tokens = whole_numbers(steps.vocabulary, steps.source);
-  if (steps.target > 0) batch.target = whole_numbers(steps.vocabulary, steps.target);
-  if (steps.type_rows > 0) batch.types = whole_numbers(steps.type_rows, steps.source);
-  if (steps.next_sentence) batch.follows = whole_numbers(2, 1).squeeze(1);
+  batch.tokens = whole_numbers(program.vocabulary, program.source);
+  if (program.target > 0) batch.target = whole_numbers(program.vocabulary, program.target);
+  if (program.type_rows > 0) batch.types = whole_numbers(program.type_rows, program.source);
+  if (program.next_sentence) batch.follows = whole_numbers(2, 1).squeeze(1);
   return batch;
 }
 

@@ -39,17 +39,17 @@ at::Tensor numbers(std::int64_t rows, std::int64_t columns) {
 
 }  // namespace
 
-Samples::Samples(const Steps& steps, const std::string& tokens, std::uint64_t seed)
-    : steps_(steps), seed_(seed) {
+Samples::Samples(const ExecProgram& program, const std::string& tokens, std::uint64_t seed)
+    : program_(program), seed_(seed) {
   if (tokens.empty()) return;
-  if (steps.images) throw InputError(tokens, "the model is trained on images, not on tokens");
+  if (program.images) throw InputError(tokens, "the model is trained on images, not on tokens");
   file_ = std::make_unique<TokenFile>(tokens);
-  if (file_->index().vocabulary > steps.vocabulary)
+  if (file_->index().vocabulary > program.vocabulary)
     throw InputError(tokens, "has a vocabulary of " + std::to_string(file_->index().vocabulary) +
-                                 ", the model has one of " + std::to_string(steps.vocabulary));
-  if (file_->count() <= steps.source + steps.target)
+                                 ", the model has one of " + std::to_string(program.vocabulary));
+  if (file_->count() <= program.source + program.target)
     throw InputError(tokens, "has " + std::to_string(file_->count()) + " tokens, a sample needs " +
-                                 std::to_string(steps.source + steps.target + 1));
+                                 std::to_string(program.source + program.target + 1));
 }
 
 void Samples::write_tokens(std::int64_t step, std::int64_t number, std::int64_t length,
@@ -61,35 +61,36 @@ void Samples::write_tokens(std::int64_t step, std::int64_t number, std::int64_t 
     return;
   }
   Numbers random(seed_, step, number, kTokens);
-  std::int64_t token = random.below(steps_.vocabulary);
+  std::int64_t token = random.below(program_.vocabulary);
   for (std::int64_t i = 0; i < length; ++i) {
     into[i] = token;
-    token = (token * 31 + 7 + random.below(3)) % steps_.vocabulary;
+    token = (token * 31 + 7 + random.below(3)) % program_.vocabulary;
   }
 }
 
 Batch Samples::batch(std::int64_t step, std::int64_t first, std::int64_t count) const {
-  if (steps_.images) return images(step, first, count);
-  const std::int64_t length = steps_.source + steps_.target + 1;
+  if (program_.images) return images(step, first, count);
+  const std::int64_t length = program_.source + program_.target + 1;
   at::Tensor all = numbers(count, length);
   for (std::int64_t i = 0; i < count; ++i)
     write_tokens(step, first + i, length, all.data_ptr<std::int64_t>() + i * length);
   Batch batch;
-  batch.tokens = all.narrow(1, 0, steps_.source).contiguous();
-  if (steps_.target > 0) {
-    batch.target = all.narrow(1, steps_.source, steps_.target).contiguous();
-    batch.labels = all.narrow(1, steps_.source + 1, steps_.target).contiguous();
-  } else if (steps_.labels == 1) {
-    batch.labels = all.narrow(1, 0, 1).remainder(steps_.classes).contiguous();
+  batch.tokens = all.narrow(1, 0, program_.source).contiguous();
+  if (program_.target > 0) {
+    batch.target = all.narrow(1, program_.source, program_.target).contiguous();
+    batch.labels = all.narrow(1, program_.source + 1, program_.target).contiguous();
+  } else if (program_.labels == 1) {
+    batch.labels = all.narrow(1, 0, 1).remainder(program_.classes).contiguous();
   } else {
-    batch.labels = all.narrow(1, 1, steps_.source).contiguous();
+    batch.labels = all.narrow(1, 1, program_.source).contiguous();
   }
-  if (steps_.masked) mask(batch, step, first);
-  if (steps_.type_rows > 0) {
-    batch.types = numbers(count, steps_.source);
-    if (steps_.type_rows > 1) batch.types.narrow(1, steps_.source / 2, steps_.source / 2).fill_(1);
+  if (program_.masked) mask(batch, step, first);
+  if (program_.type_rows > 0) {
+    batch.types = numbers(count, program_.source);
+    if (program_.type_rows > 1)
+      batch.types.narrow(1, program_.source / 2, program_.source / 2).fill_(1);
   }
-  if (!steps_.next_sentence) return batch;
+  if (!program_.next_sentence) return batch;
   batch.follows = numbers(count, 1).squeeze(1);
   for (std::int64_t i = 0; i < count; ++i)
     batch.follows.data_ptr<std::int64_t>()[i] = Numbers(seed_, step, first + i, kSentence).below(2);
@@ -100,18 +101,18 @@ void Samples::mask(Batch& batch, std::int64_t step, std::int64_t first) const {
   constexpr double kMasked = 0.15;
   const std::int64_t count = batch.tokens.size(0);
   batch.labels = batch.tokens.clone();
-  batch.weights = at::zeros({count, steps_.source}, at::kFloat);
+  batch.weights = at::zeros({count, program_.source}, at::kFloat);
   const auto masked =
-      std::max<std::int64_t>(1, std::llround(kMasked * static_cast<double>(steps_.source)));
+      std::max<std::int64_t>(1, std::llround(kMasked * static_cast<double>(program_.source)));
   for (std::int64_t i = 0; i < count; ++i) {
     Numbers random(seed_, step, first + i, kMask);
-    std::int64_t* tokens = batch.tokens.data_ptr<std::int64_t>() + i * steps_.source;
-    float* weights = batch.weights.data_ptr<float>() + i * steps_.source;
+    std::int64_t* tokens = batch.tokens.data_ptr<std::int64_t>() + i * program_.source;
+    float* weights = batch.weights.data_ptr<float>() + i * program_.source;
     for (std::int64_t done = 0; done < masked;) {
-      const std::int64_t position = random.below(steps_.source);
+      const std::int64_t position = random.below(program_.source);
       if (weights[position] > 0) continue;
       weights[position] = 1.0F / static_cast<float>(masked);
-      tokens[position] = steps_.vocabulary - 1;
+      tokens[position] = program_.vocabulary - 1;
       ++done;
     }
   }
@@ -119,12 +120,12 @@ void Samples::mask(Batch& batch, std::int64_t step, std::int64_t first) const {
 
 Batch Samples::images(std::int64_t step, std::int64_t first, std::int64_t count) const {
   Batch batch;
-  const std::int64_t area = steps_.source * steps_.source;
-  batch.images = at::empty({count, 3, steps_.source, steps_.source}, at::kFloat);
+  const std::int64_t area = program_.source * program_.source;
+  batch.images = at::empty({count, 3, program_.source, program_.source}, at::kFloat);
   batch.labels = numbers(count, 1);
   for (std::int64_t i = 0; i < count; ++i) {
     Numbers random(seed_, step, first + i, kImage);
-    const std::int64_t label = random.below(steps_.classes);
+    const std::int64_t label = random.below(program_.classes);
     batch.labels.data_ptr<std::int64_t>()[i] = label;
     float* pixels = batch.images.data_ptr<float>() + i * 3 * area;
     for (std::int64_t channel = 0; channel < 3; ++channel) {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 #include "runtime/state/token_file.h"
 #include "runtime/torch/train/unit_module.h"
 
@@ -19,7 +19,7 @@ namespace plait::runtime {
 class Samples {
  public:
   // `tokens` is a token file; "" = synthetic. InputError when it does not fit the model.
-  Samples(const Steps& steps, const std::string& tokens, std::uint64_t seed);
+  Samples(const ExecProgram& program, const std::string& tokens, std::uint64_t seed);
 
   // Samples [first, first + count) of a step, on the CPU.
   Batch batch(std::int64_t step, std::int64_t first, std::int64_t count) const;
@@ -30,7 +30,7 @@ class Samples {
   Batch images(std::int64_t step, std::int64_t first, std::int64_t count) const;
   void mask(Batch& batch, std::int64_t step, std::int64_t first) const;
 
-  const Steps& steps_;
+  const ExecProgram& program_;
   std::unique_ptr<TokenFile> file_;
   std::uint64_t seed_;
 };

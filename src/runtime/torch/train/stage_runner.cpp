@@ -28,13 +28,13 @@ struct StageRunner::Boundary {
   int before = 0;
   const SpanPlace* a = nullptr;
   const SpanPlace* b = nullptr;
-  const std::vector<Alive>* alive = nullptr;
+  const std::vector<LiveTensor>* alive = nullptr;
   bool moves = false;
   std::vector<Transfer> down;  // activations, from a to b
   std::vector<Transfer> up;    // gradients, from b to a
 };
 
-struct StageRunner::Flight {
+struct StageRunner::InFlight {
   std::vector<Bundle> inputs;  // of each piece of the chunk
   std::vector<Bundle> outputs;
 };
@@ -44,14 +44,15 @@ namespace {
 constexpr int kForward = 0;
 constexpr int kBackward = 1;
 
-bool reads_batch(StepKind kind) {
-  return kind == StepKind::tokens || kind == StepKind::types || kind == StepKind::patches ||
-         kind == StepKind::loss || kind == StepKind::next_sentence || kind == StepKind::convolution;
+bool reads_batch(ExecOpKind kind) {
+  return kind == ExecOpKind::tokens || kind == ExecOpKind::types || kind == ExecOpKind::patches ||
+         kind == ExecOpKind::loss || kind == ExecOpKind::next_sentence ||
+         kind == ExecOpKind::convolution;
 }
 
-at::Tensor slab_of(const at::Tensor& tensor, const Slab& slab) {
-  return tensor.narrow(0, slab.samples.begin, slab.samples.size())
-      .narrow(slab.dim + 1, slab.range.begin, slab.range.size());
+at::Tensor slice_of(const at::Tensor& tensor, const TensorSlice& slice) {
+  return tensor.narrow(0, slice.samples.begin, slice.samples.size())
+      .narrow(slice.dim + 1, slice.range.begin, slice.range.size());
 }
 
 // Leaves of a new graph with the same values.
@@ -75,10 +76,10 @@ Batch on_device(Batch batch, at::Device device) {
 
 }  // namespace
 
-StageRunner::StageRunner(const Layout& layout, const Steps& steps, const Samples& samples,
+StageRunner::StageRunner(const Layout& layout, const ExecProgram& program, const Samples& samples,
                          ParameterStore& parameters, Communicator& ranks, const Settings& settings)
     : layout_(layout),
-      steps_(steps),
+      program_(program),
       samples_(samples),
       parameters_(parameters),
       ranks_(ranks),
@@ -108,7 +109,7 @@ StageRunner::LocalSpan StageRunner::make_span(int number) {
   TensorGroup& group = ranks_.group({first, first + span.place->tensor});
   const UnitModule::Range range{span.place->begin, span.place->end};
   span.module = std::make_unique<UnitModule>(
-      steps_, range,
+      program_, range,
       ShardSpec{.tensor = span.place->tensor,
                 .rank = span.t,
                 .sequence_parallel = layout_.sequence_parallel},
@@ -123,20 +124,20 @@ StageRunner::LocalSpan StageRunner::make_span(int number) {
 void StageRunner::cut_into_pieces(LocalSpan& span) {
   const UnitModule::Range range = span.module->range();
   const Recompute recompute = span.place->recompute;
-  std::vector<bool> begins(steps_.all.size() + 1);
-  for (std::size_t u = 0; u < steps_.layer.size(); ++u)
+  std::vector<bool> begins(program_.ops.size() + 1);
+  for (std::size_t u = 0; u < program_.layer.size(); ++u)
     if ((recompute == Recompute::full || (settings_.overlap && span.place->data > 1)) &&
-        steps_.layer[u])
-      begins[steps_.begin[u]] = true;
+        program_.layer[u])
+      begins[program_.begin[u]] = true;
   for (int i = range.begin; i < range.end; ++i) {
-    const bool alone = recompute == Recompute::selective && steps_.all[i].selective;
+    const bool alone = recompute == Recompute::selective && program_.ops[i].selective;
     if (alone) begins[i] = begins[i + 1] = true;
     if (i == range.begin || begins[i])
       span.pieces.push_back({{i, i + 1}, alone || recompute == Recompute::full});
     else
       span.pieces.back().range.end = i + 1;
-    if (reads_batch(steps_.all[i].kind)) span.reads_batch = true;
-    for (const Parameter& parameter : steps_.all[i].parameters)
+    if (reads_batch(program_.ops[i].kind)) span.reads_batch = true;
+    for (const Parameter& parameter : program_.ops[i].parameters)
       span.pieces.back().learns.push_back(parameters_.number(parameter.name, span.place->tensor));
   }
   for (Piece& piece : span.pieces) {
@@ -151,7 +152,7 @@ StageRunner::Boundary StageRunner::make_boundary(int before) const {
   boundary.before = before;
   boundary.a = &layout_.spans[before];
   boundary.b = &layout_.spans[before + 1];
-  boundary.alive = &steps_.all[boundary.a->end - 1].alive;
+  boundary.alive = &program_.ops[boundary.a->end - 1].alive;
   boundary.moves = !same_places(*boundary.a, *boundary.b);
   if (!boundary.moves) return boundary;
   const bool sequence = layout_.sequence_parallel;
@@ -193,7 +194,7 @@ void StageRunner::send(const Boundary& boundary, bool back, const Bundle& bundle
   for (const Transfer& transfer : back ? boundary.up : boundary.down) {
     if (transfer.from != ranks_.rank() || transfer.to == ranks_.rank()) continue;
     const std::string& name = (*boundary.alive)[transfer.tensor].name;
-    ranks_.send(slab_of(bundle.at(name), transfer.source).contiguous(), transfer.to,
+    ranks_.send(slice_of(bundle.at(name), transfer.source).contiguous(), transfer.to,
                 back ? kBackward : kForward, 2 * boundary.before + (back ? 1 : 0));
   }
 }
@@ -203,7 +204,7 @@ Bundle StageRunner::receive(const Boundary& boundary, bool back, const Bundle& o
   const int place = to.place_of(ranks_.rank());
   const std::int64_t samples = to.samples[place / to.tensor].size();
   Bundle out;
-  for (const Alive& alive : *boundary.alive) {
+  for (const LiveTensor& alive : *boundary.alive) {
     std::vector<std::int64_t> shape =
         local_shape(alive, to.tensor, place % to.tensor, layout_.sequence_parallel);
     shape.insert(shape.begin(), samples);
@@ -213,9 +214,9 @@ Bundle StageRunner::receive(const Boundary& boundary, bool back, const Bundle& o
   for (const Transfer& transfer : back ? boundary.up : boundary.down) {
     if (transfer.to != ranks_.rank()) continue;
     const std::string& name = (*boundary.alive)[transfer.tensor].name;
-    at::Tensor target = slab_of(out.at(name), transfer.target);
+    at::Tensor target = slice_of(out.at(name), transfer.target);
     if (transfer.from == ranks_.rank()) {
-      target.copy_(slab_of(own.at(name), transfer.source));
+      target.copy_(slice_of(own.at(name), transfer.source));
       continue;
     }
     const at::Tensor buffer =
@@ -228,7 +229,7 @@ Bundle StageRunner::receive(const Boundary& boundary, bool back, const Bundle& o
 }
 
 Bundle StageRunner::run_piece(LocalSpan& span, const Piece& piece, Bundle input, const Batch& batch,
-                              Flight& flight) {
+                              InFlight& flight) {
   Bundle leaves = leaves_of(input);
   flight.inputs.push_back(leaves);
   c10::AutoGradMode mode(!piece.again);
@@ -238,7 +239,7 @@ Bundle StageRunner::run_piece(LocalSpan& span, const Piece& piece, Bundle input,
 }
 
 void StageRunner::forward(int chunk, int micro_batch) {
-  Flight& flight = flights_[{chunk, micro_batch}];
+  InFlight& flight = flights_[{chunk, micro_batch}];
   std::vector<LocalSpan>& spans = chunks_[chunk];
   Bundle bundle;
   if (spans.front().number > 0)
@@ -265,7 +266,7 @@ void StageRunner::forward(int chunk, int micro_batch) {
 }
 
 Bundle StageRunner::piece_backward(LocalSpan& span, const Piece& piece, std::size_t number,
-                                   Flight& flight, const Batch& batch, const Bundle& gradients) {
+                                   InFlight& flight, const Batch& batch, const Bundle& gradients) {
   const Bundle input = std::move(flight.inputs[number]);
   Bundle output = std::move(flight.outputs[number]);
   if (piece.again) output = span.module->forward(input, batch, piece.range);
@@ -290,7 +291,7 @@ Bundle StageRunner::piece_backward(LocalSpan& span, const Piece& piece, std::siz
 void StageRunner::backward(int chunk, int micro_batch, bool last_of_chunk) {
   const auto found = flights_.find({chunk, micro_batch});
   PLAIT_CHECK(found != flights_.end());
-  Flight flight = std::move(found->second);
+  InFlight flight = std::move(found->second);
   flights_.erase(found);
   std::vector<LocalSpan>& spans = chunks_[chunk];
   Bundle gradients;

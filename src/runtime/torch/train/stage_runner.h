@@ -26,7 +26,7 @@ class StageRunner {
     std::int64_t global_batch = 1;
   };
   // All arguments but the settings must outlive it.
-  StageRunner(const Layout& layout, const Steps& steps, const Samples& samples,
+  StageRunner(const Layout& layout, const ExecProgram& program, const Samples& samples,
               ParameterStore& parameters, Communicator& ranks, const Settings& settings);
   ~StageRunner();
 
@@ -42,7 +42,7 @@ class StageRunner {
   const at::Tensor& loss() const { return loss_; }
 
  private:
-  // Steps that are run together. What is recomputed keeps its input only.
+  // Ops that are run together. What is recomputed keeps its input only.
   struct Piece {
     UnitModule::Range range;
     bool again = false;
@@ -50,14 +50,14 @@ class StageRunner {
   };
   struct LocalSpan;
   struct Boundary;
-  struct Flight;  // what forward keeps for backward
+  struct InFlight;  // what forward keeps for backward
 
   LocalSpan make_span(int number);
   void cut_into_pieces(LocalSpan& span);
   Boundary make_boundary(int before) const;
   Bundle run_piece(LocalSpan& span, const Piece& piece, Bundle input, const Batch& batch,
-                   Flight& flight);
-  Bundle piece_backward(LocalSpan& span, const Piece& piece, std::size_t number, Flight& flight,
+                   InFlight& flight);
+  Bundle piece_backward(LocalSpan& span, const Piece& piece, std::size_t number, InFlight& flight,
                         const Batch& batch, const Bundle& gradients);
   void send(const Boundary& boundary, bool back, const Bundle& bundle);
   Bundle receive(const Boundary& boundary, bool back, const Bundle& own);
@@ -65,7 +65,7 @@ class StageRunner {
   const Batch& batch_of(const LocalSpan& span, int micro_batch) const;
 
   const Layout& layout_;
-  const Steps& steps_;
+  const ExecProgram& program_;
   const Samples& samples_;
   ParameterStore& parameters_;
   Communicator& ranks_;
@@ -73,7 +73,7 @@ class StageRunner {
   int stage_;
   std::vector<std::vector<LocalSpan>> chunks_;
   std::map<int, Boundary> boundaries_;  // by the span before
-  std::map<std::pair<int, int>, Flight> flights_;
+  std::map<std::pair<int, int>, InFlight> flights_;
   std::int64_t prepared_ = -1;  // the step whose samples are there
   at::Tensor loss_;
 };

@@ -21,10 +21,10 @@ at::ScalarType dtype_of(Precision precision, bool exact) {
   return exact ? at::kDouble : at::kFloat;
 }
 
-Steps lowered(const Model& model) {
+ExecProgram lowered(const Model& model) {
   Lowered out = lower(model);
   PLAIT_CHECK(out.fault.empty());
-  return std::move(out.steps);
+  return std::move(out.program);
 }
 
 std::vector<Task> tasks_of(const Plan& plan, const Layout& layout, int stage) {
@@ -52,8 +52,8 @@ std::vector<std::vector<int>> tensor_groups(const Layout& layout) {
 
 Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& options,
                  Communicator& ranks, Heartbeat* heart)
-    : steps_(lowered(problem.model)),
-      layout_(make_layout(problem, plan, steps_)),
+    : program_(lowered(problem.model)),
+      layout_(make_layout(problem, plan, program_)),
       micro_batches_(plan.micro_batches),
       global_batch_(problem.job.global_batch),
       ranks_(ranks),
@@ -65,8 +65,8 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
   last_backward_.resize(layout_.chunks);
   for (const Task& task : tasks_)
     if (task.kind == TaskKind::backward) last_backward_[task.chunk] = task;
-  samples_ = std::make_unique<Samples>(steps_, options.tokens, options.seed);
-  ParameterLayout parameters = parameter_layout(layout_, steps_, ranks.rank());
+  samples_ = std::make_unique<Samples>(program_, options.tokens, options.seed);
+  ParameterLayout parameters = parameter_layout(layout_, program_, ranks.rank());
   std::vector<std::vector<int>> holders;
   for (const ParameterGroup& group : parameters.groups) holders.push_back(group.ranks);
   ranks.make_groups(tensor_groups(layout_), holders);
@@ -83,7 +83,7 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
     return kept == Kept::value ? initial_value(parameter, options.seed) : at::Tensor();
   });
   runner_ = std::make_unique<StageRunner>(
-      layout_, steps_, *samples_, *parameters_, ranks,
+      layout_, program_, *samples_, *parameters_, ranks,
       StageRunner::Settings{.dtype = dtype,
                             .plain_attention = problem.job.attention == AttentionKernel::plain,
                             .overlap = problem.job.overlap,

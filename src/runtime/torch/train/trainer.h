@@ -12,7 +12,7 @@
 
 namespace plait::runtime {
 
-// One rank of a training run. The plan must pass check_plan() and why_not().
+// One rank of a training run. The plan must pass check_plan() and unsupported_reason().
 class Trainer {
  public:
   Trainer(const Problem& problem, const Plan& plan, const TrainOptions& options,
@@ -43,7 +43,7 @@ class Trainer {
  private:
   void report(StepReport& out, const at::Tensor& norm, double begin, double waited);
 
-  Steps steps_;
+  ExecProgram program_;
   Layout layout_;
   int micro_batches_;
   double global_batch_;

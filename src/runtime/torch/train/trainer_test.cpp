@@ -166,9 +166,9 @@ TEST(Trainer, MixedPrecisionKeepsWhatItsWeightsCannotShow) {
   const Outcome cut = train(problem, plan, 3, o);
   for (std::size_t i = 0; i < alone.losses.size(); ++i)
     EXPECT_NEAR(cut.losses[i], alone.losses[i], 2e-3 * alone.losses[i]);
-  const Steps steps = lower(problem.model).steps;
-  for (const Step& step : steps.all)
-    for (const Parameter& p : step.parameters) {
+  const ExecProgram program = lower(problem.model).program;
+  for (const ExecOp& op : program.ops)
+    for (const Parameter& p : op.parameters) {
       if (p.start != Start::normal) continue;
       const at::Tensor change = cut.parameters.at(p.name) - initial_value(p, o.seed);
       EXPECT_GT(change.abs().max().item<double>(), 0) << p.name;

@@ -11,7 +11,7 @@
 namespace plait::runtime {
 
 struct UnitModule::Held {
-  const Step* step = nullptr;
+  const ExecOp* op = nullptr;
   at::Tensor weight;
   at::Tensor bias;
   std::vector<at::Tensor> others;  // beyond weight and bias
@@ -44,15 +44,15 @@ at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight, const at::
 
 }  // namespace
 
-UnitModule::UnitModule(const Steps& steps, Range range, const ShardSpec& shard, TensorGroup& group,
-                       const ParameterSource& source, bool plain)
-    : steps_(steps), range_(range), shard_(shard), group_(group), plain_(plain) {
+UnitModule::UnitModule(const ExecProgram& program, Range range, const ShardSpec& shard,
+                       TensorGroup& group, const ParameterSource& source, bool plain)
+    : program_(program), range_(range), shard_(shard), group_(group), plain_(plain) {
   PLAIT_CHECK(shard.tensor == group.size() && shard.rank == group.rank());
   for (int i = range.begin; i < range.end; ++i) {
     Held held;
-    held.step = &steps.all[i];
-    for (std::size_t p = 0; p < held.step->parameters.size(); ++p) {
-      const Parameter& parameter = held.step->parameters[p];
+    held.op = &program.ops[i];
+    for (std::size_t p = 0; p < held.op->parameters.size(); ++p) {
+      const Parameter& parameter = held.op->parameters[p];
       at::Tensor value = source(parameter);
       parameters_.push_back({parameter, value});
       if (p == 0)
@@ -73,14 +73,14 @@ Bundle UnitModule::forward(Bundle bundle, const Batch& batch, Range part) {
   PLAIT_CHECK(part.begin >= range_.begin && part.end <= range_.end);
   for (int i = part.begin; i < part.end; ++i) {
     const Held& held = held_[i - range_.begin];
-    if (i == 0 && held.step->kind == StepKind::convolution)
+    if (i == 0 && held.op->kind == ExecOpKind::convolution)
       bundle["x"] = batch.images.to(held.weight.scalar_type());
-    if (held.step->begins_branch) bundle["residual"] = bundle.at("x");
-    if (held.step->keeps_memory) bundle["memory"] = bundle.at("x");
-    if (held.step->keeps_input) bundle["input"] = bundle.at("x");
-    if (held.step->reads_input || held.step->reads_residual) {
+    if (held.op->begins_branch) bundle["residual"] = bundle.at("x");
+    if (held.op->keeps_memory) bundle["memory"] = bundle.at("x");
+    if (held.op->keeps_input) bundle["input"] = bundle.at("x");
+    if (held.op->reads_input || held.op->reads_residual) {
       bundle["routed"] = bundle.at("x");
-      bundle["x"] = held.step->reads_input ? take(bundle, "input") : bundle.at("residual");
+      bundle["x"] = held.op->reads_input ? take(bundle, "input") : bundle.at("residual");
     }
     run(held, bundle, batch);
   }
@@ -88,60 +88,60 @@ Bundle UnitModule::forward(Bundle bundle, const Batch& batch, Range part) {
 }
 
 void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
-  const Step& step = *held.step;
-  switch (step.kind) {
-    case StepKind::nothing:
-    case StepKind::relative_bias:
+  const ExecOp& op = *held.op;
+  switch (op.kind) {
+    case ExecOpKind::nothing:
+    case ExecOpKind::relative_bias:
       return;
-    case StepKind::tokens:
-    case StepKind::positions:
-    case StepKind::types:
-    case StepKind::patches:
-    case StepKind::class_token:
+    case ExecOpKind::tokens:
+    case ExecOpKind::positions:
+    case ExecOpKind::types:
+    case ExecOpKind::patches:
+    case ExecOpKind::class_token:
       return run_embedding(held, bundle, batch);
-    case StepKind::norm:
-      bundle["x"] = normalise(bundle.at("x"), step.function, held.weight, held.bias);
+    case ExecOpKind::norm:
+      bundle["x"] = normalise(bundle.at("x"), op.function, held.weight, held.bias);
       return;
-    case StepKind::dense:
+    case ExecOpKind::dense:
       bundle["x"] = linear(bundle.at("x"), held.weight, held.bias);
       return;
-    case StepKind::column:
+    case ExecOpKind::column:
       bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
       return;
-    case StepKind::row:
+    case ExecOpKind::row:
       bundle["x"] = row_product(bundle.at("x"), held.weight, held.bias, group_.size() == 1,
                                 [this](const at::Tensor& x) { return leave(x); });
       return;
-    case StepKind::activation:
-      bundle["x"] = activate(bundle.at("x"), step.function, step.gated);
+    case ExecOpKind::activation:
+      bundle["x"] = activate(bundle.at("x"), op.function, op.gated);
       return;
-    case StepKind::residual: {
+    case ExecOpKind::residual: {
       at::Tensor sum = take(bundle, "residual") + bundle.at("x");
       if (bundle.contains("routed")) sum = sum + take(bundle, "routed");
       bundle["x"] = sum;
       return;
     }
-    case StepKind::queries_keys_values:
-    case StepKind::cross_queries:
-    case StepKind::cross_keys_values:
-    case StepKind::qk_norm:
-    case StepKind::rotary:
-    case StepKind::attention:
+    case ExecOpKind::queries_keys_values:
+    case ExecOpKind::cross_queries:
+    case ExecOpKind::cross_keys_values:
+    case ExecOpKind::qk_norm:
+    case ExecOpKind::rotary:
+    case ExecOpKind::attention:
       return run_attention(held, bundle);
-    case StepKind::router:
-    case StepKind::top_k:
-    case StepKind::experts_up:
-    case StepKind::experts_activation:
-    case StepKind::experts_down:
-    case StepKind::combine:
-    case StepKind::shared_gate:
-    case StepKind::shared_add:
+    case ExecOpKind::router:
+    case ExecOpKind::top_k:
+    case ExecOpKind::experts_up:
+    case ExecOpKind::experts_activation:
+    case ExecOpKind::experts_down:
+    case ExecOpKind::combine:
+    case ExecOpKind::shared_gate:
+    case ExecOpKind::shared_add:
       return run_experts(held, bundle);
-    case StepKind::pooler:
-    case StepKind::next_sentence:
-    case StepKind::classifier:
-    case StepKind::logits:
-    case StepKind::loss:
+    case ExecOpKind::pooler:
+    case ExecOpKind::next_sentence:
+    case ExecOpKind::classifier:
+    case ExecOpKind::logits:
+    case ExecOpKind::loss:
       return run_head(held, bundle, batch);
     default:
       return run_convolution(held, bundle);
@@ -149,26 +149,26 @@ void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
 }
 
 void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& batch) {
-  const Step& step = *held.step;
-  if (step.kind == StepKind::patches) {
+  const ExecOp& op = *held.op;
+  if (op.kind == ExecOpKind::patches) {
     const at::Tensor maps =
-        at::conv2d(batch.images.to(held.weight.scalar_type()), held.weight, held.bias, step.stride);
+        at::conv2d(batch.images.to(held.weight.scalar_type()), held.weight, held.bias, op.stride);
     bundle["x"] = maps.flatten(2).transpose(1, 2).contiguous();
     return;
   }
-  if (step.kind == StepKind::class_token) {
+  if (op.kind == ExecOpKind::class_token) {
     const at::Tensor x = bundle.at("x");
     const at::Tensor first = held.weight.view({1, -1, x.size(2)});
     bundle["x"] = at::cat({first.expand({x.size(0), -1, -1}), x}, 1);
     return;
   }
-  if (step.kind == StepKind::tokens) {
-    const at::Tensor& tokens = step.keeps_memory ? batch.target : batch.tokens;
+  if (op.kind == ExecOpKind::tokens) {
+    const at::Tensor& tokens = op.keeps_memory ? batch.target : batch.tokens;
     if (group_.size() == 1) {
       bundle["x"] = at::embedding(held.weight, tokens);
       return;
     }
-    const Interval mine = shard_of(step.parameters[0].parts, shard_.tensor, shard_.rank)[0];
+    const Interval mine = shard_of(op.parameters[0].parts, shard_.tensor, shard_.rank)[0];
     const at::Tensor here = tokens.ge(mine.begin).logical_and(tokens.lt(mine.end)).unsqueeze(-1);
     const at::Tensor rows =
         at::embedding(held.weight, tokens.sub(mine.begin).clamp(0, mine.size() - 1));
@@ -177,7 +177,7 @@ void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& ba
   }
   const at::Tensor x = bundle.at("x");
   const std::int64_t first = shard_.cuts_positions() ? shard_.rank * x.size(1) : 0;
-  if (step.kind == StepKind::positions)
+  if (op.kind == ExecOpKind::positions)
     bundle["x"] = x + held.weight.narrow(0, first, x.size(1));
   else
     bundle["x"] = x + at::embedding(held.weight, batch.types.narrow(1, first, x.size(1)));
@@ -185,8 +185,8 @@ void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& ba
 
 const at::Tensor& UnitModule::buckets(const Held& held, const at::Tensor& like) {
   if (!held.buckets.defined())
-    held.buckets = relative_buckets(held.step->positions, held.step->positions, held.weight.size(1),
-                                    held.step->causal)
+    held.buckets = relative_buckets(held.op->positions, held.op->positions, held.weight.size(1),
+                                    held.op->causal)
                        .to(like.device());
   return held.buckets;
 }
@@ -194,43 +194,42 @@ const at::Tensor& UnitModule::buckets(const Held& held, const at::Tensor& like) 
 const std::pair<at::Tensor, at::Tensor>& UnitModule::angles(const Held& held,
                                                             const at::Tensor& like) {
   if (!held.angles.first.defined())
-    held.angles = turning_angles(held.step->positions, held.step->rotary_dim, like.options());
+    held.angles = turning_angles(held.op->positions, held.op->rotary_dim, like.options());
   return held.angles;
 }
 
 void UnitModule::run_attention(const Held& held, Bundle& bundle) {
-  const Step& step = *held.step;
+  const ExecOp& op = *held.op;
   const auto set_parts = [&](const at::Tensor& all, std::vector<std::string> names) {
-    const std::vector<Interval> mine =
-        shard_of(step.parameters[0].parts, shard_.tensor, shard_.rank);
+    const std::vector<Interval> mine = shard_of(op.parameters[0].parts, shard_.tensor, shard_.rank);
     std::vector<std::int64_t> sizes;
     for (const Interval& interval : mine) sizes.push_back(interval.size());
     const std::vector<at::Tensor> parts = at::split_with_sizes(all, sizes, -1);
     for (std::size_t i = 0; i < names.size(); ++i) bundle[names[i]] = parts[i];
   };
   const auto by_head = [&](const at::Tensor& x) {
-    return x.unflatten(-1, {x.size(-1) / step.head_dim, step.head_dim});
+    return x.unflatten(-1, {x.size(-1) / op.head_dim, op.head_dim});
   };
-  switch (step.kind) {
-    case StepKind::queries_keys_values:
+  switch (op.kind) {
+    case ExecOpKind::queries_keys_values:
       return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q", "k", "v"});
-    case StepKind::cross_queries:
+    case ExecOpKind::cross_queries:
       return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q"});
-    case StepKind::cross_keys_values:
+    case ExecOpKind::cross_keys_values:
       return set_parts(linear(enter(bundle.at("memory")), held.weight, held.bias), {"k", "v"});
-    case StepKind::qk_norm: {
-      const bool layer = step.function == Function::layer_norm;
+    case ExecOpKind::qk_norm: {
+      const bool layer = op.function == Function::layer_norm;
       const at::Tensor& key_weight = held.others[layer ? 1 : 0];
       const at::Tensor none;
-      bundle["q"] = normalise(by_head(bundle.at("q")), step.function, held.weight,
+      bundle["q"] = normalise(by_head(bundle.at("q")), op.function, held.weight,
                               layer ? held.others[0] : none)
                         .flatten(2);
-      bundle["k"] = normalise(by_head(bundle.at("k")), step.function, key_weight,
-                              layer ? held.others[2] : none)
-                        .flatten(2);
+      bundle["k"] =
+          normalise(by_head(bundle.at("k")), op.function, key_weight, layer ? held.others[2] : none)
+              .flatten(2);
       return;
     }
-    case StepKind::rotary: {
+    case ExecOpKind::rotary: {
       const auto& [cosine, sine] = angles(held, bundle.at("q"));
       for (const char* name : {"q", "k"})
         bundle[name] = turn(by_head(bundle.at(name)), cosine, sine).flatten(2);
@@ -244,21 +243,21 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   if (held.weight.defined())
     bias = held.weight.index_select(1, buckets(held, q))
                .view({held.weight.size(0), q.size(1), k.size(1)});
-  bundle["x"] = attend(
-      q, k, v, bias,
-      {.head_dim = step.head_dim, .causal = step.causal, .scaled = step.scaled, .plain = plain_});
+  bundle["x"] =
+      attend(q, k, v, bias,
+             {.head_dim = op.head_dim, .causal = op.causal, .scaled = op.scaled, .plain = plain_});
 }
 
 // The experts work on visits: tokens sorted by the expert that they chose. "chosen" is the expert
 // and "weights" the share of each visit; "order" says which visit is where, "counts" how many each
 // expert has.
 void UnitModule::run_experts(const Held& held, Bundle& bundle) {
-  const Step& step = *held.step;
+  const ExecOp& op = *held.op;
   const auto each_expert = [&](const at::Tensor& visits, const at::Tensor& bias) {
     const at::Tensor counts = bundle.at("counts");
     std::vector<at::Tensor> outputs;
     std::int64_t first = 0;
-    for (std::int64_t e = 0; e < step.experts; ++e) {
+    for (std::int64_t e = 0; e < op.experts; ++e) {
       const std::int64_t count = counts.data_ptr<std::int64_t>()[e];
       const at::Tensor none;
       outputs.push_back(
@@ -267,40 +266,39 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
     }
     return at::cat(outputs, 0);
   };
-  switch (step.kind) {
-    case StepKind::router:
+  switch (op.kind) {
+    case ExecOpKind::router:
       bundle["scores"] = linear(bundle.at("x"), held.weight, held.bias);
       return;
-    case StepKind::top_k: {
+    case ExecOpKind::top_k: {
       const at::Tensor scores = take(bundle, "scores");
-      const auto [values, chosen] =
-          at::topk(scores.to(wide_type(scores.scalar_type())), step.chosen);
+      const auto [values, chosen] = at::topk(scores.to(wide_type(scores.scalar_type())), op.chosen);
       bundle["weights"] = at::softmax(values, -1).to(bundle.at("x").scalar_type());
       bundle["chosen"] = chosen;
       return;
     }
-    case StepKind::experts_up: {
+    case ExecOpKind::experts_up: {
       const at::Tensor x = enter(bundle.at("x"));
       bundle["weights"] = enter(bundle.at("weights"));
       at::Tensor chosen = take(bundle, "chosen");
       if (shard_.cuts_positions()) chosen = group_.all_gather(chosen, 1);
       const at::Tensor flat = chosen.flatten();
       bundle["order"] = flat.argsort();
-      bundle["counts"] = at::bincount(flat, {}, step.experts).to(at::kCPU);
+      bundle["counts"] = at::bincount(flat, {}, op.experts).to(at::kCPU);
       const at::Tensor token = bundle.at("order").div(chosen.size(-1), "floor");
       bundle["x"] = each_expert(x.flatten(0, 1).index_select(0, token), held.bias);
       return;
     }
-    case StepKind::experts_activation:
-      bundle["x"] = activate(bundle.at("x"), step.function, step.gated);
+    case ExecOpKind::experts_activation:
+      bundle["x"] = activate(bundle.at("x"), op.function, op.gated);
       return;
-    case StepKind::experts_down: {
+    case ExecOpKind::experts_down: {
       const at::Tensor none;
       bundle["x"] = each_expert(bundle.at("x"), shard_.rank == 0 ? held.bias : none);
       bundle.erase("counts");
       return;
     }
-    case StepKind::combine: {
+    case ExecOpKind::combine: {
       const at::Tensor visits = take(bundle, "x");
       const at::Tensor weights = take(bundle, "weights");
       const at::Tensor order = take(bundle, "order");
@@ -312,7 +310,7 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
       bundle["x"] = leave(sum.view({weights.size(0), weights.size(1), visits.size(1)}));
       return;
     }
-    case StepKind::shared_gate:
+    case ExecOpKind::shared_gate:
       bundle["gate"] = linear(bundle.at("input"), held.weight, held.bias);
       return;
     default: {
@@ -332,18 +330,18 @@ at::Tensor UnitModule::first_position(const at::Tensor& x) {
 }
 
 void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) {
-  const Step& step = *held.step;
-  switch (step.kind) {
-    case StepKind::pooler:
+  const ExecOp& op = *held.op;
+  switch (op.kind) {
+    case ExecOpKind::pooler:
       bundle["pooled"] = at::tanh(linear(first_position(bundle.at("x")), held.weight, held.bias));
       return;
-    case StepKind::classifier: {
+    case ExecOpKind::classifier: {
       const at::Tensor x =
           bundle.contains("pooled") ? take(bundle, "pooled") : first_position(bundle.at("x"));
       bundle["x"] = linear(x, held.weight, held.bias);
       return;
     }
-    case StepKind::next_sentence: {
+    case ExecOpKind::next_sentence: {
       const at::Tensor scores = linear(take(bundle, "pooled"), held.weight, held.bias)
                                     .squeeze(1)
                                     .to(bundle.at("loss").scalar_type());
@@ -352,7 +350,7 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
           at::cross_entropy_loss(scores, batch.follows, {}, at::Reduction::None).unsqueeze(-1);
       return;
     }
-    case StepKind::logits:
+    case ExecOpKind::logits:
       bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
       return;
     default:
@@ -360,8 +358,8 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
   }
   const at::Tensor logits = take(bundle, "x");
   at::Tensor each;
-  if (step.cut && group_.size() > 1) {
-    const Interval mine = shard_of({{step.columns, 0}}, shard_.tensor, shard_.rank)[0];
+  if (op.cut && group_.size() > 1) {
+    const Interval mine = shard_of({{op.columns, 0}}, shard_.tensor, shard_.rank)[0];
     each = cut_cross_entropy(logits, batch.labels, mine.begin, group_);
   } else {
     each = cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).view(batch.labels.sizes());
@@ -372,34 +370,33 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
 }
 
 void UnitModule::run_convolution(const Held& held, Bundle& bundle) {
-  const Step& step = *held.step;
-  const bool skip = step.kind == StepKind::skip || step.kind == StepKind::skip_norm;
+  const ExecOp& op = *held.op;
+  const bool skip = op.kind == ExecOpKind::skip || op.kind == ExecOpKind::skip_norm;
   at::Tensor& x = bundle[skip ? "residual" : "x"];
-  switch (step.kind) {
-    case StepKind::convolution:
-    case StepKind::skip: {
-      const int cut = step.parameters[0].dim;
+  switch (op.kind) {
+    case ExecOpKind::convolution:
+    case ExecOpKind::skip: {
+      const int cut = op.parameters[0].dim;
       const at::Tensor input = cut == 0 ? enter_region(x, group_, false) : x;
-      const at::Tensor output =
-          at::conv2d(input, held.weight, {}, step.stride, (step.kernel - 1) / 2);
+      const at::Tensor output = at::conv2d(input, held.weight, {}, op.stride, (op.kernel - 1) / 2);
       x = cut == 1 ? leave_region(output, group_, false) : output;
-      if (step.gathers) x = gather_features(x, group_, 1);
+      if (op.gathers) x = gather_features(x, group_, 1);
       return;
     }
-    case StepKind::batch_norm:
-    case StepKind::skip_norm:
+    case ExecOpKind::batch_norm:
+    case ExecOpKind::skip_norm:
       x = normalise_maps(x, held.weight, held.bias);
       return;
-    case StepKind::relu:
+    case ExecOpKind::relu:
       x = at::relu(x);
       return;
-    case StepKind::max_pool:
+    case ExecOpKind::max_pool:
       x = at::max_pool2d(x, 3, 2, 1);
       return;
-    case StepKind::add_relu:
+    case ExecOpKind::add_relu:
       x = at::relu(x + take(bundle, "residual"));
       return;
-    case StepKind::average_pool:
+    case ExecOpKind::average_pool:
       x = x.mean({2, 3}).unsqueeze(1);
       return;
     default:

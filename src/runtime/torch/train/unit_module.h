@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 #include "runtime/torch/comm/tensor_group.h"
 
 namespace plait::runtime {
 
-// The tensors that are alive between two steps, by name (Step::alive): [samples, ...].
+// The tensors that are alive between two ops, by name (ExecOp::alive): [samples, ...].
 using Bundle = std::map<std::string, at::Tensor>;
 
 // What the first and the last unit of a model read besides their input.
@@ -48,17 +48,17 @@ struct LocalParameter {
   at::Tensor value;  // requires a gradient
 };
 
-// Gives a device's part of a parameter: a new tensor, or the one that a tied step already has.
+// Gives a device's part of a parameter: a new tensor, or the one that a tied op already has.
 using ParameterSource = std::function<at::Tensor(const Parameter& parameter)>;
 
 // Parameters as tensors of their own; one that is asked for again is the same tensor.
 ParameterSource separate_parameters(const ShardSpec& shard, const at::TensorOptions& options,
                                     std::uint64_t seed);
 
-// Some consecutive steps of a model on one device. Example, one unit on a whole device:
-//   const Steps steps = lower(model).steps;
+// Some consecutive ops of a model on one device. Example, one unit on a whole device:
+//   const ExecProgram program = lower(model).program;
 //   AbsentGroup alone;
-//   UnitModule unit(steps, {steps.begin[u], steps.begin[u + 1]}, {}, alone,
+//   UnitModule unit(program, {program.begin[u], program.begin[u + 1]}, {}, alone,
 //                   separate_parameters({}, at::kFloat, 1));
 //   Bundle out = unit.forward(in, batch);
 class UnitModule {
@@ -67,13 +67,13 @@ class UnitModule {
     int begin = 0;
     int end = 0;
   };
-  // `steps` and `group` must outlive the module. `plain` attention writes its scores to memory.
-  UnitModule(const Steps& steps, Range range, const ShardSpec& shard, TensorGroup& group,
+  // `program` and `group` must outlive the module. `plain` attention writes its scores to memory.
+  UnitModule(const ExecProgram& program, Range range, const ShardSpec& shard, TensorGroup& group,
              const ParameterSource& source, bool plain = false);
   ~UnitModule();
   UnitModule(UnitModule&&) noexcept;
 
-  // Consumes the bundle that the step before the range hands on, and gives the one after it. The
+  // Consumes the bundle that the op before the range hands on, and gives the one after it. The
   // last unit's holds "loss", one value for each sample in the wide type.
   Bundle forward(Bundle bundle, const Batch& batch) {
     return forward(std::move(bundle), batch, range_);
@@ -89,7 +89,7 @@ class UnitModule {
   Bundle sample_input(std::int64_t samples, const at::TensorOptions& options) const;
 
  private:
-  struct Held;  // a step with its parameters and constants
+  struct Held;  // an op with its parameters and constants
   void run(const Held& held, Bundle& bundle, const Batch& batch);
   void run_embedding(const Held& held, Bundle& bundle, const Batch& batch);
   void run_attention(const Held& held, Bundle& bundle);
@@ -100,11 +100,11 @@ class UnitModule {
   at::Tensor enter(const at::Tensor& x) { return enter_region(x, group_, shard_.cuts_positions()); }
   at::Tensor leave(const at::Tensor& x) { return leave_region(x, group_, shard_.cuts_positions()); }
   at::Tensor first_position(const at::Tensor& x);
-  // The constants of a step on the device of `like`, made when first needed.
+  // The constants of an op on the device of `like`, made when first needed.
   const at::Tensor& buckets(const Held& held, const at::Tensor& like);
   const std::pair<at::Tensor, at::Tensor>& angles(const Held& held, const at::Tensor& like);
 
-  const Steps& steps_;
+  const ExecProgram& program_;
   Range range_;
   ShardSpec shard_;
   TensorGroup& group_;
@@ -114,7 +114,7 @@ class UnitModule {
 };
 
 // The largest values that a batch may hold, and tensors for `samples` samples of noise.
-Batch noise_batch(const Steps& steps, std::int64_t samples, const at::TensorOptions& options,
-                  std::uint64_t seed);
+Batch noise_batch(const ExecProgram& program, std::int64_t samples,
+                  const at::TensorOptions& options, std::uint64_t seed);
 
 }  // namespace plait::runtime

@@ -11,8 +11,8 @@
 namespace plait::runtime {
 namespace {
 
-UnitModule::Range range_of(const Steps& steps, int unit) {
-  return {steps.begin[unit], steps.begin[unit + 1]};
+UnitModule::Range range_of(const ExecProgram& program, int unit) {
+  return {program.begin[unit], program.begin[unit + 1]};
 }
 
 TEST(UnitModule, EveryFamilyHasTheParametersThatPlanningCounts) {
@@ -23,7 +23,7 @@ TEST(UnitModule, EveryFamilyHasTheParametersThatPlanningCounts) {
     const ParameterSource source = separate_parameters({}, at::kFloat, 1);
     std::map<std::string, at::Tensor> distinct;
     for (int u = 0; u < model.unit_count(); ++u) {
-      const UnitModule unit(lowered.steps, range_of(lowered.steps, u), {}, alone, source);
+      const UnitModule unit(lowered.program, range_of(lowered.program, u), {}, alone, source);
       for (const LocalParameter& p : unit.parameters()) distinct[p.parameter.name] = p.value;
     }
     double count = 0;
@@ -35,19 +35,19 @@ TEST(UnitModule, EveryFamilyHasTheParametersThatPlanningCounts) {
 TEST(UnitModule, AnUntrainedModelGuesses) {
   at::manual_seed(1);
   for (const Model& model : samples::tiny_models()) {
-    const Steps steps = lower(model).steps;
+    const ExecProgram program = lower(model).program;
     AbsentGroup alone;
-    const int end = static_cast<int>(steps.all.size());
-    UnitModule whole(steps, {0, end}, {}, alone, separate_parameters({}, at::kFloat, 1));
-    const Batch batch = noise_batch(steps, 4, at::kFloat, 7);
+    const int end = static_cast<int>(program.ops.size());
+    UnitModule whole(program, {0, end}, {}, alone, separate_parameters({}, at::kFloat, 1));
+    const Batch batch = noise_batch(program, 4, at::kFloat, 7);
     const Bundle out = whole.forward({}, batch);
     ASSERT_EQ(out.size(), 1u) << model.name;
     const at::Tensor loss = out.at("loss");
     ASSERT_EQ(loss.sizes(), (std::vector<std::int64_t>{4, 1}));
     // Cross-entropy of equal chances; BERT's next sentence adds log 2.
-    const double chance =
-        std::log(static_cast<double>(steps.classes)) + (steps.next_sentence ? std::log(2.0) : 0);
-    EXPECT_NEAR(loss.mean().item<double>(), chance, steps.images ? 1.5 : 0.1) << model.name;
+    const double chance = std::log(static_cast<double>(program.classes)) +
+                          (program.next_sentence ? std::log(2.0) : 0);
+    EXPECT_NEAR(loss.mean().item<double>(), chance, program.images ? 1.5 : 0.1) << model.name;
     loss.sum().backward();
     for (const LocalParameter& p : whole.parameters())
       EXPECT_TRUE(p.value.grad().defined()) << model.name << " " << p.parameter.name;
@@ -57,15 +57,15 @@ TEST(UnitModule, AnUntrainedModelGuesses) {
 TEST(UnitModule, OneShardAloneHasTheShapesThatCrossCuts) {
   for (const Model& coarse : samples::tiny_models()) {
     const Model model = at_op_granularity(coarse);
-    const Steps steps = lower(model).steps;
-    const ShardSpec shard{.tensor = 2, .rank = 1, .sequence_parallel = !steps.images};
+    const ExecProgram program = lower(model).program;
+    const ShardSpec shard{.tensor = 2, .rank = 1, .sequence_parallel = !program.images};
     AbsentGroup group(2, 1);
     const ParameterSource source = separate_parameters(shard, at::kFloat, 1);
-    const Batch batch = noise_batch(steps, 2, at::kFloat, 7);
+    const Batch batch = noise_batch(program, 2, at::kFloat, 7);
     Bundle bundle;
     for (int u = 0; u < model.unit_count(); ++u) {
-      UnitModule unit(steps, range_of(steps, u), shard, group, source);
-      if (u > 0 && steps.all[steps.begin[u] - 1].may_cut_after) {
+      UnitModule unit(program, range_of(program, u), shard, group, source);
+      if (u > 0 && program.ops[program.begin[u] - 1].may_cut_after) {
         const Bundle expected = unit.sample_input(2, at::kFloat);
         ASSERT_EQ(expected.size(), bundle.size()) << model.name << " before unit " << u;
         for (const auto& [name, tensor] : expected)
@@ -78,9 +78,9 @@ TEST(UnitModule, OneShardAloneHasTheShapesThatCrossCuts) {
 }
 
 TEST(UnitModule, StartsFromTheSameWeightsWhateverTheCut) {
-  const Steps steps = lower(build_transformer(samples::tiny_llama())).steps;
-  for (const Step& step : steps.all)
-    for (const Parameter& p : step.parameters) {
+  const ExecProgram program = lower(build_transformer(samples::tiny_llama())).program;
+  for (const ExecOp& op : program.ops)
+    for (const Parameter& p : op.parameters) {
       const at::Tensor whole = initial_value(p, 3);
       EXPECT_TRUE(whole.equal(initial_value(p, 3)));
       for (int rank = 0; rank < 4; ++rank)

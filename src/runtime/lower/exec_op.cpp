@@ -1,4 +1,4 @@
-#include "runtime/lower/steps.h"
+#include "runtime/lower/exec_op.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,15 +72,15 @@ struct Positions {
   int second = 0;
 };
 
-Positions positions_of(const Steps& steps, const Tie& tie) {
-  return {steps.begin[tie.first] + tie.first_op, steps.begin[tie.second] + tie.second_op};
+Positions positions_of(const ExecProgram& program, const Tie& tie) {
+  return {program.begin[tie.first] + tie.first_op, program.begin[tie.second] + tie.second_op};
 }
 
 // An op that is another one run again, as in ALBERT's blocks, counts no parameters; it has the
 // shape of the other only with them.
-void fill_repeats(const Steps& steps, const std::vector<Tie>& ties, std::vector<Op>& ops) {
+void fill_repeats(const ExecProgram& program, const std::vector<Tie>& ties, std::vector<Op>& ops) {
   for (const Tie& tie : ties) {
-    const Positions at = positions_of(steps, tie);
+    const Positions at = positions_of(program, tie);
     Op filled = ops[at.second];
     filled.parameters = ops[at.first].parameters;
     if (filled == ops[at.first]) ops[at.second] = std::move(filled);
@@ -89,10 +89,10 @@ void fill_repeats(const Steps& steps, const std::vector<Tie>& ties, std::vector<
 
 // Makes what a tied op learns that of the first op of the tie: all of it where the op is the same,
 // else the weight (of the logits, that of the embedding).
-std::string share(Steps& steps, const std::vector<Op>& ops, const Tie& tie) {
-  const Positions at = positions_of(steps, tie);
-  const Step& first = steps.all[at.first];
-  Step& second = steps.all[at.second];
+std::string share(ExecProgram& program, const std::vector<Op>& ops, const Tie& tie) {
+  const Positions at = positions_of(program, tie);
+  const ExecOp& first = program.ops[at.first];
+  ExecOp& second = program.ops[at.second];
   const std::size_t count = ops[at.first] == ops[at.second] ? first.parameters.size() : 1;
   if (first.parameters.size() < count || second.parameters.size() < count || count == 0)
     return "'" + second.name + "' is tied to '" + first.name + "', but one of them learns nothing";
@@ -105,9 +105,9 @@ std::string share(Steps& steps, const std::vector<Op>& ops, const Tie& tie) {
   return "";
 }
 
-std::string wrong_count(const Op& op, const Step& step) {
+std::string wrong_count(const Op& op, const ExecOp& exec) {
   double count = 0;
-  for (const Parameter& parameter : step.parameters)
+  for (const Parameter& parameter : exec.parameters)
     if (parameter.owned) count += parameter.size();
   if (count == op.parameters) return "";
   return "op '" + op.name + "' has " + std::to_string(static_cast<long long>(op.parameters)) +
@@ -118,16 +118,16 @@ std::string wrong_count(const Op& op, const Step& step) {
 
 Lowered lower(const Model& model) {
   Lowered out;
-  Steps& steps = out.steps;
+  ExecProgram& program = out.program;
   std::vector<Op> ops = ops_of(model);
   for (int u = 0, op = 0; u < model.unit_count(); ++u) {
-    steps.begin.push_back(op);
-    steps.layer.push_back(model.unit(u).starts_layer);
+    program.begin.push_back(op);
+    program.layer.push_back(model.unit(u).starts_layer);
     op += static_cast<int>(model.unit(u).ops.size());
   }
-  steps.begin.push_back(static_cast<int>(ops.size()));
-  fill_repeats(steps, model.ties, ops);
-  LayerLowering lowering(steps);
+  program.begin.push_back(static_cast<int>(ops.size()));
+  fill_repeats(program, model.ties, ops);
+  LayerLowering lowering(program);
   int number = 0;
   for (const Layer& layer : layers_of(model, ops)) {
     const std::string fault = lowering.layer(number, layer.name, layer.ops);
@@ -137,18 +137,18 @@ Lowered lower(const Model& model) {
     }
     ++number;
   }
-  if (steps.all.empty() || !lowering.has_loss()) {
+  if (program.ops.empty() || !lowering.has_loss()) {
     out.fault = "the model has no loss to train on";
     return out;
   }
   for (const Tie& tie : model.ties) {
-    out.fault = share(steps, ops, tie);
+    out.fault = share(program, ops, tie);
     if (!out.fault.empty()) return out;
   }
   int position = 0;
   for (int u = 0; u < model.unit_count(); ++u)
     for (const Op& op : model.unit(u).ops) {
-      out.fault = wrong_count(op, steps.all[position++]);
+      out.fault = wrong_count(op, program.ops[position++]);
       if (!out.fault.empty()) {
         out.fault = "layer '" + model.unit(u).name + "': " + out.fault;
         return out;

@@ -9,7 +9,7 @@
 
 namespace plait::runtime {
 
-// The planning description of a model, lowered to what is executed: one step for each op, in the
+// The planning description of a model, lowered to what is executed: one ExecOp for each op, in the
 // same order, so that a cut may fall after any of them. Free of libtorch.
 
 struct Interval {
@@ -48,23 +48,23 @@ struct Parameter {
   std::vector<Part> parts;
   Start start = Start::normal;
   GradientOf gradient = GradientOf::positions;
-  bool owned = true;  // false: another step owns it, and this one uses it again
+  bool owned = true;  // false: another op owns it, and this one uses it again
 
   double size() const;
 };
 
-// A tensor that is alive between two steps, without the dimension of samples.
-struct Alive {
+// A tensor that is alive between two ops, without the dimension of samples.
+struct LiveTensor {
   std::string name;  // "x", "residual", "memory", "q" ...
   std::vector<std::int64_t> shape;
   // Cut over the tensor group: by position, when sequence parallel; along `dim`; or not at all.
   enum class Cut { stream, features, none } cut = Cut::stream;
   int dim = 0;
   std::vector<Part> parts;
-  friend bool operator==(const Alive&, const Alive&) = default;
+  friend bool operator==(const LiveTensor&, const LiveTensor&) = default;
 };
 
-enum class StepKind {
+enum class ExecOpKind {
   tokens,
   positions,
   types,
@@ -107,8 +107,8 @@ enum class StepKind {
   average_pool,
 };
 
-struct Step {
-  StepKind kind = StepKind::nothing;
+struct ExecOp {
+  ExecOpKind kind = ExecOpKind::nothing;
   std::string name;  // of the op
   Function function = Function::other;
   std::vector<Parameter> parameters;  // weight, then bias, where there are any
@@ -130,11 +130,11 @@ struct Step {
   std::int64_t inner = 0, columns = 0;            // of a matrix product
   std::int64_t experts = 0, chosen = 0;           // of a mixture
   std::int64_t kernel = 0, stride = 0, side = 0;  // of a convolution; side of its output
-  std::vector<Alive> alive;                       // after it
+  std::vector<LiveTensor> alive;                  // after it
 };
 
-struct Steps {
-  std::vector<Step> all;
+struct ExecProgram {
+  std::vector<ExecOp> ops;
   std::vector<int> begin;   // of each unit; one more at the end
   std::vector<bool> layer;  // unit: whether it begins a layer
   bool images = false;      // samples are images, not tokens
@@ -148,9 +148,9 @@ struct Steps {
   std::int64_t type_rows = 0;
 };
 
-// The model as steps, or why it cannot be run: "layer 1 (decoder): op 'attention.q_down' ...".
+// The model as a program, or why it cannot be run: "layer 1 (decoder): op 'attention.q_down' ...".
 struct Lowered {
-  Steps steps;
+  ExecProgram program;
   std::string fault;
 };
 Lowered lower(const Model& model);

@@ -30,34 +30,33 @@ std::string plan_fault(const Plan& plan) {
   return "";
 }
 
-bool repeats(const Step& step, std::size_t part) {
-  return (step.kind == StepKind::queries_keys_values && part > 0) ||
-         step.kind == StepKind::cross_keys_values;
+bool repeats(const ExecOp& op, std::size_t part) {
+  return (op.kind == ExecOpKind::queries_keys_values && part > 0) ||
+         op.kind == ExecOpKind::cross_keys_values;
 }
 
 // Whether the tensor degree cuts the parameters into parts that are whole pieces.
-std::string tensor_fault(const Step& step, int tensor) {
-  for (const Parameter& parameter : step.parameters)
+std::string tensor_fault(const ExecOp& op, int tensor) {
+  for (const Parameter& parameter : op.parameters)
     for (std::size_t p = 0; p < parameter.parts.size(); ++p) {
       const Part& part = parameter.parts[p];
       const bool fits =
           part.pieces == 0
               ? part.size > (part.size + tensor - 1) / tensor * (tensor - 1)
-              : part.pieces % tensor == 0 || (repeats(step, p) && tensor % part.pieces == 0);
+              : part.pieces % tensor == 0 || (repeats(op, p) && tensor % part.pieces == 0);
       if (!fits)
         return "tensor " + std::to_string(tensor) + " does not divide " +
-               std::to_string(part.pieces == 0 ? part.size : part.pieces) + " of '" + step.name +
-               "'";
+               std::to_string(part.pieces == 0 ? part.size : part.pieces) + " of '" + op.name + "'";
     }
   return "";
 }
 
 // Where keys and values are repeated their gradients are parts of a sum, which no cut can hand on.
-std::string cut_fault(const Step& step, const SpanPlace& a, const SpanPlace& b) {
-  const std::string place = "a cut after '" + step.name + "'";
-  if (!step.may_cut_after) return place + ", between the experts, is not implemented";
-  for (const Alive& alive : step.alive)
-    if (alive.cut == Alive::Cut::features)
+std::string cut_fault(const ExecOp& op, const SpanPlace& a, const SpanPlace& b) {
+  const std::string place = "a cut after '" + op.name + "'";
+  if (!op.may_cut_after) return place + ", between the experts, is not implemented";
+  for (const LiveTensor& alive : op.alive)
+    if (alive.cut == LiveTensor::Cut::features)
       for (const Part& part : alive.parts)
         if (part.pieces > 0 && part.pieces < std::max(a.tensor, b.tensor))
           return place + " is not implemented where key-value heads are fewer than tensor " +
@@ -66,15 +65,15 @@ std::string cut_fault(const Step& step, const SpanPlace& a, const SpanPlace& b) 
 }
 
 // Shards that are cut along an inner dimension are not parts of each other in memory.
-std::string sharing_fault(const Layout& layout, const Steps& steps) {
+std::string sharing_fault(const Layout& layout, const ExecProgram& program) {
   std::map<std::string, int> tensor_of;
   for (const SpanPlace& span : layout.spans)
     for (int s = span.begin; s < span.end; ++s)
-      for (const Parameter& parameter : steps.all[s].parameters) {
+      for (const Parameter& parameter : program.ops[s].parameters) {
         if (parameter.dim <= 0) continue;
         const int tensor = tensor_of.emplace(parameter.name, span.tensor).first->second;
         if (tensor != span.tensor)
-          return "'" + steps.all[s].name + "' has the same weights in layers of tensor " +
+          return "'" + program.ops[s].name + "' has the same weights in layers of tensor " +
                  std::to_string(tensor) + " and " + std::to_string(span.tensor) +
                  "; shards of them can only be summed where all layers have one degree (--tp)";
       }
@@ -83,7 +82,7 @@ std::string sharing_fault(const Layout& layout, const Steps& steps) {
 
 }  // namespace
 
-std::string why_not(const Problem& problem, const Plan& plan) {
+std::string unsupported_reason(const Problem& problem, const Plan& plan) {
   std::string fault = job_fault(problem.job);
   if (fault.empty()) fault = plan_fault(plan);
   if (!fault.empty()) return fault;
@@ -95,23 +94,23 @@ std::string why_not(const Problem& problem, const Plan& plan) {
     for (const Span& span : stage.spans)
       if (span.split != 0) return "split choices other than 0 are not implemented";
   }
-  const Layout layout = make_layout(problem, plan, lowered.steps);
+  const Layout layout = make_layout(problem, plan, lowered.program);
   for (std::size_t i = 0; i < layout.spans.size(); ++i) {
     const SpanPlace& span = layout.spans[i];
     for (int s = span.begin; s < span.end; ++s) {
-      fault = tensor_fault(lowered.steps.all[s], span.tensor);
+      fault = tensor_fault(lowered.program.ops[s], span.tensor);
       if (!fault.empty()) return fault;
     }
-    if (plan.sequence_parallel && span.tensor > 1 && lowered.steps.images)
+    if (plan.sequence_parallel && span.tensor > 1 && lowered.program.images)
       return "sequence parallelism of images is not implemented";
-    if (plan.sequence_parallel && lowered.steps.target % span.tensor != 0)
+    if (plan.sequence_parallel && lowered.program.target % span.tensor != 0)
       return "tensor " + std::to_string(span.tensor) + " does not divide the decoder's " +
-             std::to_string(lowered.steps.target) + " positions";
+             std::to_string(lowered.program.target) + " positions";
     if (i + 1 == layout.spans.size() || same_places(span, layout.spans[i + 1])) continue;
-    fault = cut_fault(lowered.steps.all[span.end - 1], span, layout.spans[i + 1]);
+    fault = cut_fault(lowered.program.ops[span.end - 1], span, layout.spans[i + 1]);
     if (!fault.empty()) return fault;
   }
-  return sharing_fault(layout, lowered.steps);
+  return sharing_fault(layout, lowered.program);
 }
 
 }  // namespace plait::runtime

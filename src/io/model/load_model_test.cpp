@@ -1,4 +1,4 @@
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 
 #include <gtest/gtest.h>
 

@@ -47,7 +47,8 @@ class Assigner {
         numbers_(numbers),
         level_(levels_of(program)),
         of_node_(program.nodes.size(), -1),
-        again_(program.nodes.size(), -1) {}
+        again_(program.nodes.size(), -1),
+        gradient_of_(program.nodes.size(), -1) {}
 
   Assignment run() {
     merge_siblings();
@@ -57,7 +58,7 @@ class Assigner {
     for (int n = 0; n < size(); ++n)
       if (phases_.of_node[n] != Phase::forward) visit_backward(n);
     adopt_rest();
-    return {std::move(of_node_), std::move(keys_), std::move(again_)};
+    return {std::move(of_node_), std::move(keys_), std::move(again_), std::move(gradient_of_)};
   }
 
  private:
@@ -196,14 +197,17 @@ class Assigner {
         const int forward = again_[n] >= 0 ? again_[n] : input_gradient_of(n);
         if (forward < 0) continue;
         of_node_[n] = of_node_[forward];
+        if (again_[n] < 0) gradient_of_[n] = forward;
         if (again_[n] < 0) by_gradient_[number(activation(n))].push_back(forward);
         if (again_[n] >= 0) forward_by_input_[number(activation(n))].push_back(forward);
       }
     }
     for (int n = 0; n < size(); ++n)
       if (phases_.of_node[n] != Phase::forward && is_contraction(program_, program_.nodes[n]) &&
-          of_node_[n] < 0)
-        of_node_[n] = weight_gradient_block(n);
+          of_node_[n] < 0) {
+        gradient_of_[n] = weight_gradient_of(n);
+        if (gradient_of_[n] >= 0) of_node_[n] = of_node_[gradient_of_[n]];
+      }
   }
 
   // The product with the same weight that this one repeats in the backward pass.
@@ -229,7 +233,7 @@ class Assigner {
 
   // The product that this is the weight gradient of: it has the sizes of the weight, and shares the
   // input with it, or the gradient with its input gradient, or best both.
-  int weight_gradient_block(int n) const {
+  int weight_gradient_of(int n) const {
     const Node& node = program_.nodes[n];
     std::unordered_map<int, int> shared;
     for (const int operand : node.operands) {
@@ -247,7 +251,7 @@ class Assigner {
       if (best < 0 || count > shared[best] || (count == shared[best] && forward < best))
         best = forward;
     }
-    return best < 0 ? -1 : of_node_[best];
+    return best;
   }
 
   bool same_sizes(int a, int b) const {
@@ -312,6 +316,7 @@ class Assigner {
   std::vector<int> level_;
   std::vector<int> of_node_;
   std::vector<int> again_;
+  std::vector<int> gradient_of_;
   std::vector<int> keys_;
   Groups groups_of_siblings_;
   std::vector<int> sibling_;

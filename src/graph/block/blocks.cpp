@@ -83,12 +83,12 @@ Blocks find_blocks(const Program& program, const std::vector<Rule>& rules, const
   Blocks made;
   // The assignment in the blocks' order, so that merging can name blocks by it.
   put_in_order(program, assignment, numbers, made);
-  find_classes(program, rules, phases, numbers, assignment.again, made);
-  Assignment ordered{made.of_node, {}, {}};
+  find_classes(program, rules, phases, numbers, assignment, made);
+  Assignment ordered{made.of_node, {}, {}, {}};
   for (const Block& block : made.blocks) ordered.key.push_back(block.key);
   if (merge_batched_pairs(program, rules, phases, made, ordered)) {
     put_in_order(program, ordered, numbers, made);
-    find_classes(program, rules, phases, numbers, assignment.again, made);
+    find_classes(program, rules, phases, numbers, assignment, made);
   }
   for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
     if (made.of_node[n] < 0) continue;

@@ -46,6 +46,7 @@ struct Assignment {
   std::vector<int> of_node;
   std::vector<int> key;    // of each block
   std::vector<int> again;  // of each node: the product that it repeats in the backward pass; or -1
+  std::vector<int> gradient_of;  // of each node: the product that it is a gradient of; or -1
 };
 Assignment assign_blocks(const Program& program, const std::vector<Rule>& rules,
                          const Phases& phases, const std::vector<std::uint64_t>& numbers);
@@ -53,7 +54,7 @@ Assignment assign_blocks(const Program& program, const std::vector<Rule>& rules,
 bool merge_batched_pairs(const Program& program, const std::vector<Rule>& rules,
                          const Phases& phases, const Blocks& classified, Assignment& assignment);
 void find_classes(const Program& program, const std::vector<Rule>& rules, const Phases& phases,
-                  const std::vector<std::uint64_t>& numbers, const std::vector<int>& again,
+                  const std::vector<std::uint64_t>& numbers, const Assignment& pairs,
                   Blocks& blocks);
 
 // Factors of a contraction by what they are to it.

@@ -12,10 +12,14 @@ namespace {
 // sees it through a stand-in of its own, so that partitions end at the border between blocks.
 class Classifier {
  public:
-  Classifier(const Program& program, const std::vector<Rule>& rules,
-             const std::vector<std::uint64_t>& numbers, const std::vector<int>& again,
-             Blocks& blocks)
-      : program_(program), rules_(rules), numbers_(numbers), again_(again), blocks_(blocks) {
+  Classifier(const Program& program, const std::vector<Rule>& rules, const Phases& phases,
+             const std::vector<std::uint64_t>& numbers, const Assignment& pairs, Blocks& blocks)
+      : program_(program),
+        rules_(rules),
+        phases_(phases),
+        numbers_(numbers),
+        pairs_(pairs),
+        blocks_(blocks) {
     for (std::size_t v = 0; v < program.values.size(); ++v) {
       first_part_.push_back(static_cast<int>(parent_.size()));
       const Value& value = program.values[v];
@@ -27,6 +31,10 @@ class Classifier {
   void run() {
     for (std::size_t n = 0; n < program_.nodes.size(); ++n)
       if (blocks_.of_node[n] >= 0) unite(static_cast<int>(n));
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      if (pairs_.again[n] >= 0) unite_repeated(static_cast<int>(n), pairs_.again[n]);
+      if (pairs_.gradient_of[n] >= 0) unite_gradient(static_cast<int>(n), pairs_.gradient_of[n]);
+    }
     blocks_.classes.assign(program_.nodes.size(), {});
     for (std::size_t n = 0; n < program_.nodes.size(); ++n)
       if (blocks_.of_node[n] >= 0) label(static_cast<int>(n));
@@ -114,12 +122,6 @@ class Classifier {
         unite(seen[f], part);
       }
     });
-    if (again_[n] >= 0) {
-      std::vector<int> first(rule.factors.size(), -1);
-      each_place(again_[n], [&](int f, int part) { first[f] = part; });
-      for (std::size_t f = 0; f < first.size(); ++f)
-        if (first[f] >= 0 && seen[f] >= 0) unite(first[f], seen[f]);
-    }
     // Values that are the same are partitioned the same.
     const int block = blocks_.of_node[n];
     for (const int value : program_.nodes[n].outputs) {
@@ -129,6 +131,50 @@ class Classifier {
                           : first_part_[value] + part_count(value);
       for (int p = first_part_[value]; p < end; ++p) unite(p, other + p - first_part_[value]);
     }
+  }
+
+  // A part for each factor of a node; -1 where it has none.
+  std::vector<int> parts_by_factor(int n) {
+    std::vector<int> parts(rules_[n].factors.size(), -1);
+    each_place(n, [&](int f, int part) {
+      if (rules_[n].factors[f].kind != FactorKind::replication) parts[f] = part;
+    });
+    return parts;
+  }
+
+  void unite_repeated(int n, int forward) {
+    const std::vector<int> again = parts_by_factor(n);
+    const std::vector<int> first = parts_by_factor(forward);
+    for (std::size_t f = 0; f < first.size(); ++f)
+      if (first[f] >= 0 && again[f] >= 0) unite(first[f], again[f]);
+  }
+
+  // The weight ties columns and inner factors of a product to those of its gradients; what is left
+  // of a gradient are the rows.
+  void unite_gradient(int n, int forward) {
+    const std::vector<int> theirs = parts_by_factor(n);
+    const std::vector<int> ours = parts_by_factor(forward);
+    const ContractionFactors factors = contraction_factors(program_.nodes[forward], rules_[forward],
+                                                           phases_.weight_operand[forward]);
+    std::vector<int> tied;
+    for (const auto* group : {&factors.columns, &factors.inner, &factors.batch})
+      for (const int f : *group)
+        if (ours[f] >= 0) tied.push_back(find(ours[f]));
+    std::vector<int> rest;
+    std::vector<std::int64_t> sizes;
+    for (const auto& tensor : rules_[n].operands)
+      for (const auto& dim : tensor)
+        for (const int f : dim) {
+          if (theirs[f] < 0 || std::ranges::find(rest, theirs[f]) != rest.end()) continue;
+          if (std::ranges::find(tied, find(theirs[f])) != tied.end()) continue;
+          rest.push_back(theirs[f]);
+          sizes.push_back(rules_[n].factors[f].size);
+        }
+    std::vector<std::int64_t> wanted;
+    for (const int f : factors.rows) wanted.push_back(rules_[forward].factors[f].size);
+    if (wanted != sizes) return;
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      if (ours[factors.rows[i]] >= 0) unite(ours[factors.rows[i]], rest[i]);
   }
 
   int part_count(int value) const {
@@ -153,8 +199,9 @@ class Classifier {
   using StandIn = std::tuple<int, std::uint64_t, std::vector<std::int64_t>>;
   const Program& program_;
   const std::vector<Rule>& rules_;
+  const Phases& phases_;
   const std::vector<std::uint64_t>& numbers_;
-  const std::vector<int>& again_;
+  const Assignment& pairs_;
   Blocks& blocks_;
   std::vector<int> first_part_;
   std::vector<int> parent_;
@@ -191,9 +238,9 @@ std::vector<Role> roles_of(const Node& node, const Rule& rule, const std::vector
 }  // namespace
 
 void find_classes(const Program& program, const std::vector<Rule>& rules, const Phases& phases,
-                  const std::vector<std::uint64_t>& numbers, const std::vector<int>& again,
+                  const std::vector<std::uint64_t>& numbers, const Assignment& pairs,
                   Blocks& blocks) {
-  Classifier(program, rules, numbers, again, blocks).run();
+  Classifier(program, rules, phases, numbers, pairs, blocks).run();
   for (Block& block : blocks.blocks)
     block.roles = roles_of(program.nodes[block.key], rules[block.key], blocks.classes[block.key],
                            phases.weight_operand[block.key]);

@@ -10,14 +10,14 @@ def make(layers=2, width=64, heads=8, batch=8, sequence=32, vocabulary=128, opti
     keys = jax.random.split(jax.random.key(0), layers + 3)
     parameters = {
         "embedding": models.normal(keys[0], vocabulary, width),
-        "layers": [models.gpt_layer_parameters(k, width) for k in keys[3:]],
+        "layers": [models.gpt_layer_parameters(k, width, heads) for k in keys[3:]],
         "head": models.normal(keys[1], width, vocabulary)}
     tokens = jax.random.randint(keys[2], (batch, sequence), 0, vocabulary)
 
     def loss(p, tokens, labels):
         x = p["embedding"][tokens]
         for layer in p["layers"]:
-            x = models.gpt_layer(layer, x, heads)
+            x = models.gpt_layer(layer, x)
         return models.cross_entropy(x @ p["head"], labels)
 
     labels = jnp.roll(tokens, -1, 1)

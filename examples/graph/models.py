@@ -30,20 +30,18 @@ def attend(q, k, v, causal):
     return mixed.reshape(b, s, h * d)
 
 
-def gpt_layer_parameters(key, width):
+def gpt_layer_parameters(key, width, heads):
     k = jax.random.split(key, 4)
     return {
         "norm1": jnp.ones(width, normal(k[0]).dtype), "norm2": jnp.ones(width, normal(k[0]).dtype),
-        "qkv": normal(k[0], width, 3, width), "out": normal(k[1], width, width),
+        "qkv": normal(k[0], width, heads, 3, width // heads), "out": normal(k[1], width, width),
         "up": normal(k[2], width, 4 * width), "down": normal(k[3], 4 * width, width)}
 
 
-def gpt_layer(p, x, heads, causal=True):
-    b, s, m = x.shape
+def gpt_layer(p, x, causal=True):
     y = layer_norm(x, p["norm1"])
-    q, k, v = (jnp.einsum("bsm,mn->bsn", y, p["qkv"][:, i]).reshape(b, s, heads, m // heads)
-               for i in range(3))
-    x = x + attend(q, k, v, causal) @ p["out"]
+    qkv = jnp.einsum("bsm,mhcd->bshcd", y, p["qkv"])
+    x = x + attend(qkv[:, :, :, 0], qkv[:, :, :, 1], qkv[:, :, :, 2], causal) @ p["out"]
     y = layer_norm(x, p["norm2"])
     return x + jax.nn.gelu(y @ p["up"]) @ p["down"]
 
@@ -79,9 +77,9 @@ def llama_layer(p, x, heads, groups):
     return x + (jax.nn.silu(y @ p["gate"]) * (y @ p["up"])) @ p["down"]
 
 
-def moe_layer_parameters(key, width, experts):
+def moe_layer_parameters(key, width, heads, experts):
     k = jax.random.split(key, 5)
-    p = gpt_layer_parameters(k[0], width)
+    p = gpt_layer_parameters(k[0], width, heads)
     del p["up"], p["down"]
     p["router"] = normal(k[1], width, experts)
     p["up"] = normal(k[2], experts, width, 4 * width)
@@ -89,13 +87,11 @@ def moe_layer_parameters(key, width, experts):
     return p
 
 
-def moe_layer(p, x, heads, capacity):
+def moe_layer(p, x, capacity):
     """GShard: tokens in groups (the batch), at most `capacity` of a group for an expert."""
-    b, s, m = x.shape
     y = layer_norm(x, p["norm1"])
-    q, k, v = (jnp.einsum("bsm,mn->bsn", y, p["qkv"][:, i]).reshape(b, s, heads, m // heads)
-               for i in range(3))
-    x = x + attend(q, k, v, True) @ p["out"]
+    qkv = jnp.einsum("bsm,mhcd->bshcd", y, p["qkv"])
+    x = x + attend(qkv[:, :, :, 0], qkv[:, :, :, 1], qkv[:, :, :, 2], True) @ p["out"]
     y = layer_norm(x, p["norm2"])
     gates = jax.nn.softmax(jnp.einsum("gsm,me->gse", y, p["router"]))
     chosen = jax.nn.one_hot(jnp.argmax(gates, -1), gates.shape[-1], dtype=y.dtype)

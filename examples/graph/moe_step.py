@@ -8,16 +8,16 @@ import models
 def make(layers=2, width=64, heads=8, experts=8, batch=8, sequence=32, capacity=8, optimizer="sgd"):
     keys = jax.random.split(jax.random.key(0), layers + 2)
     parameters = {"layers": [
-        models.moe_layer_parameters(k, width, experts) if i % 2 == 0
-        else models.gpt_layer_parameters(k, width) for i, k in enumerate(keys[2:])]}
+        models.moe_layer_parameters(k, width, heads, experts) if i % 2 == 0
+        else models.gpt_layer_parameters(k, width, heads) for i, k in enumerate(keys[2:])]}
     x, target = (models.normal(k, batch, sequence, width) for k in keys[:2])
 
     def loss(p, x, target):
         for i, layer in enumerate(p["layers"]):
             if i % 2 == 0:
-                x = models.moe_layer(layer, x, heads, capacity)
+                x = models.moe_layer(layer, x, capacity)
             else:
-                x = models.gpt_layer(layer, x, heads)
+                x = models.gpt_layer(layer, x)
         return ((x - target) ** 2).mean()
 
     if optimizer == "adam":

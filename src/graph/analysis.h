@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/block/blocks.h"
+#include "graph/block/phases.h"
+#include "graph/block/segments.h"
+#include "graph/factor/rule.h"
+#include "graph/hlo/program.h"
+
+namespace plait::graph {
+
+// Everything that is known about a program before any mesh is.
+struct Analysis {
+  std::unique_ptr<Module> module;  // the program points into it
+  Program program;
+  std::vector<Rule> rules;
+  Phases phases;
+  Blocks blocks;
+  Segments segments;
+  std::vector<std::string> warnings;
+};
+
+// Reads HLO text and finds its blocks and segments. InputError for what is not a program.
+Analysis analyze(std::string_view text, const std::string& where);
+
+// The name of an argument: what the program calls it (op_name of the parameter), else its number.
+std::string argument_name(const Program& program, int argument);
+
+}  // namespace plait::graph

@@ -1,0 +1,365 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "graph/hlo/attributes.h"
+#include "graph/hlo/program.h"
+#include "graph/hlo/trip_count.h"
+
+namespace plait::graph {
+namespace {
+
+constexpr int kDeepestCall = 500;
+constexpr std::size_t kMostNodes = 1'000'000;
+
+// The values of an instruction's leaves, left to right.
+using Leaves = std::vector<int>;
+
+bool is_inlined(const Instruction& it) {
+  return (it.opcode == "call" || it.opcode == "fusion" || it.opcode == "async-start") &&
+         !it.called.empty();
+}
+
+int called_in_role(const Module& module, const Instruction& it, std::string_view role) {
+  for (const Called& called : it.called)
+    if (called.role == role) return called.computation;
+  throw InputError(module.place(it), it.opcode + " " + it.name + " has no " + std::string(role));
+}
+
+class Flattener {
+ public:
+  explicit Flattener(const Module& module) : module_(module) { program_.module = &module; }
+
+  Program run() {
+    const Computation& entry = module_.entry_computation();
+    std::vector<Leaves> arguments;
+    for (const int parameter : entry.parameters)
+      arguments.push_back(make_arguments(entry.instructions[parameter]));
+    program_.results = inline_computation(module_.entry, arguments, entry.instructions.front());
+    resolve_aliases();
+    find_donated(arguments);
+    return std::move(program_);
+  }
+
+ private:
+  int new_value(const Shape& shape, int node, int output) {
+    program_.values.push_back({&shape, node, output});
+    alias_.push_back(static_cast<int>(alias_.size()));
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+
+  int new_node(NodeKind kind, const Instruction& it, std::vector<int> operands) {
+    if (program_.nodes.size() >= kMostNodes)
+      throw InputError(module_.place(it), "calls make the program longer than " +
+                                              std::to_string(kMostNodes) + " instructions");
+    Node node;
+    node.kind = kind;
+    node.source = &it;
+    node.computation = computation_;
+    node.operands = std::move(operands);
+    node.loop = loop_;
+    program_.nodes.push_back(std::move(node));
+    return static_cast<int>(program_.nodes.size()) - 1;
+  }
+
+  int add_output(int node, const Shape& shape) {
+    const int value = new_value(shape, node, static_cast<int>(program_.nodes[node].outputs.size()));
+    program_.nodes[node].outputs.push_back(value);
+    return value;
+  }
+
+  Leaves make_arguments(const Instruction& parameter) {
+    Leaves leaves;
+    for (const Shape* leaf : leaves_of(parameter.shape)) {
+      const int node = new_node(NodeKind::argument, parameter, {});
+      program_.nodes[node].argument = static_cast<int>(program_.arguments.size());
+      program_.arguments.push_back(node);
+      leaves.push_back(add_output(node, *leaf));
+    }
+    return leaves;
+  }
+
+  Leaves inline_computation(int index, const std::vector<Leaves>& arguments,
+                            const Instruction& caller) {
+    const Computation& computation = module_.computations[index];
+    if (std::ranges::find(stack_, index) != stack_.end())
+      throw InputError(module_.place(caller),
+                       "computation " + computation.name + " calls itself: HLO has no recursion");
+    if (stack_.size() > kDeepestCall)
+      throw InputError(module_.place(caller),
+                       "calls are nested more than " + std::to_string(kDeepestCall) + " deep");
+    if (arguments.size() != computation.parameters.size())
+      throw InputError(module_.place(caller),
+                       caller.opcode + " " + caller.name + " passes " +
+                           std::to_string(arguments.size()) + " operands to " + computation.name +
+                           ", which has " + std::to_string(computation.parameters.size()) +
+                           " parameters");
+    stack_.push_back(index);
+    const int outer = computation_;
+    computation_ = index;
+    std::vector<Leaves> made(computation.instructions.size());
+    for (std::size_t i = 0; i < computation.instructions.size(); ++i) {
+      const Instruction& it = computation.instructions[i];
+      if (it.parameter >= 0) {
+        made[i] = arguments[it.parameter];
+        check_leaves(caller, it, made[i]);
+      } else {
+        made[i] = instruction(it, made);
+      }
+    }
+    computation_ = outer;
+    stack_.pop_back();
+    return std::move(made[computation.root]);
+  }
+
+  void check_leaves(const Instruction& caller, const Instruction& wanted, const Leaves& given) {
+    const auto leaves = leaves_of(wanted.shape);
+    bool same = leaves.size() == given.size();
+    for (std::size_t i = 0; same && i < leaves.size(); ++i) {
+      const Shape& shape = *program_.values[given[i]].shape;
+      same = shape.dims == leaves[i]->dims && shape.type == leaves[i]->type;
+    }
+    if (!same)
+      throw InputError(module_.place(caller),
+                       caller.opcode + " " + caller.name + " gives another type than " +
+                           text_of(wanted.shape, false) + " of " + wanted.name);
+  }
+
+  Leaves instruction(const Instruction& it, const std::vector<Leaves>& made) {
+    if (it.opcode == "tuple") {
+      Leaves all;
+      for (const int operand : it.operands)
+        all.insert(all.end(), made[operand].begin(), made[operand].end());
+      return check_result(it, std::move(all));
+    }
+    if (it.opcode == "get-tuple-element") return element(it, made);
+    if (it.opcode == "while") return loop(it, made);
+    if (it.opcode == "conditional") return conditional(it, made);
+    if (is_inlined(it)) {
+      std::vector<Leaves> arguments;
+      for (const int operand : it.operands) arguments.push_back(made[operand]);
+      return inline_computation(it.called.front().computation, arguments, it);
+    }
+    if (it.opcode == "opt-barrier" || it.opcode == "optimization-barrier" ||
+        it.opcode == "async-done" || it.opcode == "async-update" || it.opcode == "copy-done" ||
+        it.opcode == "domain") {
+      if (it.operands.size() == 1 &&
+          static_cast<int>(made[it.operands[0]].size()) == leaf_count(it.shape))
+        return made[it.operands[0]];
+    }
+    std::vector<int> operands;
+    for (const int operand : it.operands)
+      operands.insert(operands.end(), made[operand].begin(), made[operand].end());
+    const int node = new_node(NodeKind::op, it, std::move(operands));
+    Leaves outputs;
+    for (const Shape* leaf : leaves_of(it.shape)) outputs.push_back(add_output(node, *leaf));
+    return outputs;
+  }
+
+  Leaves check_result(const Instruction& it, Leaves leaves) {
+    check_leaves(it, it, leaves);
+    return leaves;
+  }
+
+  Leaves element(const Instruction& it, const std::vector<Leaves>& made) {
+    const auto index = static_cast<std::size_t>(integer_or(it, "index", 0));
+    if (it.operands.size() != 1) wrong_operands(it, 1);
+    const Instruction& tuple = module_.computations[computation_].instructions[it.operands.front()];
+    if (!tuple.shape.is_tuple() || index >= tuple.shape.parts.size())
+      throw InputError(module_.place(it), "index " + std::to_string(index) + " is not one of " +
+                                              text_of(tuple.shape, false));
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < index; ++i) from += leaf_count(tuple.shape.parts[i]);
+    const Leaves& all = made[it.operands.front()];
+    const std::size_t count = leaf_count(tuple.shape.parts[index]);
+    if (from + count > all.size()) wrong_operands(it, 1);
+    return check_result(it, Leaves(all.begin() + from, all.begin() + from + count));
+  }
+
+  [[noreturn]] void wrong_operands(const Instruction& it, int wanted) const {
+    throw InputError(module_.place(it), it.opcode + " " + it.name + " must have " +
+                                            std::to_string(wanted) + " operand" +
+                                            (wanted == 1 ? "" : "s"));
+  }
+
+  Leaves loop(const Instruction& it, const std::vector<Leaves>& made) {
+    if (it.operands.size() != 1) wrong_operands(it, 1);
+    const Leaves before = made[it.operands.front()];
+    check_leaves(it, it, before);
+    const int id = static_cast<int>(program_.loops.size());
+    program_.loops.push_back({loop_, 1, false, &it});
+    const int outer = loop_;
+    loop_ = id;
+    Leaves carried;
+    for (const int value : before) {
+      const int node = new_node(NodeKind::loop_enter, it, {value});
+      carried.push_back(add_output(node, *program_.values[value].shape));
+    }
+    const Leaves after = inline_computation(called_in_role(module_, it, "body"), {carried}, it);
+    check_leaves(it, it, after);
+    const Leaves go_on =
+        inline_computation(called_in_role(module_, it, "condition"), {carried}, it);
+    loop_ = outer;
+    Leaves result;
+    for (std::size_t i = 0; i < carried.size(); ++i) {
+      if (after[i] == carried[i]) {
+        alias_[carried[i]] = before[i];
+        result.push_back(before[i]);
+        continue;
+      }
+      program_.nodes[program_.values[carried[i]].node].operands.push_back(after[i]);
+      const int node = new_node(NodeKind::loop_exit, it, {after[i]});
+      result.push_back(add_output(node, *program_.values[after[i]].shape));
+    }
+    set_trips(it, id, go_on.empty() ? -1 : go_on.front());
+    return result;
+  }
+
+  void set_trips(const Instruction& it, int id, int condition) {
+    Program& p = program_;
+    const std::optional<double> trips =
+        trip_count(p, it, condition, [&](int value) { return resolved(value); });
+    p.loops[id].known = trips.has_value();
+    p.loops[id].trips = trips.value_or(1);
+    if (!trips)
+      p.warnings.push_back(module_.place(it) + ": the number of trips of " + it.name +
+                           " is not known; it is planned as one");
+  }
+
+  Leaves conditional(const Instruction& it, const std::vector<Leaves>& made) {
+    std::vector<Leaves> results;
+    std::vector<int> branches;
+    for (const Called& called : it.called)
+      if (called.role != "to_apply") branches.push_back(called.computation);
+    if (branches.empty() || it.operands.size() != branches.size() + 1)
+      wrong_operands(it, static_cast<int>(branches.size()) + 1);
+    for (std::size_t b = 0; b < branches.size(); ++b) {
+      results.push_back(inline_computation(branches[b], {made[it.operands[b + 1]]}, it));
+      check_leaves(it, it, results.back());
+    }
+    Leaves joined;
+    const auto leaves = leaves_of(it.shape);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      std::vector<int> operands;
+      for (const Leaves& branch : results) operands.push_back(branch[i]);
+      operands.push_back(made[it.operands.front()].front());
+      const int node = new_node(NodeKind::join, it, std::move(operands));
+      joined.push_back(add_output(node, *leaves[i]));
+    }
+    return joined;
+  }
+
+  int resolved(int value) {
+    while (alias_[value] != value) value = alias_[value] = alias_[alias_[value]];
+    return value;
+  }
+
+  void resolve_aliases() {
+    for (Node& node : program_.nodes)
+      for (int& operand : node.operands) operand = resolved(operand);
+    for (int& result : program_.results) result = resolved(result);
+  }
+
+  void find_donated(const std::vector<Leaves>& arguments) {
+    const Shape& root =
+        module_.entry_computation().instructions[module_.entry_computation().root].shape;
+    for (const Alias& alias : aliases(module_)) {
+      const int result = leaf_at(root, alias.output);
+      const auto parameter = static_cast<std::size_t>(alias.parameter);
+      if (result < 0 || parameter >= arguments.size()) continue;
+      const Computation& entry = module_.entry_computation();
+      const int leaf =
+          leaf_at(entry.instructions[entry.parameters[parameter]].shape, alias.parameter_path);
+      if (leaf < 0) continue;
+      const int node = program_.values[arguments[parameter][leaf]].node;
+      program_.donated.emplace_back(program_.nodes[node].argument, result);
+    }
+  }
+
+  // The position of the leaf that a path leads to; -1 where there is none.
+  static int leaf_at(const Shape& shape, const std::vector<std::int64_t>& path) {
+    const Shape* at = &shape;
+    int leaf = 0;
+    for (const std::int64_t index : path) {
+      if (index < 0 || static_cast<std::size_t>(index) >= at->parts.size()) return -1;
+      for (int i = 0; i < index; ++i) leaf += leaf_count(at->parts[i]);
+      at = &at->parts[index];
+    }
+    return at->is_tuple() ? -1 : leaf;
+  }
+
+  const Module& module_;
+  Program program_;
+  std::vector<int> alias_;  // of each value: what it is the same as
+  std::vector<int> stack_;  // computations being inlined
+  int computation_ = 0;
+  int loop_ = -1;
+};
+
+// Leaves out the nodes that no result needs.
+void drop_unused(Program& program) {
+  std::vector<char> live(program.nodes.size(), 0);
+  std::vector<int> open;
+  const auto mark = [&](int value) {
+    const int node = program.values[value].node;
+    if (live[node] != 0) return;
+    live[node] = 1;
+    open.push_back(node);
+  };
+  for (const int result : program.results) mark(result);
+  for (const int argument : program.arguments) live[argument] = 1;
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    for (const int operand : program.nodes[node].operands) mark(operand);
+  }
+  std::vector<int> place(program.nodes.size(), -1);
+  std::vector<Node> kept;
+  for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+    if (live[i] == 0) continue;
+    place[i] = static_cast<int>(kept.size());
+    kept.push_back(std::move(program.nodes[i]));
+  }
+  program.nodes = std::move(kept);
+  std::vector<int> value_place(program.values.size(), -1);
+  std::vector<Value> values;
+  for (std::size_t v = 0; v < program.values.size(); ++v) {
+    Value value = program.values[v];
+    if (place[value.node] < 0) continue;
+    value.node = place[value.node];
+    value_place[v] = static_cast<int>(values.size());
+    values.push_back(value);
+  }
+  program.values = std::move(values);
+  for (Node& node : program.nodes) {
+    for (int& operand : node.operands) operand = value_place[operand];
+    for (int& output : node.outputs) output = value_place[output];
+  }
+  for (int& argument : program.arguments) argument = place[argument];
+  for (int& result : program.results) result = value_place[result];
+}
+
+}  // namespace
+
+double Program::trips(int node) const {
+  double product = 1;
+  for (int loop = nodes[node].loop; loop >= 0; loop = loops[loop].parent)
+    product *= loops[loop].trips;
+  return product;
+}
+
+std::vector<std::vector<int>> Program::users() const {
+  std::vector<std::vector<int>> all(values.size());
+  for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
+    for (const int operand : nodes[n].operands)
+      if (all[operand].empty() || all[operand].back() != n) all[operand].push_back(n);
+  return all;
+}
+
+Program flatten(const Module& module) {
+  Program program = Flattener(module).run();
+  drop_unused(program);
+  return program;
+}
+
+}  // namespace plait::graph

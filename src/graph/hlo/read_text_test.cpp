@@ -1,0 +1,185 @@
+#include "graph/hlo/read_text.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "graph/hlo/attributes.h"
+#include "graph/hlo/program.h"
+#include "graph/hlo/write_text.h"
+#include "tests/source_tree.h"
+
+namespace plait::graph {
+namespace {
+
+constexpr const char* kLoop = R"(HloModule counted, input_output_alias={ {0}: (0, {}, may-alias) }
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(f32[] %a, f32[] %b)
+}
+
+%double (x: f32[4,8]) -> f32[4,8] {
+  %x = f32[4,8]{1,0} parameter(0)
+  ROOT %y = f32[4,8]{1,0} add(%x, %x)
+}
+
+%body (arg: (s32[], f32[4,8], /*index=2*/f32[8])) -> (s32[], f32[4,8], f32[8]) {
+  %arg = (s32[], f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %x = f32[4,8]{1,0} get-tuple-element(%arg), index=1
+  %twice = f32[4,8]{1,0} call(%x), to_apply=%double
+  %w = f32[8]{0} get-tuple-element(%arg), index=2
+  ROOT %out = (s32[], f32[4,8]{1,0}, f32[8]{0}) tuple(%next, %twice, %w)
+}
+
+%cond (arg: (s32[], f32[4,8], f32[8])) -> pred[] {
+  %arg = (s32[], f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %n = s32[] constant(12)
+  ROOT %lt = pred[] compare(%i, %n), direction=LT
+}
+
+ENTRY %main (w: f32[8], x: f32[4,8]) -> (f32[8], f32[]) {
+  x = f32[4,8]{1,0} parameter(1), sharding={devices=[2,1]<=[2]}
+  w = f32[8]{0} parameter(0), metadata={op_name="params[\'w\']" source_line=3}
+  zero = s32[] constant(0)
+  start = (s32[], f32[4,8]{1,0}, f32[8]{0}) tuple(zero, x, w)
+  loop = (s32[], f32[4,8]{1,0}, f32[8]{0}) while(start), condition=%cond, body=%body
+  y = f32[4,8]{1,0} get-tuple-element(loop), index=1
+  w2 = f32[8]{0} get-tuple-element(loop), index=2
+  init = f32[] constant(-inf)
+  total = f32[] reduce(y, init), dimensions={0,1}, to_apply=%add
+  ROOT done = (f32[8]{0}, f32[]) tuple(w2,
+      total)
+}
+)";
+
+std::string message_of(const std::string& text) {
+  try {
+    const Module module = read_hlo(text, "step.hlo");
+    flatten(module);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string main_of(const std::string& lines) {
+  return "HloModule m\n\nENTRY main {\n  x = f32[4,8]{1,0} parameter(0)\n" + lines + "}\n";
+}
+
+TEST(ReadHlo, WrittenTextReadsAsTheSameText) {
+  const std::string once = write_hlo(read_hlo(kLoop, "a"));
+  EXPECT_EQ(write_hlo(read_hlo(once, "b")), once);
+  EXPECT_NE(once.find("sharding={devices=[2,1]<=[2]}"), std::string::npos);
+  EXPECT_NE(once.find("constant(-inf)"), std::string::npos);
+}
+
+TEST(ReadHlo, ParametersAreKnownByNumberNotByOrder) {
+  const Module module = read_hlo(kLoop, "a");
+  const Computation& entry = module.entry_computation();
+  ASSERT_EQ(entry.parameters.size(), 2u);
+  EXPECT_EQ(entry.instructions[entry.parameters[0]].name, "w");
+  EXPECT_EQ(entry.instructions[entry.parameters[1]].name, "x");
+  EXPECT_EQ(op_name(entry.instructions[entry.parameters[0]]), "params[\\'w\\']");
+}
+
+TEST(Flatten, ALoopCountsItsTripsAndPassesOnWhatItDoesNotChange) {
+  const Module module = read_hlo(kLoop, "a");
+  const Program program = flatten(module);
+  ASSERT_EQ(program.loops.size(), 1u);
+  EXPECT_EQ(program.loops[0].trips, 12);  // from 0 by 1 while below 12
+  // w goes through the loop unchanged: the result is the argument itself.
+  EXPECT_EQ(program.results[0], program.nodes[program.arguments[0]].outputs[0]);
+  ASSERT_EQ(program.donated.size(), 1u);
+  EXPECT_EQ(program.donated[0], std::make_pair(0, 0));
+  for (const Node& node : program.nodes) EXPECT_FALSE(node.is("call"));
+}
+
+TEST(Flatten, KnownTripCountOfTheCompilerIsTaken) {
+  std::string text = kLoop;
+  const std::string loop = "body=%body\n";
+  text.replace(text.find(loop), loop.size(),
+               "body=%body, backend_config={\"known_trip_count\":{\"n\":\"7\"}}\n");
+  const Module module = read_hlo(text, "a");
+  EXPECT_EQ(flatten(module).loops[0].trips, 7);
+}
+
+TEST(WriteHlo, APartIsAModuleOfItsOwn) {
+  const Module module = read_hlo(kLoop, "a");
+  const Computation& entry = module.entry_computation();
+  std::vector<int> chosen;
+  for (int i = 0; i < static_cast<int>(entry.instructions.size()); ++i)
+    if (entry.instructions[i].name == "total" || entry.instructions[i].name == "init")
+      chosen.push_back(i);
+  const std::string text = write_hlo(part_of(module, module.entry, chosen));
+  const Module part = read_hlo(text, "part");
+  ASSERT_EQ(part.computations.size(), 2u);  // the reduction's and the entry
+  const Computation& made = part.entry_computation();
+  ASSERT_EQ(made.parameters.size(), 1u);
+  EXPECT_EQ(made.instructions[made.parameters[0]].name, "y");
+  EXPECT_EQ(made.instructions[made.root].name, "total");
+}
+
+TEST(ReadHlo, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(message_of("import jax\n\ndef f(x): pass\n").substr(0, 43),
+            "step.hlo:1:1: this is Python, not HLO: trac");
+  EXPECT_NE(message_of("module @jit_f {\n func.func public @main() }").find("StableHLO"),
+            std::string::npos);
+  EXPECT_EQ(message_of(main_of("  y = f32[4,8]{1,0} add(x, z)\n")),
+            "step.hlo:5:28: operand z is not defined before it is used");
+  EXPECT_EQ(message_of("HloModule m\n\nENTRY main {\n  x = f32[4"),
+            "step.hlo:4:12: the text ends after a dimension: it is cut off");
+  EXPECT_NE(message_of("HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n").find("cut off"),
+            std::string::npos);
+  EXPECT_NE(message_of("HloModule m\n").find("no computation"), std::string::npos);
+  EXPECT_NE(message_of("").find("not HLO"), std::string::npos);
+}
+
+TEST(Flatten, RecursionIsRefused) {
+  const std::string text =
+      "HloModule m\n\nf {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n\n"
+      "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n";
+  EXPECT_EQ(message_of(text), "step.hlo:5:8: computation f calls itself: HLO has no recursion");
+}
+
+TEST(Flatten, CallsThatDoubleTheProgramAgainAndAgainAreRefused) {
+  std::string text =
+      "HloModule m\n\nf0 {\n  x = f32[] parameter(0)\n  ROOT y = f32[] add(x, x)\n}\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string inner = "f" + std::to_string(i - 1);
+    text += "f" + std::to_string(i) +
+            " {\n  x = f32[] parameter(0)\n  a = f32[] call(x), to_apply=" + inner +
+            "\n  ROOT b = f32[] call(a), to_apply=" + inner + "\n}\n";
+  }
+  text += "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f39\n}\n";
+  EXPECT_NE(message_of(text).find("longer than"), std::string::npos);
+}
+
+TEST(ReadHlo, SharedProgramsReadAndComeBackTheSame) {
+  const std::filesystem::path folder = source_dir() + "/../shared/data/hlo";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    std::ifstream in(file.path());
+    std::stringstream text;
+    text << in.rdbuf();
+    const Module module = read_hlo(text.str(), file.path());
+    const std::string once = write_hlo(module);
+    const Module again = read_hlo(once, "again");
+    EXPECT_EQ(write_hlo(again), once) << file.path();
+    EXPECT_EQ(flatten(again).nodes.size(), flatten(module).nodes.size());
+    ++files;
+  }
+  EXPECT_GT(files, 10);
+}
+
+}  // namespace
+}  // namespace plait::graph

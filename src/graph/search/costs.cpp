@@ -1,0 +1,395 @@
+#include "graph/search/costs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/parallel.h"
+#include "graph/block/numbering.h"
+#include "graph/search/liveness.h"
+
+namespace plait::graph {
+namespace {
+
+// One use of a value of another block.
+struct Use {
+  int value = 0;
+  int node = 0;
+  int operand = 0;
+};
+
+using Pair = std::pair<int, int>;
+
+// A wish for a value at a placement; each wish is met once.
+struct Wish {
+  int value = 0;
+  Placement to;
+  friend auto operator<=>(const Wish&, const Wish&) = default;
+};
+
+// Where a block's operands and outputs are under each strategy, its nodes one after the other.
+struct BlockTable {
+  std::vector<std::vector<Placement>> operands;
+  std::vector<std::vector<Placement>> outputs;
+};
+
+// Blocks that are the same but for which layer they belong to are evaluated once, and so are pairs
+// of them.
+class CostBuilder {
+ public:
+  CostBuilder(const Analysis& analysis, const Mesh& mesh, const CostOptions& options)
+      : analysis_(analysis), mesh_(mesh), options_(options) {
+    find_uses();
+    number_places();
+  }
+
+  GraphCosts build() {
+    const int count = static_cast<int>(analysis_.blocks.blocks.size());
+    made_.blocks.resize(count);
+    tables_.resize(count);
+    kept_ = kept_until_backward(analysis_);
+    std::map<std::uint64_t, int> known;
+    std::vector<int> firsts;
+    for (int b = 0; b < count; ++b) {
+      first_like_.push_back(known.try_emplace(signature_of(b), b).first->second);
+      if (first_like_[b] == b) firsts.push_back(b);
+    }
+    parallel_for(static_cast<int>(firsts.size()), options_.threads,
+                 [&](int i) { build_block(firsts[i]); });
+    for (int b = 0; b < count; ++b) {
+      if (first_like_[b] == b) continue;
+      made_.blocks[b] = made_.blocks[first_like_[b]];
+      rename_classes(b);
+    }
+    build_edges();
+    add_shared();
+    return std::move(made_);
+  }
+
+ private:
+  int owner(int value) const {
+    return analysis_.blocks.of_node[analysis_.program.values[value].node];
+  }
+  int place(int value) const {
+    const Value& v = analysis_.program.values[value];
+    return first_output_[v.node] + v.output;
+  }
+
+  void find_uses() {
+    const Program& program = analysis_.program;
+    for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
+      const int block = analysis_.blocks.of_node[n];
+      if (block < 0) continue;
+      for (int i = 0; i < static_cast<int>(program.nodes[n].operands.size()); ++i) {
+        const int value = program.nodes[n].operands[i];
+        if (program.values[value].dims().empty()) continue;
+        const int from = owner(value);
+        if (from < 0 || from == block) continue;
+        uses_[{std::min(from, block), std::max(from, block)}].push_back({value, n, i});
+      }
+    }
+  }
+
+  void number_places() {
+    first_operand_.resize(analysis_.program.nodes.size());
+    first_output_.resize(analysis_.program.nodes.size());
+    for (const Block& block : analysis_.blocks.blocks) {
+      int operands = 0;
+      int outputs = 0;
+      for (const int n : block.nodes) {
+        first_operand_[n] = operands;
+        first_output_[n] = outputs;
+        operands += static_cast<int>(analysis_.program.nodes[n].operands.size());
+        outputs += static_cast<int>(analysis_.program.nodes[n].outputs.size());
+      }
+    }
+  }
+
+  // Of everything that the costs of a block depend on. Classes are numbered as they come.
+  std::uint64_t signature_of(int b) const {
+    const Block& block = analysis_.blocks.blocks[b];
+    const Program& program = analysis_.program;
+    std::map<int, int> classes;
+    std::uint64_t hash = hash_of("signature");
+    const auto add = [&](std::uint64_t word) { hash = mixed(hash, word); };
+    const auto add_class = [&](int cls) {
+      add(cls < 0 ? ~0ULL
+                  : classes.try_emplace(cls, static_cast<int>(classes.size())).first->second);
+    };
+    for (const int n : block.nodes) {
+      const Node& node = program.nodes[n];
+      const Rule& rule = analysis_.rules[n];
+      add(static_cast<std::uint64_t>(node.kind));
+      if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
+      add(static_cast<std::uint64_t>(program.trips(n)));
+      for (std::size_t f = 0; f < rule.factors.size(); ++f) {
+        add(rule.factors[f].size);
+        add(static_cast<std::uint64_t>(rule.factors[f].kind));
+        add_class(analysis_.blocks.classes[n][f]);
+      }
+      const auto add_tensor = [&](const TensorFactors& tensor, int value) {
+        add(hash_of(program.values[value].shape->type));
+        for (const auto& dim : tensor) {
+          add(dim.size());
+          for (const int f : dim) add(f);
+        }
+      };
+      for (std::size_t i = 0; i < node.operands.size(); ++i) {
+        add_tensor(rule.operands[i], node.operands[i]);
+        const int from = owner(node.operands[i]);
+        add(from == b ? place(node.operands[i]) : from < 0 ? 1ULL << 40 : 1ULL << 41);
+      }
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        add_tensor(rule.outputs[o], node.outputs[o]);
+        add(kept_[node.outputs[o]]);
+      }
+    }
+    for (const Role& role : block.roles) {
+      add(hash_of(role.name));
+      for (const int cls : role.classes) add_class(cls);
+    }
+    return hash;
+  }
+
+  // The axes of classes are kept by class; this block's classes have other numbers.
+  void rename_classes(int b) {
+    BlockCosts& costs = made_.blocks[b];
+    for (std::size_t s = 0; s < costs.strategies.size(); ++s)
+      costs.axes[s] = class_axes(analysis_.blocks.blocks[b], mesh_, costs.strategies[s]);
+  }
+
+  Seconds move_time(int value, const Placement& from, const Placement& to) const {
+    if (from == to) return {};
+    const Program& program = analysis_.program;
+    const Bytes size = size_of(*program.values[value].shape);
+    return time_of(mesh_, transfers(mesh_, size, from, to)) *
+           program.trips(program.values[value].node);
+  }
+
+  void build_block(int b) {
+    const Block& block = analysis_.blocks.blocks[b];
+    BlockCosts& costs = made_.blocks[b];
+    costs.strategies = strategies_of(block, mesh_, options_.whole);
+    const std::size_t count = costs.strategies.size();
+    costs.compute.resize(count);
+    costs.communication.resize(count);
+    costs.memory.resize(count);
+    tables_[b].operands.resize(count);
+    tables_[b].outputs.resize(count);
+    for (std::size_t s = 0; s < count; ++s) {
+      costs.axes.push_back(class_axes(block, mesh_, costs.strategies[s]));
+      build_strategy(b, s);
+    }
+  }
+
+  void build_strategy(int b, std::size_t s) {
+    const Program& program = analysis_.program;
+    BlockCosts& costs = made_.blocks[b];
+    auto& operands = tables_[b].operands[s];
+    auto& outputs = tables_[b].outputs[s];
+    std::vector<Wish> wishes;
+    for (const int n : analysis_.blocks.blocks[b].nodes) {
+      const Node& node = program.nodes[n];
+      const NodePlacement at = place_node(analysis_, mesh_, n, costs.axes[s]);
+      const double trips = program.trips(n);
+      costs.compute[s] += node_time(analysis_, mesh_.device, n) * (at.share * trips);
+      costs.communication[s] += time_of(mesh_, at.reductions) * trips;
+      operands.insert(operands.end(), at.operands.begin(), at.operands.end());
+      outputs.insert(outputs.end(), at.outputs.begin(), at.outputs.end());
+      for (std::size_t o = 0; o < node.outputs.size(); ++o)
+        if (kept_[node.outputs[o]] != 0)
+          costs.memory[s] +=
+              size_of(*program.values[node.outputs[o]].shape) / mesh_.size_of(at.outputs[o].axes());
+      for (std::size_t i = 0; i < node.operands.size(); ++i)
+        if (owner(node.operands[i]) == b && !program.values[node.operands[i]].dims().empty())
+          wishes.push_back({node.operands[i], at.operands[i]});
+    }
+    std::ranges::sort(wishes);
+    wishes.erase(std::ranges::unique(wishes).begin(), wishes.end());
+    for (const Wish& wish : wishes)
+      costs.communication[s] += move_time(wish.value, outputs[place(wish.value)], wish.to);
+  }
+
+  std::uint64_t signature_of(const Pair& pair, const std::vector<Use>& uses) const {
+    std::uint64_t hash =
+        mixed(mixed(hash_of("edge"), first_like_[pair.first]), first_like_[pair.second]);
+    std::map<int, int> seen;  // values used several times
+    for (const Use& use : uses) {
+      hash = mixed(hash, owner(use.value) == pair.first ? 1 : 2);
+      hash = mixed(mixed(hash, place(use.value)), first_operand_[use.node] + use.operand);
+      hash = mixed(hash, static_cast<std::uint64_t>(
+                             analysis_.program.trips(analysis_.program.values[use.value].node)));
+      hash = mixed(hash, seen.try_emplace(use.value, static_cast<int>(seen.size())).first->second);
+    }
+    return hash;
+  }
+
+  void build_edges() {
+    std::vector<const std::pair<const Pair, std::vector<Use>>*> all;
+    for (const auto& entry : uses_) all.push_back(&entry);
+    made_.edges.resize(all.size());
+    std::map<std::uint64_t, int> known;
+    std::vector<int> first(all.size());
+    std::vector<int> firsts;
+    for (int e = 0; e < static_cast<int>(all.size()); ++e) {
+      first[e] = known.try_emplace(signature_of(all[e]->first, all[e]->second), e).first->second;
+      if (first[e] == e) firsts.push_back(e);
+      made_.edges[e].a = all[e]->first.first;
+      made_.edges[e].b = all[e]->first.second;
+    }
+    parallel_for(static_cast<int>(firsts.size()), options_.threads,
+                 [&](int i) { build_edge(firsts[i], all[firsts[i]]->second); });
+    for (std::size_t e = 0; e < all.size(); ++e) made_.edges[e].time = made_.edges[first[e]].time;
+  }
+
+  void build_edge(int e, const std::vector<Use>& uses) {
+    EdgeCosts& edge = made_.edges[e];
+    const std::size_t rows = made_.blocks[edge.a].strategies.size();
+    const std::size_t columns = made_.blocks[edge.b].strategies.size();
+    edge.time.assign(rows * columns, Seconds(0));
+    std::vector<Wish> wishes;
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        edge.time[i * columns + j] = edge_time(edge, uses, {i, j}, wishes);
+  }
+
+  Seconds edge_time(const EdgeCosts& edge, const std::vector<Use>& uses,
+                    const std::pair<std::size_t, std::size_t>& chosen,
+                    std::vector<Wish>& wishes) const {
+    wishes.clear();
+    for (const Use& use : uses) {
+      const int consumer = analysis_.blocks.of_node[use.node];
+      const std::size_t s = consumer == edge.a ? chosen.first : chosen.second;
+      const BlockTable& table = tables_[first_like_[consumer]];
+      wishes.push_back({use.value, table.operands[s][first_operand_[use.node] + use.operand]});
+    }
+    std::ranges::sort(wishes);
+    wishes.erase(std::ranges::unique(wishes).begin(), wishes.end());
+    Seconds sum;
+    for (const Wish& wish : wishes) {
+      const int from = owner(wish.value);
+      const std::size_t s = from == edge.a ? chosen.first : chosen.second;
+      const BlockTable& table = tables_[first_like_[from]];
+      sum += move_time(wish.value, table.outputs[s][place(wish.value)], wish.to);
+    }
+    return sum;
+  }
+
+  void add_shared() {
+    const Program& program = analysis_.program;
+    for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
+      if (analysis_.blocks.of_node[n] >= 0) continue;
+      made_.shared += node_time(analysis_, mesh_.device, n) * program.trips(n);
+      for (const int value : program.nodes[n].outputs)
+        if (kept_[value] != 0) made_.shared_memory += size_of(*program.values[value].shape);
+    }
+  }
+
+  const Analysis& analysis_;
+  const Mesh& mesh_;
+  const CostOptions& options_;
+  GraphCosts made_;
+  std::map<Pair, std::vector<Use>> uses_;
+  std::vector<int> first_operand_;  // of each node: where its operands begin in its block's table
+  std::vector<int> first_output_;
+  std::vector<char> kept_;
+  std::vector<int> first_like_;  // of each block: the first that is the same
+  std::vector<BlockTable> tables_;
+};
+
+DType dtype_of(const std::string& type) {
+  if (type == "bf16") return DType::bf16;
+  if (type == "f16") return DType::fp16;
+  return type.starts_with("f8") ? DType::fp8 : DType::fp32;
+}
+
+double product_of(const std::vector<std::int64_t>& dims) {
+  double product = 1;
+  for (const std::int64_t d : dims) product *= static_cast<double>(d);
+  return product;
+}
+
+Flops flops_of(const Analysis& analysis, int n) {
+  const Program& program = analysis.program;
+  const Node& node = program.nodes[n];
+  if (node.is("dot")) {
+    double product = 2;
+    for (const Factor& factor : analysis.rules[n].factors)
+      product *= static_cast<double>(factor.size);
+    return Flops(product);
+  }
+  // Every result of a convolution sums over the kernel of one output feature.
+  const double kernel = product_of(program.values[node.operands[1]].dims());
+  const double results = product_of(program.values[node.outputs[0]].dims());
+  double features = 1;
+  for (const Factor& factor : analysis.rules[n].factors)
+    if (factor.kind == FactorKind::pass)
+      features = std::max(features, static_cast<double>(factor.size));
+  return Flops(2 * results * std::max(1.0, kernel / features));
+}
+
+}  // namespace
+
+Seconds node_time(const Analysis& analysis, const DeviceType& device, int n) {
+  const Program& program = analysis.program;
+  const Node& node = program.nodes[n];
+  if (node.kind != NodeKind::op || is_view(program, node) || node.is("constant") ||
+      node.is("broadcast") || node.is("iota") || node.is("reshape") || node.is("bitcast"))
+    return {};
+  Bytes moved;
+  for (const int value : node.outputs) moved += size_of(*program.values[value].shape);
+  const BytesPerSecond bandwidth = device.memory_bandwidth * device.efficiency.memory;
+  if (!node.is("dot") && !node.is("convolution")) return moved / bandwidth;
+  for (const int value : node.operands) moved += size_of(*program.values[value].shape);
+  const DType dtype = dtype_of(program.values[node.operands.front()].shape->type);
+  const FlopsPerSecond rate = device.peak_of(dtype) * device.efficiency.matmul;
+  return std::max(flops_of(analysis, n) / rate, moved / bandwidth);
+}
+
+GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options) {
+  return CostBuilder(analysis, mesh, options).build();
+}
+
+std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
+                                     const GraphCosts& costs, const std::vector<int>& choice) {
+  std::vector<Placement> made(analysis.program.values.size());
+  for (int n = 0; n < static_cast<int>(analysis.program.nodes.size()); ++n) {
+    const int b = analysis.blocks.of_node[n];
+    if (b < 0) continue;
+    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
+    const Node& node = analysis.program.nodes[n];
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) made[node.outputs[o]] = at.outputs[o];
+  }
+  return made;
+}
+
+std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
+                                   const GraphCosts& costs, const std::vector<int>& choice) {
+  const Program& program = analysis.program;
+  const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
+  std::vector<Movement> all;
+  std::set<std::tuple<int, int, Placement>> met;  // (block, value, where)
+  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
+    const int b = analysis.blocks.of_node[n];
+    if (b < 0) continue;
+    const Node& node = program.nodes[n];
+    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
+    for (std::size_t r = 0; r < at.reductions.size(); ++r) {
+      const int value = node.outputs[at.reduction_output[r]];
+      all.push_back({at.reductions[r], value, -1, program.trips(n), placed[value]});
+    }
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const int value = node.operands[i];
+      const int maker = program.values[value].node;
+      if (program.values[value].dims().empty() || analysis.blocks.of_node[maker] < 0) continue;
+      if (placed[value] == at.operands[i] || !met.emplace(b, value, at.operands[i]).second)
+        continue;
+      const Bytes size = size_of(*program.values[value].shape);
+      for (const Transfer& transfer : transfers(mesh, size, placed[value], at.operands[i]))
+        all.push_back({transfer, value, n, program.trips(maker), at.operands[i]});
+    }
+  }
+  return all;
+}
+
+}  // namespace plait::graph

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <vector>
+
+#include "graph/search/strategy.h"
+
+namespace plait::graph {
+
+// A collective of a plan and what it is for.
+struct Movement {
+  Transfer transfer;
+  int value = -1;     // that is summed or moved
+  int consumer = -1;  // the node that wants it elsewhere; -1 for a sum
+  double times = 1;   // in a step
+  Placement to;       // where it ends
+};
+
+// A block's costs under each of its strategies.
+struct BlockCosts {
+  std::vector<Strategy> strategies;
+  std::vector<ClassAxes> axes;
+  std::vector<Seconds> compute;
+  std::vector<Seconds> communication;  // inside the block
+  std::vector<Bytes> memory;           // that it holds when the forward pass ends
+};
+
+// What two blocks pay for handing each other values, by their strategies.
+struct EdgeCosts {
+  int a = 0;
+  int b = 0;
+  std::vector<Seconds> time;  // [strategy of a * strategies of b + strategy of b]
+};
+
+struct GraphCosts {
+  std::vector<BlockCosts> blocks;
+  std::vector<EdgeCosts> edges;
+  Seconds shared;  // work that every device does whatever the strategies
+  Bytes shared_memory;
+};
+
+// Times by the roofline of the mesh's device and the collectives of its links.
+struct CostOptions {
+  int threads = 1;
+  bool whole = false;  // blocks may also be done as a whole on every device of an axis
+};
+GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options = {});
+
+// Of one node alone on one device, once.
+Seconds node_time(const Analysis& analysis, const DeviceType& device, int node);
+
+// All collectives when block b takes strategy choice[b]. Sums of scalars are left out.
+std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
+                                   const GraphCosts& costs, const std::vector<int>& choice);
+
+// The placement of every value under a choice.
+std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
+                                     const GraphCosts& costs, const std::vector<int>& choice);
+
+// The most bytes that a device holds at any moment of the program, in the order of its text, with
+// arguments that are given up used again for the results that replace them.
+Bytes peak_memory(const Analysis& analysis, const Mesh& mesh,
+                  const std::vector<Placement>& placements);
+
+}  // namespace plait::graph

@@ -1,0 +1,260 @@
+#include "graph/search/strategy.h"
+
+#include <algorithm>
+
+namespace plait::graph {
+namespace {
+
+// Divides the classes of a role by the axes, the major class first; the next is begun only when one
+// is used up, since parts of an array are contiguous. False where the sizes do not fit.
+bool divide(const Role& role, const Mesh& mesh, const std::vector<int>& axes,
+            std::vector<std::pair<int, int>>& axis_of_class) {
+  std::size_t at = 0;
+  std::int64_t left = role.sizes.empty() ? 1 : role.sizes[0];
+  for (const int axis : axes) {
+    while (left == 1 && at + 1 < role.sizes.size()) left = role.sizes[++at];
+    if (left % mesh.sizes[axis] != 0) return false;
+    left /= mesh.sizes[axis];
+    axis_of_class.emplace_back(role.classes[at], axis);
+  }
+  return true;
+}
+
+std::vector<int> axes_with_role(const Strategy& strategy, const Mesh& mesh, int role) {
+  std::vector<int> axes;
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (strategy.role[a] == role) axes.push_back(a);
+  return axes;
+}
+
+// On three axes partial results are treated alike along all of them: what else there is differs
+// little and is much.
+bool is_mixed(const Block& block, const Mesh& mesh, const Strategy& strategy) {
+  if (mesh.axes() < 3) return false;
+  int scattered = 0;
+  int summed = 0;
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (strategy.role[a] >= 0 && block.roles[strategy.role[a]].name == "inner")
+      ++(strategy.scatter[a] ? scattered : summed);
+  return scattered > 0 && summed > 0;
+}
+
+// Whether the columns can be divided further by the axes that partial results are scattered along.
+bool fits_scattered(const Block& block, const Mesh& mesh, const Strategy& strategy) {
+  std::vector<int> axes;
+  bool any = false;
+  const Role* columns = nullptr;
+  for (const Role& role : block.roles)
+    if (role.name == "columns") columns = &role;
+  for (int a = 0; a < mesh.axes(); ++a) {
+    any = any || strategy.scatter[a];
+    if (strategy.scatter[a] ||
+        (strategy.role[a] >= 0 && block.roles[strategy.role[a]].name == "columns"))
+      axes.push_back(a);
+  }
+  if (!any) return true;
+  std::vector<std::pair<int, int>> ignored;
+  return columns != nullptr && divide(*columns, mesh, axes, ignored);
+}
+
+bool fits(const Block& block, const Mesh& mesh, const Strategy& strategy) {
+  if (is_mixed(block, mesh, strategy) || !fits_scattered(block, mesh, strategy)) return false;
+  for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
+    std::vector<std::pair<int, int>> ignored;
+    if (!divide(block.roles[r], mesh, axes_with_role(strategy, mesh, r), ignored)) return false;
+  }
+  return true;
+}
+
+void extend(const Block& block, const Mesh& mesh, bool with_none, Strategy& strategy, int axis,
+            std::vector<Strategy>& all) {
+  if (axis == mesh.axes()) {
+    if (fits(block, mesh, strategy)) all.push_back(strategy);
+    return;
+  }
+  for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
+    strategy.role[axis] = static_cast<std::int8_t>(r);
+    extend(block, mesh, with_none, strategy, axis + 1, all);
+    if (block.roles[r].name != "inner") continue;
+    strategy.scatter[axis] = true;
+    extend(block, mesh, with_none, strategy, axis + 1, all);
+    strategy.scatter[axis] = false;
+  }
+  strategy.role[axis] = -1;
+  if (with_none) extend(block, mesh, with_none, strategy, axis + 1, all);
+}
+
+// The factor of a node that each axis divides, or -1.
+std::array<int, kMostAxes> factor_of_axis(const Rule& rule, const std::vector<int>& classes,
+                                          const Mesh& mesh, const ClassAxes& axes) {
+  std::array<int, kMostAxes> chosen{-1, -1, -1};
+  std::array<int, kMostAxes> fallback{-1, -1, -1};
+  for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+    if (classes.empty() || classes[f] < 0) continue;
+    const ClassAxes::Entry* entry = axes.find(classes[f]);
+    if (entry == nullptr) continue;
+    for (int a = 0; a < mesh.axes(); ++a) {
+      if ((entry->first >> a & 1U) != 0 && chosen[a] < 0) chosen[a] = f;
+      if ((entry->second >> a & 1U) != 0 && fallback[a] < 0) fallback[a] = f;
+    }
+  }
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (chosen[a] < 0) chosen[a] = fallback[a];
+  return chosen;
+}
+
+// The placement of a tensor whose dimensions have the factors. An axis is left out where its part
+// of a dimension would not be contiguous: a factor before it is not divided to the end.
+Placement placement_of(const TensorFactors& tensor, const Rule& rule, const Mesh& mesh,
+                       const std::array<int, kMostAxes>& factor) {
+  Placement made;
+  for (int d = 0; d < static_cast<int>(tensor.size()); ++d) {
+    bool open = true;
+    int rank = 0;
+    for (const int f : tensor[d]) {
+      std::int64_t left = rule.factors[f].size;
+      for (int a = 0; a < std::min(mesh.axes(), kMostAxes); ++a) {
+        if (factor[a] != f || made.dim[a] >= 0) continue;
+        if (!open || left % mesh.sizes[a] != 0) continue;
+        made.dim[a] = static_cast<std::int8_t>(d);
+        made.rank[a] = static_cast<std::int8_t>(rank++);
+        left /= mesh.sizes[a];
+      }
+      open = open && left == 1;
+    }
+  }
+  return made;
+}
+
+bool contains(const TensorFactors& tensor, int factor) {
+  return std::ranges::any_of(tensor, [&](const std::vector<int>& dim) {
+    return std::ranges::find(dim, factor) != dim.end();
+  });
+}
+
+// Where the parts of an output that is partial along `axes` go: to the dimensions that the block
+// keeps divided by them, else nowhere (it is summed on every device).
+Placement scattered(const TensorFactors& tensor, const Rule& rule, const std::vector<int>& classes,
+                    const Mesh& mesh, const ClassAxes& block_axes, AxisSet axes,
+                    std::array<int, kMostAxes> factor) {
+  for (int a = 0; a < mesh.axes(); ++a) {
+    if ((axes >> a & 1U) == 0) continue;
+    factor[a] = -1;
+    for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+      if (classes[f] < 0 || !contains(tensor, f)) continue;
+      const ClassAxes::Entry* entry = block_axes.find(classes[f]);
+      if (entry != nullptr && ((entry->first | entry->second) >> a & 1U) != 0) factor[a] = f;
+    }
+  }
+  return placement_of(tensor, rule, mesh, factor);
+}
+
+}  // namespace
+
+const ClassAxes::Entry* ClassAxes::find(int cls) const {
+  for (const Entry& entry : entries)
+    if (entry.cls == cls) return &entry;
+  return nullptr;
+}
+
+std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole) {
+  std::vector<Strategy> all;
+  Strategy strategy;
+  extend(block, mesh, whole, strategy, 0, all);
+  if (all.empty()) extend(block, mesh, true, strategy, 0, all);
+  return all;
+}
+
+std::string text_of(const Strategy& strategy, const Block& block, const Mesh& mesh) {
+  std::string out;
+  for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
+    std::string axes;
+    for (const int a : axes_with_role(strategy, mesh, r))
+      axes += (axes.empty() ? "" : ",") + axis_name(a) + (strategy.scatter[a] ? " scattered" : "");
+    if (!axes.empty()) out += (out.empty() ? "" : ", ") + block.roles[r].name + " over " + axes;
+  }
+  return out.empty() ? "whole on every device" : out;
+}
+
+ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy) {
+  ClassAxes made;
+  const auto entry = [&](int cls) -> ClassAxes::Entry& {
+    for (ClassAxes::Entry& e : made.entries)
+      if (e.cls == cls) return e;
+    made.entries.push_back({cls, 0, 0});
+    return made.entries.back();
+  };
+  const Role* columns = nullptr;
+  for (const Role& role : block.roles)
+    if (role.name == "columns") columns = &role;
+  for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
+    std::vector<std::pair<int, int>> divided;
+    divide(block.roles[r], mesh, axes_with_role(strategy, mesh, r), divided);
+    for (const auto& [cls, axis] : divided) entry(cls).first |= 1U << axis;
+  }
+  for (int r = 0; columns != nullptr && r < static_cast<int>(block.roles.size()); ++r) {
+    if (block.roles[r].name != "inner") continue;
+    // Columns that are divided already keep their axes before those of the inner range.
+    std::vector<int> axes;
+    for (int a = 0; a < mesh.axes(); ++a)
+      if (strategy.scatter[a] ||
+          (strategy.role[a] >= 0 && block.roles[strategy.role[a]].name == "columns"))
+        axes.push_back(a);
+    std::vector<std::pair<int, int>> divided;
+    if (!divide(*columns, mesh, axes, divided)) continue;
+    for (const auto& [cls, axis] : divided)
+      if (strategy.scatter[axis]) entry(cls).second |= 1U << axis;
+  }
+  return made;
+}
+
+NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, const ClassAxes& axes) {
+  const Node& node = analysis.program.nodes[n];
+  const Rule& rule = analysis.rules[n];
+  const std::vector<int>& classes = analysis.blocks.classes[n];
+  std::array<int, kMostAxes> factor = factor_of_axis(rule, classes, mesh, axes);
+  // An axis that one tensor cannot take on is not used for the op at all.
+  const auto drop_unplaced = [&](const TensorFactors& tensor) {
+    const Placement placed = placement_of(tensor, rule, mesh, factor);
+    for (int a = 0; a < mesh.axes(); ++a)
+      if (factor[a] >= 0 && placed.dim[a] < 0 && contains(tensor, factor[a])) factor[a] = -1;
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (const TensorFactors& tensor : rule.operands) drop_unplaced(tensor);
+    for (const TensorFactors& tensor : rule.outputs) drop_unplaced(tensor);
+  }
+  NodePlacement made;
+  for (const TensorFactors& tensor : rule.operands)
+    made.operands.push_back(placement_of(tensor, rule, mesh, factor));
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (factor[a] >= 0) made.share /= mesh.sizes[a];
+  for (std::size_t o = 0; o < rule.outputs.size(); ++o) {
+    const TensorFactors& tensor = rule.outputs[o];
+    Placement placed = placement_of(tensor, rule, mesh, factor);
+    AxisSet partial = 0;
+    for (int a = 0; a < mesh.axes(); ++a)
+      if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction &&
+          !contains(tensor, factor[a]))
+        partial |= 1U << a;
+    if (partial != 0) {
+      const Bytes size =
+          size_of(*analysis.program.values[node.outputs[o]].shape) / mesh.size_of(placed.axes());
+      const Placement kept = scattered(tensor, rule, classes, mesh, axes, partial, factor);
+      const AxisSet scatter = kept.axes() & partial;
+      if (scatter != 0) {
+        made.reductions.push_back({CollectiveKind::reduce_scatter, scatter, size});
+        made.reduction_output.push_back(static_cast<int>(o));
+        placed = kept;
+      }
+      if ((partial & ~scatter) != 0) {
+        made.reductions.push_back(
+            {CollectiveKind::all_reduce, partial & ~scatter, size / mesh.size_of(scatter)});
+        made.reduction_output.push_back(static_cast<int>(o));
+      }
+    }
+    made.outputs.push_back(placed);
+  }
+  return made;
+}
+
+}  // namespace plait::graph

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "graph/analysis.h"
+#include "graph/search/placement.h"
+
+namespace plait::graph {
+
+// How a block is divided: for each axis of the mesh one of the block's roles, or none.
+struct Strategy {
+  std::array<std::int8_t, kMostAxes> role{-1, -1, -1};  // -1: every device along the axis does all
+  // A divided inner range leaves partial results: they are scattered over the columns, or (false)
+  // summed on every device.
+  std::array<bool, kMostAxes> scatter{false, false, false};
+  friend auto operator<=>(const Strategy&, const Strategy&) = default;
+};
+
+// Those whose axes divide the factors of their roles evenly. That every device of an axis does
+// everything is one of them only where it is asked for (`whole`) or nothing else is possible.
+std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole);
+// "rows over x, columns over y".
+std::string text_of(const Strategy& strategy, const Block& block, const Mesh& mesh);
+
+// Which axes divide the factors of each class under a strategy. `first` are the classes of the
+// strategy's roles; `second` are the columns, where what a divided inner range leaves is scattered.
+struct ClassAxes {
+  struct Entry {
+    int cls = 0;
+    AxisSet first = 0;
+    AxisSet second = 0;
+  };
+  std::vector<Entry> entries;
+  const Entry* find(int cls) const;
+};
+ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy);
+
+// What a node wants and makes under a strategy of its block.
+struct NodePlacement {
+  std::vector<Placement> operands;
+  std::vector<Placement> outputs;     // as they are kept
+  std::vector<Transfer> reductions;   // of partial results
+  std::vector<int> reduction_output;  // which output each is of
+  double share = 1;                   // of the node's work that one device does
+};
+NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int node,
+                         const ClassAxes& classes);
+
+}  // namespace plait::graph

@@ -139,7 +139,8 @@ class SpanFrame {
   double cut(const UnitCost& cost) const;
 
   Seconds reduce(double parameters, const Group& group, const Ring& ring) const;
-  // Parameters of an average unit that is no input or output layer.
+  // Parameters of an average layer that is not an input or output layer, as far as `units` have
+  // them.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
 
   const Problem& problem_;

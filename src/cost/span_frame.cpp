@@ -198,7 +198,7 @@ SpanFrame::Reduction SpanFrame::reduce(double parameters, const Group& group,
 
 double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& units) const {
   const UnitTable::Extent extent = table.extent(units);
-  const int blocks = units.size() - extent.tables;
+  const int blocks = table.blocks(units);
   if (blocks == 0) return 0;
   const UnitCost cost = table.cost(units, Recompute::none);
   return (cost.parameters + cost.expert_parameters - extent.table_parameters) / blocks;
@@ -236,7 +236,7 @@ Seconds SpanFrame::gradient_sync(const UnitRange& units, const Cover& cover) con
   if (problem_.job.adapters) return {};
   if (weights_are_cut_) return block_sync(units);
   const Reduction whole = reductions(units);
-  const Reduction first = reductions({units.begin, units.begin + 1});
+  const Reduction first = reductions(first_layer(units));
   return std::max(first.gradients, exposed(whole.gradients, cover.backward, traits_.data_exposed)) +
          std::max(first.weights, exposed(whole.weights, cover.forward, traits_.data_exposed));
 }
@@ -356,14 +356,14 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   memory.optimizer_state =
       Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
   memory.saved = cost.saved;
-  if (continues) memory.saved -= on.table->inside_input(units.begin);
+  if (continues) memory.saved -= on.table->recompute_input(units.begin);
   memory.working_set = on.table->working_set(units, recompute);
   memory.transient = on.table->workspace(units);
   memory.loss = extent.loss;
   memory.workspace = cost.held;
   memory.kept_loss = extent.kept_loss;
   const double tables = extent.table_parameters + tied / tensor_;
-  // Weights of two units are gathered at once, the running one's and the next one's; tables stay.
+  // Weights of two layers are gathered at once, the running one's and the next one's; tables stay.
   if (cut_weights)
     memory.workspace +=
         Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));

@@ -66,7 +66,7 @@ class SpanFrame {
   // Weight gradients are part of the backward pass.
   Cover cover_of(const PassTime& time, const PassTime& network) const;
   // Once a step: what gradient synchronisation adds, and how long it takes by itself. The first
-  // unit's gradients come last and its weights are wanted first: they hide behind nothing.
+  // layer's gradients come last and its weights are wanted first: they hide behind nothing.
   Seconds gradient_sync(const UnitRange& units, const Cover& cover) const;
   Seconds whole_gradient_sync(const UnitRange& units) const;
   // At most gradient_sync() with any cover. Unlike it, a sum over units but for latency.
@@ -92,7 +92,7 @@ class SpanFrame {
       double all = 0;
       double experts = 0;
     };
-    // Of a run of units and of its first one.
+    // Of a run of units and of its first layer.
     Seconds finish(const Parameters& run, const Parameters& first, const Cover& cover) const;
   };
   std::optional<FinishRates> finish_rates() const;
@@ -144,6 +144,10 @@ class SpanFrame {
   // What recompute keeps to begin at a unit inside a layer.
   Bytes inside_input(int replica, int unit) const { return at(replica).table->inside_input(unit); }
 
+  UnitRange first_layer(const UnitRange& units) const {
+    return replicas_.front().table->first_layer(units);
+  }
+
   int tensor() const { return tensor_; }
   int data() const { return data_; }
   Source time_source(const UnitRange& units) const;
@@ -172,7 +176,8 @@ class SpanFrame {
   Reduction reduce(double parameters, const Group& group, const Ring& ring) const;
   Reduction reductions(const UnitRange& units) const;
   Seconds block_sync(const UnitRange& units) const;
-  // Parameters of an average unit that is no input or output layer.
+  // Parameters of an average layer that is not an input or output layer, as far as `units` have
+  // them.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
 
   const Problem& problem_;

@@ -45,7 +45,7 @@ void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, i
     const UnitCost cost = f.frame.time_on(0, units, Recompute::none);
     const SpanFrame::Cover cover = f.frame.cover(units, Recompute::none);
     const Seconds exact = f.frame.gradient_sync(units, cover) + f.frame.optimizer(units);
-    const UnitCost first = f.frame.time_on(0, {units.begin, units.begin + 1}, Recompute::none);
+    const UnitCost first = f.frame.time_on(0, f.frame.first_layer(units), Recompute::none);
     const Seconds sum = rates->finish({cost.parameters, cost.expert_parameters},
                                       {first.parameters, first.expert_parameters}, cover);
     EXPECT_NEAR(sum / exact, 1, 1e-12);

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "cost/comm/collectives.h"
-#include "cost/comm/overlap.h"
-#include "cost/framework/framework.h"
 #include "cost/layer/measured.h"
 #include "cost/layer/synchronised.h"
 #include "cost/op/eager.h"
-#include "cost/op/op_comm.h"
-#include "cost/op/op_time.h"
-#include "cost/op/saved_bytes.h"
 
 namespace plait {
 namespace {
@@ -29,78 +23,11 @@ double beside(double a, double b, double corner) {
 // Compute and the gathering of weights ahead of it (docs/cost-model.md#zero).
 constexpr double kGatherCorner = 4;
 
-// Sums over the ops of a layer, before host time and recompute.
-struct LayerSums {
-  UnitCost unit;
-  Seconds host;
-  Seconds host_forward;
-  bool is_table = false;  // an input or output layer: its host time is in `unit`
-  Seconds attention;      // forward of the ops that selective recompute repeats
-  Seconds last;           // forward of the ops after the last tensor that backward needs
-  Bytes selective;        // saved when they are repeated
-  Bytes loss;
-  Bytes kept_loss;
-  // Of its products, convolutions and attention: the weakest source; nothing when it has none.
-  std::optional<Source> kernels;
-};
-
-LayerSums sums_of(const Problem& problem, const ReplicaShape& shape, const FrameworkTraits& traits,
-                  const OpPoints& points, const LayerKind& kind) {
-  const Job& job = problem.job;
-  const DeviceType& device = problem.cluster.device_types[shape.device_type];
-  const Sharding& s = shape.sharding;
-  const CommCost comm_cost(problem, shape, traits);
-  LayerSums sums;
-  Seconds exchange;
-  for (const Op& op : kind.ops) {
-    OpTime time = op_time(job, problem.model, device, op, s);
-    if (op.forward > Flops(0)) {
-      const Source source = points.correct(job, problem.model, device, op, s, time);
-      sums.kernels = std::max(sums.kernels.value_or(source), source);
-    }
-    const bool adds = op.kind == OpKind::elementwise && op.function == Function::add;
-    if (!adds) sums.last = op.kind == OpKind::matmul ? time.forward : Seconds(0);
-    if (adds) sums.last += time.forward;
-    sums.unit.forward += time.forward;
-    sums.unit.backward += time.backward;
-    sums.unit.weight_gradient += time.weight_gradient;
-    sums.host += time.host;
-    sums.host_forward += time.host_forward;
-    if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
-      sums.attention += time.forward;
-    if (op.kind == OpKind::loss || op.split == Split::vocabulary) sums.is_table = true;
-    const OpComm comm = comm_cost.of(op, time);
-    sums.unit.forward_comm += comm.forward;
-    sums.unit.backward_comm += comm.backward;
-    sums.unit.network_forward += comm.network_forward;
-    sums.unit.network_backward += comm.network_backward;
-    exchange += comm.exchange;
-    const SavedBytes saved = saved_bytes(job, problem.model, op, s);
-    sums.unit.saved += saved.all;
-    sums.selective += saved.selective;
-    (op.split == Split::experts ? sums.unit.expert_parameters : sums.unit.parameters) +=
-        parameters_per_device(op, s);
-    if (op.kind == OpKind::loss) {
-      const double share = s.samples / s.context / (op.split == Split::vocabulary ? s.tensor : 1);
-      const double bytes =
-          traits.logit_bytes * (traits.unfused ? eager_loss_share(job, problem.model) : 1.0);
-      sums.loss += Bytes(bytes * op.rows * op.columns * share);
-      sums.kept_loss += op.saved_mask * share;
-    }
-  }
-  UnitCost& unit = sums.unit;
-  unit.forward_comm += exposed(exchange, unit.forward, traits.expert_exposed);
-  unit.backward_comm +=
-      exposed(exchange, unit.backward + unit.weight_gradient, traits.expert_exposed);
-  return sums;
-}
-
 // The work that each way of recompute adds and the activations that it leaves.
 std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const FrameworkTraits& traits,
                                           Bytes input) {
   std::array<UnitCost, 3> choices;
   choices.fill(sums.unit);
-  if (sums.is_table) return choices;  // frameworks recompute blocks only
   UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
   if (traits.alternate) {
     selective.recompute = 0.5 * sums.unit.forward;
@@ -127,26 +54,41 @@ void slow_down(UnitCost& unit, double factor) {
 }
 
 // Weights cut over the replicas are gathered before each pass, and their gradients scattered after
-// the backward pass, beside the compute of the neighbouring layers unless nothing overlaps.
-void add_gathering(const StateBytes& state, const ReplicaShape& shape, bool overlaps,
-                   UnitCost& unit) {
+// the backward pass, beside the compute of the neighbouring layers unless nothing overlaps. The
+// units of a layer wait for it in proportion to their parameters.
+void add_gathering(const ReplicaSetting& setting, int recompute, std::vector<LayerCost>& units) {
+  const ReplicaShape& shape = setting.shape;
+  const StateBytes state = state_bytes(setting.problem.job, true);
+  UnitCost layer = units.front().by_recompute[recompute];
+  for (std::size_t u = 1; u < units.size(); ++u) layer += units[u].by_recompute[recompute];
   const auto both = [&](auto&& collective, double bytes) {
-    return collective(shape.weight_group, Bytes(bytes * unit.parameters)) +
-           collective(shape.expert_weight_group, Bytes(bytes * unit.expert_parameters));
+    return collective(shape.weight_group, Bytes(bytes * layer.parameters)) +
+           collective(shape.expert_weight_group, Bytes(bytes * layer.expert_parameters));
   };
   const Seconds gather = both(all_gather, state.gathered);
   const Seconds scatter = both(reduce_scatter, state.sent_gradient);
-  const double forward = unit.forward_total().value;
-  const double backward = unit.backward_total().value;
+  const double forward = layer.forward_total().value;
+  const double backward = layer.backward_total().value;
   const Seconds again = shape.gathers_backward ? gather : Seconds(0);
   const auto added = [&](double compute, Seconds comm) {
-    return overlaps ? Seconds(beside(compute, comm.value, kGatherCorner) - compute) : comm;
+    return setting.problem.job.overlap
+               ? Seconds(beside(compute, comm.value, kGatherCorner) - compute)
+               : comm;
   };
-  unit.forward_comm += added(forward, gather);
-  unit.backward_comm += added(backward, again + scatter);
-  const double share = network_share(shape.weight_group);
-  unit.network_forward += share * gather;
-  unit.network_backward += share * (again + scatter);
+  const Seconds forward_wait = added(forward, gather);
+  const Seconds backward_wait = added(backward, again + scatter);
+  const double network = network_share(shape.weight_group);
+  const double parameters = layer.parameters + layer.expert_parameters;
+  for (LayerCost& unit : units) {
+    UnitCost& cost = unit.by_recompute[recompute];
+    const double share = units.size() == 1 || parameters <= 0
+                             ? 1.0 / static_cast<double>(units.size())
+                             : (cost.parameters + cost.expert_parameters) / parameters;
+    cost.forward_comm += share * forward_wait;
+    cost.backward_comm += share * backward_wait;
+    cost.network_forward += share * network * gather;
+    cost.network_backward += share * network * (again + scatter);
+  }
 }
 
 void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
@@ -160,24 +102,19 @@ void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
   sums.unit.backward_comm += by.wait;
 }
 
-bool is_table(const LayerKind& kind) {
-  return std::ranges::any_of(kind.ops, [](const Op& op) {
-    return op.kind == OpKind::loss || op.split == Split::vocabulary;
-  });
-}
-
 // While the device computes the output layer, which takes one launch to start, the host goes on
 // and launches the backward passes: what a layer's share of that is.
-Seconds launched_ahead(const Problem& problem, const ReplicaShape& shape,
-                       const FrameworkTraits& traits, const OpPoints& points) {
-  const Model& model = problem.model;
-  const LayerKind& head = model.unit(model.unit_count() - 1);
+Seconds launched_ahead(const ReplicaSetting& setting) {
+  const Model& model = setting.problem.model;
+  const ModelLayers& layers = setting.layers;
+  const LayerKind& head = layers.shapes[layers.shape_of.back()].whole(model);
   if (!is_table(head)) return {};
-  const auto layers =
-      std::ranges::count_if(model.units, [&](int kind) { return !is_table(model.kinds[kind]); });
-  if (layers == 0) return {};
-  const UnitCost unit = sums_of(problem, shape, traits, points, head).unit;
-  return std::max(Seconds(0), unit.total() - 2 * traits.host_head) / static_cast<double>(layers);
+  const auto blocks = std::ranges::count_if(
+      layers.shape_of, [&](int shape) { return !is_table(layers.shapes[shape].whole(model)); });
+  if (blocks == 0) return {};
+  const UnitCost unit = sums_of(setting, head).unit;
+  return std::max(Seconds(0), unit.total() - 2 * setting.traits.host_head) /
+         static_cast<double>(blocks);
 }
 
 // Times that the host needs for a layer beside those of the device.
@@ -206,46 +143,58 @@ double launched_time(const UnitCost& unit, const HostSide& host, double corner) 
   return beside(device, host.forward.value + backward, corner);
 }
 
-LayerCost analytic_cost(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
-                        const LayerKind& kind, double input, const Adjustment& adjustment = {}) {
-  const FrameworkTraits traits = traits_of(problem.job);
-  const Sharding& s = shape.sharding;
-  LayerSums sums = sums_of(problem, shape, traits, points, kind);
-  adjust(adjustment, s.tensor > 1, sums);
-  const double input_share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
+// Of elements of a sample that enter a unit, the bytes on one device.
+Bytes entering(const ReplicaSetting& setting, double elements) {
+  const Sharding& s = setting.shape.sharding;
+  const double share = s.samples / s.context / (s.sequence_parallel ? s.tensor : 1);
+  return Bytes(stream_bytes(setting.problem.job) * elements * share);
+}
+
+// What ops of a layer cost on the device, before it waits for the host. `input`: elements of a
+// sample that enter them.
+LayerCost device_cost(const ReplicaSetting& setting, const LayerSums& sums, bool is_table,
+                      double input) {
+  const FrameworkTraits& traits = setting.traits;
   LayerCost cost;
-  // What is between the kernels is analytic, so that a sum of measured ones is no measurement.
+  cost.is_table = is_table;
+  // What is between the kernels is analytic, so that a sum of measured ones is not a measurement.
   if (sums.kernels && *sums.kernels != Source::analytic) cost.origin.time = Source::interpolated;
-  if (!sums.is_table) {
-    cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
-    cost.repeated[static_cast<int>(Recompute::selective)] =
-        traits.alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
-  }
-  cost.extent = {sums.loss, sums.kept_loss, 0, sums.is_table ? 1 : 0};
-  if (sums.is_table) cost.extent.table_parameters = sums.unit.parameters;
-  cost.input = Bytes(stream_bytes(problem.job) * input * input_share);
+  cost.extent = {sums.loss, sums.kept_loss, is_table ? sums.unit.parameters : 0};
+  cost.input = entering(setting, input);
+  cost.by_recompute.fill(sums.unit);
+  if (is_table) return cost;  // frameworks recompute blocks only
+  cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
+  cost.repeated[static_cast<int>(Recompute::selective)] =
+      traits.alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
   cost.by_recompute = recompute_choices(sums, traits, cost.input);
-  const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
-  const Seconds ahead = traits.unfused && !sums.is_table
-                            ? launched_ahead(problem, shape, traits, points)
-                            : Seconds(0);
+  return cost;
+}
+
+// Slows the device down where the host launches its work too late.
+void wait_for_host(const ReplicaSetting& setting, const LayerSums& sums, LayerCost& cost) {
+  const FrameworkTraits& traits = setting.traits;
+  const Seconds ahead = traits.unfused ? launched_ahead(setting) : Seconds(0);
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
     const bool full = r == static_cast<int>(Recompute::full);
     const double device = unit.total().value;
-    if (!sums.is_table && device > 0) {
-      const double host =
-          full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
-               : sums.host.value;
-      const double time = traits.unfused ? launched_time(unit, host_side(sums, traits, full, ahead),
-                                                         traits.host_corner)
-                                         : beside(device, host, traits.host_corner);
-      slow_down(unit, time / device);
-    }
-    // The tables of the input and output layers are gathered once a step, with the first layer.
-    if (cut && !sums.is_table)
-      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
+    if (device <= 0) continue;
+    const double host =
+        full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
+             : sums.host.value;
+    const double time = traits.unfused ? launched_time(unit, host_side(sums, traits, full, ahead),
+                                                       traits.host_corner)
+                                       : beside(device, host, traits.host_corner);
+    slow_down(unit, time / device);
   }
+}
+
+LayerCost analytic_cost(const ReplicaSetting& setting, const LayerKind& layer, double input,
+                        const Adjustment& adjustment = {}) {
+  LayerSums sums = sums_of(setting, layer);
+  adjust(adjustment, setting.shape.sharding.tensor > 1, sums);
+  LayerCost cost = device_cost(setting, sums, is_table(layer), input);
+  if (!cost.is_table) wait_for_host(setting, sums, cost);
   return cost;
 }
 
@@ -269,29 +218,37 @@ ReplicaShape resharded(const Problem& problem, const ReplicaShape& shape,
 }
 
 // Puts what was measured in the place of what the analytic model says.
-void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
-                   const LayerKind& kind, double input, LayerCost& cost) {
+void take_measured(const ReplicaSetting& setting, const LayerKind& kind, double input,
+                   LayerCost& cost) {
+  const Problem& problem = setting.problem;
+  const ReplicaShape& shape = setting.shape;
   if (problem.profile.compute.empty()) return;
   const StateBytes state = state_bytes(problem.job);
+  const auto at_sharding = [&](const Sharding& sharding, auto&& cost_of) {
+    const ReplicaShape other = resharded(problem, shape, sharding);
+    return cost_of(ReplicaSetting{problem, other, setting.traits, setting.points, setting.layers});
+  };
   const AnalyticCost analytic = [&](const LayerKind& of, const Sharding& sharding) {
-    return analytic_cost(problem, resharded(problem, shape, sharding), points, of, input)
-        .by_recompute;
+    return at_sharding(sharding, [&](const ReplicaSetting& there) {
+      return analytic_cost(there, of, input).by_recompute;
+    });
   };
   const MeasuredPlace place{.profile = problem.profile,
                             .model = problem.model,
-                            .device_type = problem.cluster.device_types[shape.device_type].name,
+                            .device_type = setting.device().name,
                             .kind = kind,
                             .sharding = shape.sharding,
                             .split = shape.split,
                             .state_bytes = state.weight + state.gradient + state.optimizer,
                             .devices = problem.cluster.device_count()};
   const AnalyticSides sides = [&](const LayerKind& of, const Sharding& sharding) {
-    const LayerSums sums =
-        sums_of(problem, resharded(problem, shape, sharding), traits_of(problem.job), points, of);
-    return LaunchedCost{sums.unit, sums.is_table ? Seconds(0) : sums.host};
+    return at_sharding(sharding, [&](const ReplicaSetting& there) {
+      const LayerSums sums = sums_of(there, of);
+      return LaunchedCost{sums.unit, is_table(of) ? Seconds(0) : sums.host};
+    });
   };
   if (const auto adjustment = explain_synchronised(place, sides)) {
-    cost = analytic_cost(problem, shape, points, kind, input, *adjustment);
+    cost = analytic_cost(setting, kind, input, *adjustment);
     cost.origin = adjustment->origin;
     return;
   }
@@ -300,13 +257,13 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
   cost.by_recompute = measured->costs;
   cost.origin = measured->origin;
   cost.workspace = measured->workspace;
-  if (cost.extent.tables > 0) cost.by_recompute.fill(cost.by_recompute[0]);
+  if (cost.is_table) cost.by_recompute.fill(cost.by_recompute[0]);
   const Bytes saved = cost.by_recompute[0].saved;
   cost.repeated[static_cast<int>(Recompute::full)] = saved;
   cost.repeated[static_cast<int>(Recompute::selective)] =
       saved - cost.by_recompute[static_cast<int>(Recompute::selective)].saved;
-  if (cost.extent.tables > 0) cost.repeated = {};
-  if (measured->input && cost.extent.tables == 0) {
+  if (cost.is_table) cost.repeated = {};
+  if (measured->input && !cost.is_table) {
     cost.input = *measured->input;
     cost.by_recompute[static_cast<int>(Recompute::full)].saved = cost.input;
   }
@@ -314,21 +271,56 @@ void take_measured(const Problem& problem, const ReplicaShape& shape, const OpPo
     cost.extent.loss = Bytes(0);
     cost.extent.kept_loss = Bytes(0);
   }
-  const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
-  for (UnitCost& unit : cost.by_recompute) {
+  for (UnitCost& unit : cost.by_recompute)
     unit.held = std::max(Bytes(0), unit.held - cost.extent.loss);
-    if (cut && cost.extent.tables == 0)
-      add_gathering(state_bytes(problem.job, true), shape, problem.job.overlap, unit);
+}
+
+// The layer's units, each with its share of the analytic (or measured) cost of the layer, unless
+// the unit itself was measured.
+std::vector<LayerCost> costs_of_ops(const ReplicaSetting& setting, const LayerShape& layer) {
+  const Model& model = setting.problem.model;
+  const LayerKind& whole = *layer.together;
+  const double input = setting.layers.input[layer.kinds.front()];
+  LayerCost cost = analytic_cost(setting, whole, input);
+  take_measured(setting, whole, input, cost);
+  std::vector<LayerCost> units;
+  int last = last_position(whole.ops);
+  for (const int kind : layer.kinds) {
+    const std::vector<Op>& ops = model.kinds[kind].ops;
+    const LayerSums sums = sums_of(setting, ops, last);
+    LayerCost unit = device_cost(setting, sums, cost.is_table, 0);
+    unit.input = entering(setting, setting.layers.input[kind]);
+    units.push_back(unit);
+    last -= static_cast<int>(ops.size());
   }
+  units = shares_of(cost, std::move(units));
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const int kind = layer.kinds[u];
+    take_measured(setting, model.kinds[kind], setting.layers.input[kind], units[u]);
+    if (u > 0 && !units[u].is_table)
+      units[u].by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
+  }
+  return units;
 }
 
 }  // namespace
 
-LayerCost layer_cost(const Problem& problem, const ReplicaShape& shape, const OpPoints& points,
-                     const LayerKind& kind, double input) {
-  LayerCost cost = analytic_cost(problem, shape, points, kind, input);
-  take_measured(problem, shape, points, kind, input, cost);
-  return cost;
+std::vector<LayerCost> layer_cost(const ReplicaSetting& setting, const LayerShape& layer) {
+  std::vector<LayerCost> units;
+  if (layer.together) {
+    units = costs_of_ops(setting, layer);
+  } else {
+    const int kind = layer.kinds.front();
+    const LayerKind& whole = setting.problem.model.kinds[kind];
+    units.push_back(analytic_cost(setting, whole, setting.layers.input[kind]));
+    take_measured(setting, whole, setting.layers.input[kind], units.front());
+  }
+  const ReplicaShape& shape = setting.shape;
+  const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;
+  // The tables of the input and output layers are gathered once a step, with the first layer.
+  if (cut && !units.front().is_table)
+    for (int r = 0; r < 3; ++r) add_gathering(setting, r, units);
+  return units;
 }
 
 }  // namespace plait

@@ -2,81 +2,124 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/error.h"
+#include "cost/framework/framework.h"
 #include "cost/layer/layer_cost.h"
 #include "cost/op/op_points.h"
 
 namespace plait {
 
-UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
-  const Model& model = problem.model;
-  // A kind's input is the output of the unit before it; kinds that follow several others take the
-  // largest.
-  std::vector<double> input(model.kinds.size(), 0);
-  for (int u = 1; u < model.unit_count(); ++u)
-    input[model.units[u]] = std::max(input[model.units[u]], model.unit(u - 1).output);
+namespace {
+
+// The cost of every unit of a model, by reference to those of its distinct layers.
+struct CostsByUnit {
+  std::vector<LayerCost> distinct;
+  std::vector<int> of;  // by unit, into `distinct`
+  const LayerCost& unit(std::size_t u) const { return distinct[of[u]]; }
+};
+
+CostsByUnit unit_costs(const Problem& problem, const ReplicaShape& shape,
+                       const ModelLayers& layers) {
+  const FrameworkTraits traits = traits_of(problem.job);
   const OpPoints points(problem.profile, problem.cluster.device_types[shape.device_type].name);
-  std::vector<LayerCost> kinds;
-  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
-    const LayerKind& kind = model.kinds[k];
-    kinds.push_back(layer_cost(problem, shape, points, kind, input[k]));
-    if (!kind.starts_layer && kinds.back().extent.tables == 0)
-      kinds.back().by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
+  const ReplicaSetting setting{problem, shape, traits, points, layers};
+  CostsByUnit costs;
+  std::vector<int> first;  // by shape of layer, into `distinct`
+  for (const LayerShape& layer : layers.shapes) {
+    first.push_back(static_cast<int>(costs.distinct.size()));
+    std::vector<LayerCost> units = layer_cost(setting, layer);
+    std::ranges::move(units, std::back_inserter(costs.distinct));
   }
+  costs.of.reserve(problem.model.units.size());
+  for (int l = 0; l < layers.count(); ++l)
+    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u)
+      costs.of.push_back(first[layers.shape_of[l]] + u - layers.begin[l]);
+  return costs;
+}
+
+std::vector<Bytes> sums_by_layer(const std::vector<Bytes>& units, const ModelLayers& layers) {
+  std::vector<Bytes> sums(layers.count());
+  for (int l = 0; l < layers.count(); ++l)
+    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u) sums[l] += units[u];
+  return sums;
+}
+
+std::vector<Bytes> sums_from_start(const std::vector<Bytes>& units) {
+  std::vector<Bytes> sums(units.size() + 1);
+  for (std::size_t u = 0; u < units.size(); ++u) sums[u + 1] = sums[u] + units[u];
+  return sums;
+}
+
+}  // namespace
+
+UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
+  const ModelLayers layers = layers_of(problem.model);
+  const CostsByUnit costs = unit_costs(problem, shape, layers);
+  const std::size_t units = problem.model.units.size();
+  in_ops_ = layers.in_ops;
   for (int r = 0; r < 3; ++r) {
-    prefix_[r].reserve(model.units.size() + 1);
+    prefix_[r].reserve(units + 1);
     prefix_[r].emplace_back();
-    for (const int kind : model.units) {
+    for (std::size_t u = 0; u < units; ++u) {
       UnitCost sum = prefix_[r].back();
-      sum += kinds[kind].by_recompute[r];
+      sum += costs.unit(u).by_recompute[r];
       prefix_[r].push_back(sum);
     }
   }
-  extent_.reserve(model.units.size() + 1);
+  extent_.reserve(units + 1);
   extent_.emplace_back();
-  for (const int kind : model.units) {
-    const Extent& own = kinds[kind].extent;
+  time_counts_.reserve(units + 1);
+  memory_counts_.reserve(units + 1);
+  time_counts_.emplace_back();
+  memory_counts_.emplace_back();
+  const auto count = [](SourceCounts& counts, Source source) {
+    counts.push_back(counts.back());
+    if (source != Source::measured) ++counts.back()[static_cast<int>(source) - 1];
+  };
+  for (std::size_t u = 0; u < units; ++u) {
+    const LayerCost& own = costs.unit(u);
     Extent sum = extent_.back();
-    sum.loss += own.loss;
-    sum.kept_loss += own.kept_loss;
-    sum.table_parameters += own.table_parameters;
-    sum.tables += own.tables;
+    sum.loss += own.extent.loss;
+    sum.kept_loss += own.extent.kept_loss;
+    sum.table_parameters += own.extent.table_parameters;
     extent_.push_back(sum);
+    count(time_counts_, own.origin.time);
+    count(memory_counts_, own.origin.memory);
   }
   const auto of_units = [&](auto&& part) {
     std::vector<Bytes> values;
-    values.reserve(model.units.size());
-    for (const int kind : model.units) values.push_back(part(kinds[kind]));
+    values.reserve(units);
+    for (std::size_t u = 0; u < units; ++u) values.push_back(part(costs.unit(u)));
     return values;
   };
-  for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)})
-    working_set_[r] = levels_of(of_units([&](const LayerCost& kind) { return kind.repeated[r]; }));
-  if (std::ranges::any_of(kinds, [](const LayerCost& kind) { return kind.workspace > Bytes(0); }))
-    workspace_ = levels_of(of_units([](const LayerCost& kind) { return kind.workspace; }));
-  time_counts_.reserve(model.units.size() + 1);
-  memory_counts_.reserve(model.units.size() + 1);
-  time_counts_.emplace_back();
-  memory_counts_.emplace_back();
-  for (const int kind : model.units) {
-    const auto count = [](SourceCounts& counts, Source source) {
-      counts.push_back(counts.back());
-      if (source != Source::measured) ++counts.back()[static_cast<int>(source) - 1];
-    };
-    count(time_counts_, kinds[kind].origin.time);
-    count(memory_counts_, kinds[kind].origin.memory);
+  if (std::ranges::any_of(costs.distinct,
+                          [](const LayerCost& cost) { return cost.workspace > Bytes(0); }))
+    workspace_ = levels_of(of_units([](const LayerCost& unit) { return unit.workspace; }));
+  for (const LayerCost& cost : costs.distinct) origins_.push_back(cost.origin);
+  origin_of_ = costs.of;
+  int blocks = 0;
+  for (int l = 0; l < layers.count(); ++l) {
+    const bool is_block = !costs.unit(layers.begin[l]).is_table;
+    blocks += is_block ? 1 : 0;
+    const int size = layers.begin[l + 1] - layers.begin[l];
+    blocks_until_.insert(blocks_until_.end(), size, blocks);
+    is_block_.insert(is_block_.end(), size, is_block);
+    if (in_ops_) layer_of_.insert(layer_of_.end(), size, l);
   }
-  for (const LayerCost& kind : kinds) origins_.push_back(kind.origin);
-  kind_of_ = model.units;
-  in_ops_ = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
+  for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)}) {
+    std::vector<Bytes> repeated = of_units([r](const LayerCost& unit) { return unit.repeated[r]; });
+    working_set_[r] = levels_of(in_ops_ ? sums_by_layer(repeated, layers) : repeated);
+    if (in_ops_) repeated_[r] = sums_from_start(repeated);
+  }
   if (!in_ops_) return;
-  inside_input_ = of_units([](const LayerCost& kind) { return kind.input; });
-  next_layer_.assign(model.units.size(), model.unit_count());
-  for (int u = model.unit_count() - 1; u >= 0; --u) {
-    if (u + 1 < model.unit_count())
-      next_layer_[u] = model.unit(u + 1).starts_layer ? u + 1 : next_layer_[u + 1];
-    if (model.unit(u).starts_layer) inside_input_[u] = Bytes(0);
-  }
+  layer_begin_ = layers.begin;
+  inside_input_ = of_units([](const LayerCost& unit) { return unit.input; });
+  for (int l = 0; l < layers.count(); ++l) inside_input_[layers.begin[l]] = Bytes(0);
+  recompute_input_ = inside_input_;
+  for (std::size_t u = 0; u < units; ++u)
+    if (costs.unit(u).is_table) recompute_input_[u] = Bytes(0);
 }
 
 UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
@@ -110,12 +153,22 @@ Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
 Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const {
   PLAIT_CHECK(range.begin < range.end);
   if (recompute == Recompute::none) return {};
-  if (!in_ops_ || recompute == Recompute::selective)
-    return most(working_set_[static_cast<int>(recompute)], range);
-  const std::vector<UnitCost>& all = prefix_[static_cast<int>(Recompute::none)];
+  const int r = static_cast<int>(recompute);
+  if (!in_ops_) return most(working_set_[r], range);
+  // Layers of which the range has some units only, at its ends, and those between them.
+  const std::vector<Bytes>& sums = repeated_[r];
+  int first = layer_of_[range.begin];
+  int last = layer_of_[range.end - 1];
   Bytes largest;
-  for (int u = range.begin; u < range.end; u = next_layer_[u])
-    largest = std::max(largest, all[std::min(next_layer_[u], range.end)].saved - all[u].saved);
+  if (layer_begin_[first] < range.begin || layer_begin_[first + 1] > range.end) {
+    largest = sums[std::min(layer_begin_[first + 1], range.end)] - sums[range.begin];
+    ++first;
+  }
+  if (first <= last && layer_begin_[last + 1] > range.end) {
+    largest = std::max(largest, sums[range.end] - sums[layer_begin_[last]]);
+    --last;
+  }
+  if (first <= last) largest = std::max(largest, most(working_set_[r], {first, last + 1}));
   return largest;
 }
 

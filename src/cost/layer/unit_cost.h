@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -22,7 +23,7 @@ class UnitTable {
     UnitCost cost = sums[range.end] - sums[range.begin];
     // Recompute that begins inside a layer keeps what enters there.
     if (in_ops_ && recompute == Recompute::full && range.begin < range.end)
-      cost.saved += inside_input_[range.begin];
+      cost.saved += recompute_input_[range.begin];
     return cost;
   }
   // The totals of cost(), for less.
@@ -33,33 +34,43 @@ class UnitTable {
             (a.backward - b.backward) + (a.weight_gradient - b.weight_gradient) +
                 (a.recompute - b.recompute) + (a.backward_comm - b.backward_comm)};
   }
-  // What the backward pass of a recomputed unit needs beside what is saved: the most that any unit
-  // of the range repeats. Ops repeat together, up to the next layer.
+  // What the backward pass of a recomputed layer needs beside what is saved: the most that any
+  // layer repeats, or the part of a layer at either end of the range.
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
   // The largest measured workspace of a unit's backward pass.
   Bytes workspace(const UnitRange& range) const {
     return workspace_.empty() ? Bytes(0) : most(workspace_, range);
   }
-  // What cost(.., Recompute::full) keeps to begin at a unit inside a layer.
+  // What enters at a unit inside a layer; 0 at the start of one.
   Bytes inside_input(int unit) const { return in_ops_ ? inside_input_[unit] : Bytes(0); }
+  // What cost(.., Recompute::full) keeps of that: nothing in layers that are not recomputed.
+  Bytes recompute_input(int unit) const { return in_ops_ ? recompute_input_[unit] : Bytes(0); }
 
   // Additive facts about a run of units that no time depends on.
   struct Extent {
     Bytes loss;                   // logits and their gradients at the peak of the losses
     Bytes kept_loss;              // of that, kept between forward and backward
     double table_parameters = 0;  // of the input and output layers, on this device
-    int tables = 0;               // units that are input or output layers
   };
   Extent extent(const UnitRange& range) const {
     const Extent& a = extent_[range.end];
     const Extent& b = extent_[range.begin];
-    return {a.loss - b.loss, a.kept_loss - b.kept_loss, a.table_parameters - b.table_parameters,
-            a.tables - b.tables};
+    return {a.loss - b.loss, a.kept_loss - b.kept_loss, a.table_parameters - b.table_parameters};
+  }
+  // Layers that have a unit in the range, input and output layers not counted. Not empty.
+  int blocks(const UnitRange& range) const {
+    return blocks_until_[range.end - 1] - blocks_until_[range.begin] +
+           (is_block_[range.begin] ? 1 : 0);
+  }
+  // The units of the range that are in the layer of its first one.
+  UnitRange first_layer(const UnitRange& range) const {
+    if (!in_ops_) return {range.begin, range.begin + 1};
+    return {range.begin, std::min(range.end, layer_begin_[layer_of_[range.begin] + 1])};
   }
   // The weakest of the units' sources.
   Source time_source(const UnitRange& range) const { return weakest(time_counts_, range); }
   Source memory_source(const UnitRange& range) const { return weakest(memory_counts_, range); }
-  const Origin& origin(int unit) const { return origins_[kind_of_[unit]]; }
+  const Origin& origin(int unit) const { return origins_[origin_of_[unit]]; }
 
  private:
   std::array<std::vector<UnitCost>, 3> prefix_;    // by Recompute; [i] = units [0, i)
@@ -70,16 +81,21 @@ class UnitTable {
   using SourceCounts = std::vector<std::array<int, 2>>;
   static Source weakest(const SourceCounts& counts, const UnitRange& range);
 
-  std::array<Levels, 3> working_set_;  // by Recompute
+  std::array<Levels, 3> working_set_;  // by Recompute; of layers
   Levels workspace_;                   // measured; empty when nothing was
   std::vector<Extent> extent_;         // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;
-  std::vector<Origin> origins_;      // by kind
-  std::vector<int> kind_of_;         // by unit
-  bool in_ops_ = false;              // some units do not start a layer; then also, for each unit:
-  std::vector<Bytes> inside_input_;  // what recompute keeps to begin there; 0 at the start of one
-  std::vector<int> next_layer_;      // the first unit after it that starts one
+  std::vector<Origin> origins_;                 // distinct ones
+  std::vector<int> origin_of_;                  // by unit
+  std::vector<int> blocks_until_;               // by unit: layers that are blocks up to its own
+  std::vector<bool> is_block_;                  // by unit: its layer is one
+  bool in_ops_ = false;                         // some layers have several units; then also
+  std::vector<int> layer_of_;                   // by unit
+  std::vector<int> layer_begin_;                // by layer, then the number of units
+  std::array<std::vector<Bytes>, 3> repeated_;  // by Recompute: sums over units [0, i)
+  std::vector<Bytes> inside_input_;
+  std::vector<Bytes> recompute_input_;
 };
 
 }  // namespace plait

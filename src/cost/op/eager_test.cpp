@@ -159,15 +159,22 @@ TEST(Eager, ScoresWithABiasAreKernelsOfTheirOwn) {
   EXPECT_NEAR(saved_bytes(job, {}, op, {.samples = 1}).all.value, 5.5 * 1e7, 1e-6);
 }
 
+// Of the first block of a model.
+LayerCost cost_of_block(const Problem& problem, const ReplicaShape& shape) {
+  const ModelLayers layers = layers_of(problem.model);
+  const FrameworkTraits traits = traits_of(problem.job);
+  const OpPoints points(problem.profile, "H100");
+  const ReplicaSetting setting{problem, shape, traits, points, layers};
+  return layer_cost(setting, layers.shapes[layers.shape_of[1]]).front();
+}
+
 TEST(Eager, RecomputeStopsBeforeTheLastProduct) {
   TransformerConfig gpt = samples::gpt(1, 1024, 16, 1024);
   gpt.dropout = false;
   const auto repeated = [](const TransformerConfig& config) {
     const Problem problem = samples::problem_of(config, samples::cluster_of(samples::h100(), 1, 1),
                                                 eager_job(Precision::pure_bf16));
-    const LayerKind& block = problem.model.unit(1);
-    const LayerCost cost =
-        layer_cost(problem, ReplicaShape{}, OpPoints(problem.profile, "H100"), block, 1024);
+    const LayerCost cost = cost_of_block(problem, ReplicaShape{});
     const UnitCost& full = cost.by_recompute[static_cast<int>(Recompute::full)];
     return full.recompute / full.forward;
   };
@@ -181,13 +188,10 @@ TEST(Eager, SmallBatchesTakeTheTimeOfTheirLaunches) {
   const Problem problem = samples::problem_of(samples::llama(1, 2048, 5632, 32, 4),
                                               samples::cluster_of(samples::h100(), 1, 1),
                                               eager_job(Precision::pure_bf16));
-  const LayerKind& block = problem.model.unit(1);
   const auto total = [&](double samples) {
     ReplicaShape shape;
     shape.sharding.samples = samples;
-    return layer_cost(problem, shape, OpPoints(problem.profile, "H100"), block, 1024)
-        .by_recompute[0]
-        .total();
+    return cost_of_block(problem, shape).by_recompute[0].total();
   };
   // Five products and attention, 38 kernels forward and 71 backward: 0.67 + 109 * 0.024 = 3.3 ms,
   // less what the output layer hides.

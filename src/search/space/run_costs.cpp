@@ -143,7 +143,7 @@ StageTime RunCosts::summed(const UnitRange& units, std::size_t recompute) const 
         sums.expert_parameters[range.end] - sums.expert_parameters[range.begin]};
   };
   return {time.forward, time.backward,
-          sums.rates->finish(parameters(units), parameters({units.begin, units.begin + 1}),
+          sums.rates->finish(parameters(units), parameters(frame_.first_layer(units)),
                              frame_.cover_of(time, network))};
 }
 

@@ -1,0 +1,78 @@
+#include "cost/layer/layer_sums.h"
+
+#include <algorithm>
+
+#include "cost/comm/overlap.h"
+#include "cost/op/eager.h"
+#include "cost/op/op_comm.h"
+#include "cost/op/op_time.h"
+#include "cost/op/saved_bytes.h"
+
+namespace plait {
+namespace {
+
+bool adds(const Op& op) { return op.kind == OpKind::elementwise && op.function == Function::add; }
+
+void add_loss(const ReplicaSetting& setting, const Op& op, LayerSums& sums) {
+  const FrameworkTraits& traits = setting.traits;
+  const Problem& problem = setting.problem;
+  const Sharding& s = setting.shape.sharding;
+  const double share = s.samples / s.context / (op.split == Split::vocabulary ? s.tensor : 1);
+  const double bytes =
+      traits.logit_bytes * (traits.unfused ? eager_loss_share(problem.job, problem.model) : 1.0);
+  sums.loss += Bytes(bytes * op.rows * op.columns * share);
+  sums.kept_loss += op.saved_mask * share;
+}
+
+}  // namespace
+
+int last_position(std::span<const Op> ops) {
+  int last = static_cast<int>(ops.size());
+  while (last > 0 && adds(ops[last - 1])) --last;
+  return last > 0 && ops[last - 1].kind == OpKind::matmul ? last - 1 : last;
+}
+
+LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int last) {
+  const Job& job = setting.problem.job;
+  const Model& model = setting.problem.model;
+  const DeviceType& device = setting.device();
+  const Sharding& s = setting.shape.sharding;
+  const CommCost comm_cost(setting.problem, setting.shape, setting.traits);
+  LayerSums sums;
+  Seconds exchange;
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    const Op& op = ops[i];
+    OpTime time = op_time(job, model, device, op, s);
+    if (op.forward > Flops(0)) {
+      const Source source = setting.points.correct(job, model, device, op, s, time);
+      sums.kernels = std::max(sums.kernels.value_or(source), source);
+    }
+    if (i >= last) sums.last += time.forward;
+    sums.unit.forward += time.forward;
+    sums.unit.backward += time.backward;
+    sums.unit.weight_gradient += time.weight_gradient;
+    sums.host += time.host;
+    sums.host_forward += time.host_forward;
+    if (op.kind == OpKind::attention && job.attention == AttentionKernel::plain)
+      sums.attention += time.forward;
+    const OpComm comm = comm_cost.of(op, time);
+    sums.unit.forward_comm += comm.forward;
+    sums.unit.backward_comm += comm.backward;
+    sums.unit.network_forward += comm.network_forward;
+    sums.unit.network_backward += comm.network_backward;
+    exchange += comm.exchange;
+    const SavedBytes saved = saved_bytes(job, model, op, s);
+    sums.unit.saved += saved.all;
+    sums.selective += saved.selective;
+    (op.split == Split::experts ? sums.unit.expert_parameters : sums.unit.parameters) +=
+        parameters_per_device(op, s);
+    if (op.kind == OpKind::loss) add_loss(setting, op, sums);
+  }
+  UnitCost& unit = sums.unit;
+  const double price = setting.traits.expert_exposed;
+  unit.forward_comm += exposed(exchange, unit.forward, price);
+  unit.backward_comm += exposed(exchange, unit.backward + unit.weight_gradient, price);
+  return sums;
+}
+
+}  // namespace plait

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "base/units.h"
+#include "cost/framework/framework.h"
+#include "cost/layer/model_layers.h"
+#include "cost/op/op_points.h"
+#include "cost/op/replica.h"
+#include "model/model.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// What the costs of all layers on one replica have in common. Refers to what it was made of.
+struct ReplicaSetting {
+  const Problem& problem;
+  const ReplicaShape& shape;
+  const FrameworkTraits& traits;
+  const OpPoints& points;
+  const ModelLayers& layers;
+
+  const DeviceType& device() const { return problem.cluster.device_types[shape.device_type]; }
+};
+
+// Sums over ops of a layer on the device, before host time and recompute.
+struct LayerSums {
+  UnitCost unit;
+  Seconds host;
+  Seconds host_forward;
+  Seconds attention;  // forward of the ops that selective recompute repeats
+  Seconds last;       // forward of the ops after the last tensor that backward needs
+  Bytes selective;    // saved when they are repeated
+  Bytes loss;
+  Bytes kept_loss;
+  // Of its products, convolutions and attention: the weakest source; nothing when it has none.
+  std::optional<Source> kernels;
+};
+
+// `last`: the position among `ops` from which on full recompute may stop (last_position()).
+LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int last);
+
+// The additions at the end of a layer, and the product before them: backward needs no result of
+// theirs.
+int last_position(std::span<const Op> ops);
+
+inline LayerSums sums_of(const ReplicaSetting& setting, const LayerKind& layer) {
+  return sums_of(setting, layer.ops, last_position(layer.ops));
+}
+
+}  // namespace plait

@@ -39,7 +39,8 @@ void judge(std::uint64_t seed, int most_devices, std::int64_t evaluations, Judge
   ASSERT_TRUE(engine.simulate(opinion->plan).fits) << said;
   ASSERT_FALSE(found.plans.empty()) << "auto says that nothing fits. " << said;
   // No bound is above a plan that exists.
-  if (found.lower_bound) EXPECT_LE(*found.lower_bound, opinion->step * (1 + kRounding)) << said;
+  const Seconds bound = found.lower_bound.value_or(Seconds(0));
+  EXPECT_LE(bound, opinion->step * (1 + kRounding)) << said;
   const double ratio = found.plans.front().cost.step / opinion->step - 1;
   EXPECT_GE(ratio, -kRounding) << "the second opinion lost auto's own plan. " << said;
   judgement.ratios.push_back(ratio);

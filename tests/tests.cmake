@@ -2,7 +2,12 @@ find_package(GTest REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
-add_executable(plait_tests ${tests} tests/random_problem.cpp tests/source_tree.cpp)
+# A search of its own that judges the planners, and a program that compares them.
+set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_search.cpp
+                   tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
+                   tests/second_opinion/starts.cpp)
+add_executable(plait_tests ${tests} ${second_opinion} tests/random_problem.cpp
+                           tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_core GTest::gtest_main)
 if(heavy_headers)
@@ -13,6 +18,11 @@ set_source_files_properties(tests/source_tree.cpp PROPERTIES
 if(TARGET plait)
   add_dependencies(plait_tests plait)
 endif()
+
+add_executable(compare_opinions EXCLUDE_FROM_ALL ${second_opinion}
+                                                 tests/second_opinion/compare_opinions.cpp)
+target_include_directories(compare_opinions PRIVATE tests)
+target_link_libraries(compare_opinions PRIVATE plait_core)
 
 # Suites named Slow... run only in ./dev test --all.
 gtest_discover_tests(plait_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <tuple>
 
 #include "base/error.h"
 #include "cost/comm/measured_links.h"
@@ -62,7 +63,7 @@ const UnitTable& CostEngine::table(const ReplicaShape& shape) const {
   return *tables_.emplace(shape, std::move(made)).first->second;
 }
 
-Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
+Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo* memo) const {
   const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
     return table(shape);
   };
@@ -72,8 +73,10 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
   pipeline.chunks = chunk_count(plan.stages.front());
   pipeline.micro_batches = plan.micro_batches;
   const bool split = splits_backward(plan.schedule);
+  StageResult made;
   for (int s = 0; s < pipeline.stages; ++s) {
-    const StageResult stage = stage_cost(problem_, plan, s, tables);
+    if (memo == nullptr) made = stage_cost(problem_, plan, s, tables);
+    const StageResult& stage = memo == nullptr ? made : memo->stage(plan, s, tables);
     estimate.stages.push_back(stage.cost);
     PLAIT_CHECK(static_cast<int>(stage.chunk_forward.size()) == pipeline.chunks);
     for (int c = 0; c < pipeline.chunks; ++c) {
@@ -95,17 +98,18 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
     }
   }
   for (int k = 0; k + 1 < positions; ++k) {
-    const Stage& from = plan.stages[at[k].first];
-    const Stage& to = plan.stages[at[k + 1].first];
-    const bool same = at[k].first == at[k + 1].first;  // the turning point of a V
-    const HandOver over = same ? HandOver() : hand_over(problem_, plan, from, to, at[k + 1].second);
+    const auto [from, to, unit] = std::tuple(at[k].first, at[k + 1].first, at[k + 1].second);
+    HandOver over;  // none at the turning point of a V
+    if (from != to && memo != nullptr) over = memo->over(plan, from, to, unit);
+    if (from != to && memo == nullptr)
+      over = hand_over(problem_, plan, plan.stages[from], plan.stages[to], unit);
     pipeline.send.push_back(over.time);
     pipeline.send_busy.push_back(over.busy);
-    estimate.stages[at[k].first].send += over.time;
+    estimate.stages[from].send += over.time;
     if (!over.crosses_nodes) continue;
     // Activations leave the one, gradients the other.
-    estimate.stages[at[k].first].network += plan.micro_batches * over.busy;
-    estimate.stages[at[k + 1].first].network += plan.micro_batches * over.busy;
+    estimate.stages[from].network += plan.micro_batches * over.busy;
+    estimate.stages[to].network += plan.micro_batches * over.busy;
   }
   if (traits_of(problem_.job).send_blocks) block_on_sends(pipeline);
   return pipeline;
@@ -169,9 +173,9 @@ Estimate CostEngine::estimate(const Plan& plan) const {
   return estimate;
 }
 
-Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
+Estimate CostEngine::simulate(const Plan& plan, Trace* trace, StageMemo* memo) const {
   Estimate estimate;
-  const Pipeline pipeline = pipeline_of(plan, estimate);
+  const Pipeline pipeline = pipeline_of(plan, estimate, memo);
   Trace made = plait::simulate(pipeline, trace != nullptr);
   estimate.pipeline = splits_backward(plan.schedule) ? made.longest_stage : made.makespan;
   estimate.bubble = estimate.pipeline - *std::ranges::max_element(made.busy);
@@ -183,16 +187,36 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace) const {
   return estimate;
 }
 
-Seconds CostEngine::floor_of(const Plan& plan) const {
+Estimate CostEngine::outline(const Plan& plan, StageMemo* memo) const {
   Estimate estimate;
-  const Pipeline pipeline = pipeline_of(plan, estimate);
-  Seconds longest;
+  const Pipeline pipeline = pipeline_of(plan, estimate, memo);
+  const bool has_formula =
+      plan.schedule == Schedule::gpipe || plan.schedule == Schedule::one_f_one_b;
+  if (has_formula) estimate.pipeline = closed_form(pipeline);
+  // Schedules that fill gaps count from a stage's own first task, others from that of the pipeline:
+  // there the first micro-batch comes by way of the stages before, and the last goes back.
+  const bool fills = !splits_backward(plan.schedule);
+  Seconds step;
+  Seconds forward;
+  Seconds backward;
   for (int s = 0; s < pipeline.stages; ++s) {
     const StageCost& stage = estimate.stages[s];
-    if (stage.spare() < Bytes(0)) return Seconds(HUGE_VAL);
-    longest = std::max(longest, least_span(pipeline, s) + stage.gradient_sync + stage.optimizer);
+    const Seconds own = least_span(pipeline, s);
+    step = std::max(step, forward + own + stage.gradient_sync + stage.optimizer);
+    estimate.pipeline = std::max(estimate.pipeline, forward + own + backward);
+    if (!fills || s + 1 == pipeline.stages) continue;
+    forward += pipeline.at(s, 0).forward + pipeline.send[s];
+    backward += pipeline.at(s, 0).backward + pipeline.send[s];
   }
-  return longest + add_tied_sync(plan, estimate);
+  estimate.step = std::max(step, estimate.pipeline) + add_tied_sync(plan, estimate);
+  estimate.fits = std::ranges::all_of(
+      estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });
+  return estimate;
+}
+
+Seconds CostEngine::floor_of(const Plan& plan) const {
+  const Estimate estimate = outline(plan);
+  return estimate.fits ? estimate.step : Seconds(HUGE_VAL);
 }
 
 std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {

@@ -10,6 +10,7 @@
 #include "cost/layer/unit_cost.h"
 #include "cost/pipeline/simulator.h"
 #include "cost/stage_cost.h"
+#include "cost/stage_memo.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -34,11 +35,15 @@ class CostEngine {
 
   // Closed form where the schedule has one (simulator.h), else simulated.
   Estimate estimate(const Plan& plan) const;
-  // Event by event; `trace` receives the timeline when given.
-  Estimate simulate(const Plan& plan, Trace* trace = nullptr) const;
+  // Event by event; `trace` receives the timeline when given. Costs of stages come from `memo`
+  // where it is given; the numbers are the same.
+  Estimate simulate(const Plan& plan, Trace* trace = nullptr, StageMemo* memo = nullptr) const;
 
-  // No simulation of the plan is shorter, but for rounding: what its busiest stage has to do and to
-  // wait for, and what follows. Infinite when the plan does not fit.
+  // What is known without a simulation: the stages, whether they fit, and a `step` that no
+  // simulation of the plan undercuts, but for rounding: what its busiest stage has to do and to
+  // wait for, and what follows.
+  Estimate outline(const Plan& plan, StageMemo* memo = nullptr) const;
+  // The step of the outline, infinite when the plan does not fit.
   Seconds floor_of(const Plan& plan) const;
 
   // For every unit of the plan: measured, interpolated or analytic.
@@ -49,7 +54,7 @@ class CostEngine {
 
  private:
   // The pipeline that the plan makes, and the estimate of its stages without any total.
-  Pipeline pipeline_of(const Plan& plan, Estimate& estimate) const;
+  Pipeline pipeline_of(const Plan& plan, Estimate& estimate, StageMemo* memo = nullptr) const;
   // Of tied parameters on two stages, whose gradients are summed before either optimizer step: adds
   // it to both stages, gives the sum over all ties.
   Seconds add_tied_sync(const Plan& plan, Estimate& estimate) const;

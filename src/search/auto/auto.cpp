@@ -13,6 +13,7 @@
 #include "search/auto/polish.h"
 #include "search/auto/reschedule.h"
 #include "search/auto/single_stage.h"
+#include "search/moves/improve.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
 #include "search/space/shortlist.h"
@@ -89,8 +90,7 @@ class AutoSearch {
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
     if (exact_schedule() && !is_within(0)) polish_best();
     drop_idle_zero();
-    if (!small || !is_enumerable())
-      reschedule(context_, engine_, found_, [this] { return stop(); });
+    if (!small || !is_enumerable()) improve_plans();
     SearchResult result;
     result.plans = found_.plans();
     const auto asked = static_cast<std::size_t>(context_.options.keep);
@@ -257,6 +257,12 @@ class AutoSearch {
       if (effort < 0) break;
       search_best_first(limit);
     }
+  }
+
+  void improve_plans() {
+    const std::function<bool()> stopped = [this] { return stop(); };
+    reschedule(context_, engine_, found_, stopped);
+    improve(context_, space_, engine_, found_, stopped);
   }
 
   void polish_best() {

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+
+#include "cost/engine.h"
+#include "search/moves/ground.h"
+#include "search/moves/moves.h"
+
+namespace plait {
+
+// A draft, what is known of its stages, and what it takes.
+struct Settled {
+  Draft draft;
+  Estimate cost;                     // its step is a floor
+  Seconds step = Seconds(HUGE_VAL);  // simulated, once that was worth it
+
+  bool fits() const { return cost.fits; }
+  Seconds floor() const { return cost.fits ? cost.step : Seconds(HUGE_VAL); }
+};
+
+// Follows moves downhill: each neighbour is outlined with the costs of its unchanged stages at
+// hand, its units are balanced, and only if its floor is below the best plan it is simulated. The
+// budget is counted in work, about a microsecond each, never in time. Not for several threads at
+// once.
+class Descent {
+ public:
+  Descent(const Ground& ground, const CostEngine& engine, double work,
+          const std::function<bool()>& stop);
+
+  // Cuts the units anew and recomputes where memory is short. Nothing when the draft is not sound.
+  // What cannot come below `limit` is left as it is.
+  std::optional<Settled> settle(Draft draft, bool unbalanced, Seconds limit = Seconds(HUGE_VAL));
+  void simulate(Settled& settled);
+
+  // Until no move makes it faster.
+  void descend(Settled& settled);
+  // Random moves uphill and down again, as long as the budget lasts; the best of all.
+  void wander(Settled& settled, std::uint64_t seed);
+
+  bool is_over() const { return work_ <= 0 || stop_(); }
+  void set_budget(double work) { work_ = work; }
+  double budget() const { return work_; }
+  std::int64_t simulations() const { return simulations_; }
+
+ private:
+  std::optional<Settled> outlined(Draft draft);
+  void balance(Settled& settled, Seconds limit);
+  void make_room(Settled& settled);
+  bool try_move(const Move& move, Settled& settled);
+  std::optional<Settled> kicked(const Settled& settled, std::mt19937_64& random);
+
+  const Ground& ground_;
+  const CostEngine& engine_;
+  double work_;
+  const std::function<bool()>& stop_;
+  StageMemo memo_;
+  std::int64_t simulations_ = 0;
+};
+
+}  // namespace plait

@@ -20,7 +20,7 @@
 
 #include "base/parallel.h"
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 #include "search/space/search.h"

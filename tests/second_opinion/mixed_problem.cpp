@@ -7,7 +7,7 @@
 #include <random>
 
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 
 namespace plait::second_opinion {
 namespace {

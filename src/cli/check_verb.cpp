@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/printable.h"
 #include "cli/nothing_fits.h"
 #include "cli/plan_report.h"
 #include "cli/terminal.h"
@@ -44,14 +45,15 @@ int check(const CheckArguments& arguments) {
   if (arguments.json) print(as_json(violations, plan.cost.fits));
   if (!plan.cost.fits) {
     if (!arguments.json)
-      print(fmt::format("{} does not fit: {}\n", arguments.path, shortage(file.problem, plan)));
+      print(fmt::format("{} does not fit: {}\n", printable(arguments.path),
+                        shortage(file.problem, plan)));
     return kNothingFits;
   }
   const int tightest = tightest_stage(plan.cost);
   if (!arguments.json)
-    print(fmt::format("{} is sound and fits, with {} to spare on stage {}\n{}\n", arguments.path,
-                      in_words(plan.cost.stages[tightest].spare()), tightest + 1,
-                      describe(plan.plan)));
+    print(fmt::format("{} is sound and fits, with {} to spare on stage {}\n{}\n",
+                      printable(arguments.path), in_words(plan.cost.stages[tightest].spare()),
+                      tightest + 1, describe(plan.plan)));
   return kDone;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "base/error.h"
 #include "cli/nothing_fits.h"
 #include "cli/plan_arguments.h"
 #include "cli/plan_report.h"
@@ -236,10 +237,22 @@ std::string as_json(const Evaluated& e) {
   return lay_out_json(ranked.substr(0, ranked.size() - 1) + ", " + extra.substr(1));
 }
 
+// Before memory is taken for a trace that no viewer opens.
+void check_trace_size(const Plan& plan) {
+  constexpr double kMostEvents = 5e6;
+  double events = 0;
+  for (const Stage& stage : plan.stages) events += 2.0 * plan.micro_batches * chunk_count(stage);
+  if (events > kMostEvents)
+    throw InputError("--trace", fmt::format("would have {:.3g} events, at most {:.3g} are written: "
+                                            "make a plan with fewer micro-batches",
+                                            events, kMostEvents));
+}
+
 int estimate(const EstimateArguments& arguments) {
   const PlanFile file = read_plan_file(arguments.path);
   if (!arguments.trace.empty()) check_output(arguments.trace);
   const CostEngine engine(file.problem);
+  if (!arguments.trace.empty()) check_trace_size(file.plan);
   Trace trace;
   const Evaluated evaluated{file.problem, file.plan, engine.estimate(file.plan),
                             engine.simulate(file.plan, arguments.trace.empty() ? nullptr : &trace),

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cost/engine.h"
@@ -81,8 +82,8 @@ int import_aceso_plan(const ImportArguments& arguments) {
     return kDone;
   }
   write_text_file(arguments.output, text);
-  print(
-      fmt::format("{}: {}, {}\n", arguments.output, describe(read.plan), in_words(estimate.step)));
+  print(fmt::format("{}: {}, {}\n", printable(arguments.output), describe(read.plan),
+                    in_words(estimate.step)));
   return kDone;
 }
 
@@ -99,7 +100,7 @@ int import(const ImportArguments& arguments) {
     return kDone;
   }
   write_text_file(arguments.output, text);
-  print(fmt::format("{}: {}\n", arguments.output, summary(loaded.profile)));
+  print(fmt::format("{}: {}\n", printable(arguments.output), summary(loaded.profile)));
   return kDone;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace plait {
 namespace {
@@ -33,31 +34,13 @@ bool wants_colour(std::FILE* stream) {
   return is_terminal(stream);
 }
 
-// Length of the UTF-8 sequence at the start of the text; 0 when there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
-  return length;
-}
-
-// Messages quote files: whatever is in them, it must not reach the terminal as a command.
-std::string printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const bool shown = length > 1 || (length == 1 && text[0] >= ' ' && text[0] != 0x7F);
-    out += shown ? text.substr(0, length) : "?";
-    text.remove_prefix(std::max<std::size_t>(1, length));
-  }
-  return out;
+// Messages quote files: whatever is in them, it must not reach the terminal as a command, nor fill
+// it. The beginning says what it is, the end often what to do.
+std::string message(const std::string& text) {
+  constexpr std::size_t kMost = 2000;
+  if (text.size() <= kMost) return printable(text, kMost);
+  return printable(std::string_view(text).substr(0, kMost / 2), kMost) + " ... " +
+         printable(std::string_view(text).substr(text.size() - kMost / 2), kMost);
 }
 
 }  // namespace
@@ -69,20 +52,28 @@ Style style_of(std::FILE* stream) {
       .columns = columns_of(stream), .colour = wants_colour(stream), .narrow = is_terminal(stream)};
 }
 
-void print(std::string_view text) {
+void print(std::string_view page) {
+  const std::string text = printable_lines(page);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0)
     throw InputError("stdout", std::string("cannot be written: ") + std::strerror(errno));
 }
 
 void warn(const std::string& text) {
-  const std::string line = "plait: warning: " + printable(text) + "\n";
+  const std::string line = "plait: warning: " + message(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void complain(const std::string& text) {
-  const std::string line = style_of(stderr).bad("plait:") + " " + printable(text) + "\n";
+  const std::string line = style_of(stderr).bad("plait:") + " " + message(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void pass_on_line(int rank, bool error_stream, const std::string& line) {
+  std::FILE* stream = error_stream ? stderr : stdout;
+  const std::string text = (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + line + "\n";
+  std::fwrite(text.data(), 1, text.size(), stream);
+  if (!error_stream) std::fflush(stdout);
 }
 
 }  // namespace plait

@@ -22,4 +22,8 @@ void print(std::string_view text);
 void warn(const std::string& text);
 void complain(const std::string& text);
 
+// A line that a rank of a launched run printed, on the same stream; lines of ranks other than 0 say
+// which rank it was.
+void pass_on_line(int rank, bool error_stream, const std::string& line);
+
 }  // namespace plait

@@ -22,6 +22,7 @@
 #include "runtime/backend.h"
 #include "runtime/lower/layout.h"
 #include "runtime/trial/plan_fields.h"
+#include "runtime/trial/shell_words.h"
 
 namespace plait {
 namespace {
@@ -57,13 +58,16 @@ struct Candidates {
 std::vector<std::string> plan_paths(const std::vector<std::string>& given) {
   std::vector<std::string> paths;
   for (const std::string& path : given) {
-    if (!std::filesystem::is_directory(path)) {
+    std::error_code fault;
+    if (!std::filesystem::is_directory(path, fault)) {
       paths.push_back(path);
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& entry : std::filesystem::directory_iterator(path))
-      if (entry.path().extension() == ".json") inside.push_back(entry.path().string());
+    for (std::filesystem::directory_iterator entry(path, fault), end; !fault && entry != end;
+         entry.increment(fault))
+      if (entry->path().extension() == ".json") inside.push_back(entry->path().string());
+    if (fault) throw InputError(path, "cannot be read: " + fault.message());
     if (inside.empty()) throw InputError(path, "has no plan files, which end in .json");
     std::sort(inside.begin(), inside.end());
     paths.insert(paths.end(), inside.begin(), inside.end());
@@ -169,15 +173,10 @@ std::string news_of(const runtime::TrialRow& row) {
 void make_folder(const std::string& folder) {
   std::error_code fault;
   std::filesystem::create_directories(folder, fault);
-  if (!std::filesystem::is_directory(folder))
-    throw InputError("--dir", fmt::format("{} cannot be made: {}", folder, fault.message()));
-}
-
-// For the shell, whatever is in it.
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(folder, unknown))
+    throw InputError(
+        "--dir", fmt::format("{} cannot be made: {}", folder, (fault ? fault : unknown).message()));
 }
 
 // plait train as the command, where the user has none.
@@ -185,7 +184,7 @@ void launch_own(TrialArguments& arguments) {
   if (access(runtime::torch_program_file().c_str(), X_OK) != 0) runtime::need_backend("trial");
   arguments.own = true;
   arguments.launch = fmt::format("{} train \"$PLAIT_PLAN\" --local {{world}} --steps {} {}",
-                                 quoted(runtime::program_file()),
+                                 runtime::shell_quoted(runtime::program_file()),
                                  arguments.trial.warm_up + arguments.trial.steps, arguments.train);
 }
 
@@ -227,8 +226,8 @@ int trial(TrialArguments arguments) {
       table.append(row, problem);
       rows.push_back(std::move(row));
     }
-    fmt::print(stderr, "plait: trial {} of {}{}: {}\n", i + 1, candidates.size(),
-               known ? " (from the table)" : "", news_of(rows.back()));
+    complain(fmt::format("trial {} of {}{}: {}", i + 1, candidates.size(),
+                         known ? " (from the table)" : "", news_of(rows.back())));
   }
   const int best = agreement_of(rows).best;
   if (best >= 0 && !arguments.output.empty()) {

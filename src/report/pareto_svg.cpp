@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.h"
+
 namespace plait {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr double kLabelHeight = 13;
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -28,7 +30,7 @@ std::string escaped(const std::string& text) {
     else if (c == '"')
       out += "&quot;";
     else
-      out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+      out += c;
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/printable.h"
 #include "plan/names.h"
 #include "report/quantities.h"
 
@@ -15,14 +16,14 @@ namespace {
 std::string counted_types(const Cluster& cluster, const std::map<int, int>& count_by_type) {
   std::vector<std::string> parts;
   for (const auto& [type, count] : count_by_type)
-    parts.push_back(fmt::format("{} {}", count, cluster.device_types[type].name));
+    parts.push_back(fmt::format("{} {}", count, printable(cluster.device_types[type].name)));
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
 }  // namespace
 
 bool is_layer(const LayerKind& kind) {
-  const std::string name = kind.name.substr(0, kind.name.find('.'));
+  const std::string name = printable(kind.name.substr(0, kind.name.find('.')));
   return name != "embedding" && name != "decoder_embedding" && name != "head" && name != "stem";
 }
 
@@ -35,7 +36,7 @@ std::string summary_of(const Model& model) {
   const bool in_ops = std::ranges::all_of(
       model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });
   std::string out = fmt::format(
-      "{}: {} parameters, {}", model.name, abbreviated(model.parameters()),
+      "{}: {} parameters, {}", printable(model.name), abbreviated(model.parameters()),
       in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));
   if (model.sequence_length > 1)
     out += fmt::format(", {} tokens a sample", grouped(model.sequence_length));

@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace plait {
 namespace {
 
-constexpr int kGap = 2;               // blanks between columns
-constexpr int kLeastColumns = 20;     // of the last column, however narrow the terminal is
-constexpr int kReadableColumns = 32;  // of the last column before others are left out
+constexpr int kGap = 2;                    // blanks between columns
+constexpr int kLeastColumns = 20;          // of the last column, however narrow the terminal is
+constexpr std::size_t kMostOfCell = 4000;  // characters
+constexpr int kReadableColumns = 32;       // of the last column before others are left out
 
 std::string escaped(bool colour, const char* code, const std::string& text) {
   return colour ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
@@ -89,6 +91,8 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 Table& Table::row(std::vector<std::string> cells) {
   PLAIT_CHECK(cells.size() == columns_.size());
+  // Cells have names of the user's files; colours are put around whole lines only.
+  for (std::string& cell : cells) cell = printable(cell, kMostOfCell);
   rows_.push_back(std::move(cells));
   return *this;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "io/format/checked_number.h"
 
 namespace plait {
 
@@ -18,8 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 200;
 constexpr std::size_t kMaxKeys = 20'000;  // of one object, which the library searches one by one
-constexpr double kLargest = 1e30;         // of quantities: no product of some of them overflows
-constexpr double kSmallest = 1e-30;
+constexpr std::size_t kMaxValues =
+    2'000'000;                             // of a document: each takes memory many times its text
+constexpr std::size_t kMaxText = 100'000;  // bytes of one text
 
 const Json& json(const JsonValue::Node* node) { return *reinterpret_cast<const Json*>(node); }
 const JsonValue::Node* opaque(const Json& value) {
@@ -65,11 +67,14 @@ struct KeyWatch {
   std::string duplicate;
   bool too_deep = false;
   bool too_wide = false;
+  std::size_t values = 0;
 
+  bool too_many() const { return values > kMaxValues; }
+  bool value() { return ++values <= kMaxValues; }
   bool enter() {
     open.emplace_back();
     too_deep = open.size() > kMaxDepth;
-    return !too_deep;
+    return !too_deep && value();
   }
   bool leave() {
     open.pop_back();
@@ -84,13 +89,13 @@ struct KeyWatch {
   bool end_object() { return leave(); }
   bool start_array(std::size_t) { return enter(); }
   bool end_array() { return leave(); }
-  bool null() { return true; }
-  bool boolean(bool) { return true; }
-  bool number_integer(Json::number_integer_t) { return true; }
-  bool number_unsigned(Json::number_unsigned_t) { return true; }
-  bool number_float(Json::number_float_t, const std::string&) { return true; }
-  bool string(std::string&) { return true; }
-  bool binary(Json::binary_t&) { return true; }
+  bool null() { return value(); }
+  bool boolean(bool) { return value(); }
+  bool number_integer(Json::number_integer_t) { return value(); }
+  bool number_unsigned(Json::number_unsigned_t) { return value(); }
+  bool number_float(Json::number_float_t, const std::string&) { return value(); }
+  bool string(std::string&) { return value(); }
+  bool binary(Json::binary_t&) { return value(); }
   // The second pass meets the same error and reports it.
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
     return false;
@@ -153,7 +158,11 @@ std::vector<JsonValue> JsonValue::items() const {
 
 std::string JsonValue::text() const {
   if (!is_string()) expected("a text");
-  return json(node_).get<std::string>();
+  const auto& text = json(node_).get_ref<const std::string&>();
+  if (text.size() > kMaxText)
+    throw InputError(
+        where_, fmt::format("is a text of {} bytes, at most {} are read", text.size(), kMaxText));
+  return text;
 }
 
 bool JsonValue::boolean() const {
@@ -171,17 +180,18 @@ double JsonValue::number() const {
 double JsonValue::positive() const {
   const double value = number();
   if (!(value > 0)) expected("positive");
-  if (value < kSmallest || value > kLargest)
-    expected(fmt::format("from {} to {}", kSmallest, kLargest));
-  return value;
+  const auto inside = in_range(value);
+  if (!inside) expected(fmt::format("from {} to {}", kSmallestQuantity, kLargestQuantity));
+  return *inside;
 }
 
 double JsonValue::at_least(double least) const {
   const double value = number();
   if (!(value >= least)) expected(fmt::format("at least {}", least));
-  if (value > kLargest) expected(fmt::format("at most {}", kLargest));
-  if (value > 0 && value < kSmallest) expected(fmt::format("0 or at least {}", kSmallest));
-  return value;
+  const auto inside = in_range(value);
+  if (!inside && value > 1) expected(fmt::format("at most {}", kLargestQuantity));
+  if (!inside) expected(fmt::format("0 or at least {}", kSmallestQuantity));
+  return *inside;
 }
 
 int JsonValue::integer(int least, int most) const {
@@ -226,7 +236,8 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
   auto document = std::make_shared<Json>();
   try {
     Json::sax_parse(text.begin(), text.end(), &watch);
-    if (!watch.too_deep && !watch.too_wide) *document = Json::parse(text.begin(), text.end());
+    if (!watch.too_deep && !watch.too_wide && !watch.too_many())
+      *document = Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& e) {
     const std::string_view what = e.what();
     const std::size_t colon = what.find(": ");
@@ -238,6 +249,7 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
   }
   if (watch.too_deep)
     throw InputError(name, fmt::format("nested deeper than {} levels", kMaxDepth));
+  if (watch.too_many()) throw InputError(name, fmt::format("has more than {} values", kMaxValues));
   if (watch.too_wide)
     throw InputError(name, fmt::format("an object has more than {} keys", kMaxKeys));
   if (!watch.duplicate.empty())

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "io/format/checked_number.h"
 #include "io/format/json_reader.h"
 
 namespace plait {
@@ -54,7 +55,7 @@ std::size_t length_of(const std::string& name, std::string_view shape) {
 
 std::vector<double> parse_npy(const std::string& name, std::string_view bytes) {
   if (!bytes.starts_with(kMagic))
-    throw InputError(name, "is no .npy file: it does not start with \\x93NUMPY");
+    throw InputError(name, "is not a .npy file: it does not start with \\x93NUMPY");
   const std::string truncated = "is a truncated .npy file";
   if (bytes.size() < 12) throw InputError(name, truncated);
   const int version = static_cast<unsigned char>(bytes[6]);
@@ -93,7 +94,11 @@ std::vector<double> parse_npy(const std::string& name, std::string_view bytes) {
     }
     if (!std::isfinite(value))
       throw InputError(name, fmt::format("value {} is not a finite number", i));
-    out.push_back(value);
+    const auto inside = in_range(value);
+    if (!inside)
+      throw InputError(name, fmt::format("value {} must be 0 or from {} to {}, is {}", i,
+                                         kSmallestQuantity, kLargestQuantity, value));
+    out.push_back(*inside);
   }
   return out;
 }

@@ -12,6 +12,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostSize = 1 << 28;
+constexpr std::size_t kLongestValue = 65'536;  // variables that double each other grow fast
 
 // Words as a shell would see them: split at blanks, quotes removed, comments dropped.
 std::vector<std::string> words_of(const std::string& text) {
@@ -39,11 +40,13 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
+bool is_part_of_name(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 bool is_name(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return std::ranges::all_of(text, [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
+  return std::ranges::all_of(text, is_part_of_name);
 }
 
 template <typename Number>
@@ -178,11 +181,16 @@ std::string ShellFlags::filled_in(std::string word) const {
       end = close == word.npos ? word.size() : close + 1;
       out += close == word.npos ? word.substr(at) : value_of(word.substr(at, end - at));
     } else if (word[at] == '$') {
-      while (end < word.size() && is_name(word.substr(at + 1, end - at))) ++end;
+      const bool named = is_name(word.substr(end, 1));
+      while (named && end < word.size() && is_part_of_name(word[end])) ++end;
       out += value_of(word.substr(at, end - at));
     } else {
       out += word[at];
     }
+    if (out.size() > kLongestValue)
+      throw InputError(name_, fmt::format("a value is longer than {} characters once its variables "
+                                          "are filled in",
+                                          kLongestValue));
     at = end;
   }
   return out;

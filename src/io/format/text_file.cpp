@@ -3,15 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/error.h"
+#include "io/format/random_name.h"
 
 namespace plait {
 namespace {
@@ -70,6 +73,62 @@ ssize_t next_bytes(int file, char* block, std::size_t size, bool first) {
   }
 }
 
+[[noreturn]] void cannot_write(const std::string& path) {
+  throw InputError(path, fmt::format("cannot be written: {}", std::strerror(errno)));
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+void write_in_place(const std::string& path, std::string_view text, bool pipe) {
+  if (pipe) {
+    const OpenFile reader(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (reader.get() < 0 && errno == ENXIO)
+      throw InputError(path, "cannot be written: nobody reads from this pipe");
+  }
+  const OpenFile file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (file.get() < 0 || !write_all(file.get(), text)) cannot_write(path);
+}
+
+// False, and errno says why, when it cannot be done. `before` is the file that is replaced.
+bool write_new_file(const std::string& name, std::string_view text, const struct stat* before) {
+  const OpenFile file(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                           before == nullptr ? 0666 : 0600));
+  if (file.get() < 0) return false;
+  if (before != nullptr) {
+    // Only root may give a file away; for others it is theirs already, or the mode is all there is.
+    [[maybe_unused]] const int given = fchown(file.get(), before->st_uid, before->st_gid);
+    if (fchmod(file.get(), before->st_mode & 0777) != 0) return false;
+  }
+  return write_all(file.get(), text) && fsync(file.get()) == 0;
+}
+
+// The name of a file is on the disk when its directory is. Not all file systems can.
+void sync_directory(const std::string& directory) {
+  const OpenFile opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() >= 0) fsync(opened.get());
+}
+
+void replace_file(const std::string& path, std::string_view text, const struct stat* before) {
+  const std::string target = file_behind(path);
+  const std::filesystem::path parent = std::filesystem::path(target).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
+  const std::string temporary = fmt::format("{}/.plait-{}.tmp", directory, random_name());
+  if (write_new_file(temporary, text, before) &&
+      std::rename(temporary.c_str(), target.c_str()) == 0)
+    return sync_directory(directory);
+  const int fault = errno;
+  unlink(temporary.c_str());
+  errno = fault;
+  cannot_write(path);
+}
+
 }  // namespace
 
 std::string read_text_file(const std::string& path) {
@@ -88,28 +147,21 @@ std::string read_text_file(const std::string& path) {
   return text;
 }
 
+std::string random_name() {
+  std::uint64_t number = 0;
+  while (getrandom(&number, sizeof(number), 0) != sizeof(number))
+    if (errno != EINTR) throw InputError("random numbers of the kernel", std::strerror(errno));
+  return fmt::format("{:016x}", number);
+}
+
 void write_text_file(const std::string& path, std::string_view text) {
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
   // Renaming onto a device or a pipe would replace it by a file.
-  const bool in_place = exists && (!S_ISREG(status.st_mode) || path.starts_with("/dev/"));
-  if (exists && S_ISFIFO(status.st_mode)) {
-    const OpenFile reader(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-    if (reader.get() < 0 && errno == ENXIO)
-      throw InputError(path, "cannot be written: nobody reads from this pipe");
-  }
-  const std::string target = in_place ? path : file_behind(path);
-  const std::string temporary = in_place ? path : fmt::format("{}.tmp.{}", target, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr)
-    throw InputError(path, fmt::format("cannot be written: {}", std::strerror(errno)));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
-  const bool done = written && closed;
-  if (done && (in_place || std::rename(temporary.c_str(), target.c_str()) == 0)) return;
-  const std::string why = std::strerror(errno);
-  if (!in_place) std::remove(temporary.c_str());
-  throw InputError(path, "cannot be written: " + why);
+  if (exists && (!S_ISREG(status.st_mode) || path.starts_with("/dev/")))
+    write_in_place(path, text, S_ISFIFO(status.st_mode));
+  else
+    replace_file(path, text, exists ? &status : nullptr);
 }
 
 }  // namespace plait

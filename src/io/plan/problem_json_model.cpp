@@ -11,7 +11,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMaxUnits = 10'000'000;
+constexpr int kMaxUnits = 100'000;
 constexpr int kMaxPeriod = 64;  // longest pattern of kinds that is looked for
 constexpr int kMaxInt = 1'000'000'000;
 

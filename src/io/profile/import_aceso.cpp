@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "io/cluster/catalogue.h"
+#include "io/format/checked_number.h"
 #include "io/format/csv.h"
 #include "io/format/json_reader.h"
 #include "io/profile/import_profile.h"
@@ -58,13 +59,13 @@ std::optional<OpFile> parse_op_file(std::string_view name) {
 
 double number(const CsvTable& table, const CsvTable::Row& row, std::string_view column) {
   const std::string_view text = table.cell(row, column);
-  double value = 0;
-  const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || stop != text.data() + text.size() || !std::isfinite(value) ||
-      value < 0)
-    throw InputError(table.where(row), fmt::format("{} must be a number of at least 0, is '{}'",
-                                                   column, std::string(text.substr(0, 40))));
-  return value;
+  const std::optional<double> value = checked_number(text);
+  if (!value || *value < 0)
+    throw InputError(
+        table.where(row),
+        fmt::format("{} must be 0 or a number from {} to {}, is '{}'", column, kSmallestQuantity,
+                    kLargestQuantity, std::string(text.substr(0, 40))));
+  return *value;
 }
 
 std::map<std::string, AcesoOp> read_op_file(const std::string& path) {
@@ -140,11 +141,9 @@ void read_sends(const std::string& path, CollectiveKey key, Profile& profile) {
   if (table.rows.size() != 1) throw InputError(path, "must have two lines: sizes in MB, and GB/s");
   std::vector<CollectivePoint> points;
   for (const std::string& size : table.header) {
-    double mebibytes = 0;
-    const auto [stop, fault] = std::from_chars(size.data(), size.data() + size.size(), mebibytes);
+    const double mebibytes = checked_number(size).value_or(-1);
     const double rate = number(table, table.rows[0], size);
-    if (fault != std::errc() || stop != size.data() + size.size() || !(mebibytes > 0) ||
-        !(rate > 0) || mebibytes > 1e9)
+    if (!(mebibytes > 0) || !(rate > 0) || mebibytes > 1e9)
       throw InputError(path, fmt::format("must have sizes and rates above 0, has '{}' and {}",
                                          size.substr(0, 40), rate));
     const Bytes bytes(mebibytes * kMebibyte);

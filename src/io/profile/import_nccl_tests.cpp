@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "io/cluster/catalogue.h"
+#include "io/format/checked_number.h"
 #include "io/format/json_reader.h"
 #include "io/profile/import_profile.h"
 
@@ -41,13 +42,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || stop != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
-}
+std::optional<double> number(const std::string& text) { return checked_number(text); }
 
 // What one program printed.
 struct Output {

@@ -100,6 +100,16 @@ void check_units(const std::string& path, const Profile& profile, const Model& m
                         fmt::join(measured, ", "), fmt::join(own, ", ")));
 }
 
+// Sums and conversions of values that are each within the range may leave it. What is imported must
+// be a profile that plait reads again.
+void check_readable(const std::string& path, const Profile& profile) {
+  try {
+    parse_profile(path, profile_file_to_json(profile));
+  } catch (const InputError& error) {
+    throw InputError(path, std::string("has values that no measurement gives: ") + error.what());
+  }
+}
+
 }  // namespace
 
 std::string measured_name(const std::set<std::string>& measured, const std::string& type) {
@@ -127,6 +137,7 @@ LoadedProfile import_profile(const std::string& from, const std::string& path, c
   loaded.profile.provenance.command = fmt::format("plait import --from {} {}", importer.name, path);
   loaded.profile.provenance.versions["plait"] = version();
   loaded.profile.provenance.notes = loaded.warnings;
+  check_readable(path, loaded.profile);
   return loaded;
 }
 

@@ -83,7 +83,10 @@ Measurement measurement_of(const JsonValue& json) {
 }  // namespace
 
 PointCache::PointCache(const std::string& path, bool reads) : path_(path) {
-  if (path_.empty() || !reads || !std::filesystem::exists(path_)) return;
+  std::error_code fault;
+  const bool missing =
+      std::filesystem::status(path_, fault).type() == std::filesystem::file_type::not_found;
+  if (path_.empty() || !reads || missing) return;
   const std::string text = read_text_file(path_);
   std::size_t at = 0;
   int number = 0;

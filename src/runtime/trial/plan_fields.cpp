@@ -8,10 +8,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/format/json_reader.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 #include "report/summary.h"
+#include "runtime/trial/shell_words.h"
 
 namespace plait::runtime {
 namespace {
@@ -54,6 +56,27 @@ std::string counts_by_stage(const Plan& plan, const std::function<bool(int unit)
     stages.push_back(count);
   }
   return fmt::format("{}", fmt::join(stages, ","));
+}
+
+// The value of a field as it can stand after `before`.
+std::string as_word(const PlanFields::value_type& field, const std::string& before) {
+  const auto& [name, value] = field;
+  if (!value.empty() && is_plain_word(value)) return value;
+  const bool nested = shell_state_after(before) == ShellState::nested;
+  // Blanks in what the user or plait itself has named do no harm inside quotes.
+  std::string others = value;
+  std::erase_if(others, [&](char c) { return c == ' ' || (c == '|' && name == "describe"); });
+  if (nested && (name == "plan" || name == "describe") && is_plain_word(others)) return value;
+  const bool one_line = std::none_of(value.begin(), value.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
+  if (one_line && !nested) return shell_quoted(value);
+  throw InputError(
+      "--launch",
+      fmt::format("{{{}}} is '{}', which the shell could take for more than a word inside quotes, "
+                  "$(...), `...`, a here-document or a comment: write \"${}\" there, or {{{}}} "
+                  "outside of them, where plait quotes it",
+                  name, printable(value), variable_of(name), name));
 }
 
 }  // namespace
@@ -122,10 +145,11 @@ std::string with_fields(const std::string& command, const PlanFields& fields) {
     const std::string name = command.substr(i + 1, end - i - 1);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
-      throw InputError("--launch", fmt::format("{{{}}} is no field of a plan{}; write {{{{{}}}}} "
-                                               "for the braces themselves",
-                                               name, suggestion(name, names), name));
-    out += fields[static_cast<std::size_t>(found - names.begin())].second;
+      throw InputError("--launch",
+                       fmt::format("{{{}}} is not a field of a plan{}; write {{{{{}}}}} "
+                                   "for the braces themselves",
+                                   name, suggestion(name, names), name));
+    out += as_word(fields[static_cast<std::size_t>(found - names.begin())], out);
     i = end;
   }
   return out;

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "io/format/checked_number.h"
 #include "io/format/csv.h"
 #include "io/format/json_reader.h"
 #include "io/plan/plan_json.h"
@@ -39,16 +40,17 @@ const std::vector<std::string>& columns() {
 }
 
 constexpr double kGiB = 0x1p30;
+constexpr int kMostSteps = 1'000'000'000;
 
 // "" for nothing.
 std::optional<double> number_in(const CsvTable& table, const CsvTable::Row& row,
                                 const char* column) {
   const std::string_view text = table.cell(row, column);
   if (text.empty()) return std::nullopt;
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(value))
-    throw InputError(table.where(row), fmt::format("{} must be a number, is '{}'", column, text));
+  const std::optional<double> value = checked_number(text);
+  if (!value)
+    throw InputError(table.where(row),
+                     fmt::format("{} must be a number, is '{}'", column, text.substr(0, 40)));
   return value;
 }
 
@@ -72,7 +74,10 @@ TrialRow row_of(const CsvTable& table, const CsvTable::Row& row) {
                      "only then");
   if (const auto value = number_in(table, row, "measured_memory_GiB"))
     out.result.memory = Bytes(*value * kGiB);
-  out.result.steps = static_cast<int>(number_in(table, row, "steps").value_or(0));
+  const double steps = number_in(table, row, "steps").value_or(0);
+  if (!(steps >= 0 && steps <= kMostSteps))
+    throw InputError(table.where(row), fmt::format("steps must be from 0 to {}", kMostSteps));
+  out.result.steps = static_cast<int>(steps);
   out.result.elapsed = Seconds(number_in(table, row, "elapsed_s").value_or(0));
   out.result.reason = table.cell(row, "reason");
   return out;
@@ -129,13 +134,14 @@ std::string trial_id(const Problem& problem, const Plan& plan, const std::string
 }
 
 TrialRows::TrialRows(std::string path) : path_(std::move(path)) {
-  if (!std::filesystem::exists(path_)) return;
+  std::error_code fault;
+  if (std::filesystem::status(path_, fault).type() == std::filesystem::file_type::not_found) return;
   const std::string text = read_text_file(path_);
   const std::string whole = text.substr(0, text.rfind('\n') + 1);
   const CsvTable table = whole.empty() ? CsvTable() : parse_csv(path_, whole);
   // A file of another kind is left as it is, to its last letter.
   if (whole.empty() ? !csv_line(columns()).starts_with(text) : table.header != columns())
-    throw InputError(path_, "is no table of trials: its columns are others; name a new file");
+    throw InputError(path_, "is not a trial table (unexpected columns); choose a new file");
   for (const CsvTable::Row& row : table.rows) rows_.push_back(row_of(table, row));
   if (whole != text) write_text_file(path_, whole);
 }

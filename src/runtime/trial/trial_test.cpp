@@ -105,6 +105,45 @@ TEST(PlanFieldsTest, NamesAreReplacedAndTheShellsAreNot) {
   EXPECT_EQ(variable_of("layers_per_stage"), "PLAIT_LAYERS_PER_STAGE");
 }
 
+std::string field_fault(const std::string& command, const std::string& value) {
+  try {
+    return with_fields(command, {{"model", value}});
+  } catch (const InputError& error) {
+    return "refused";
+  }
+}
+
+TEST(PlanFieldsTest, AValueIsOneWordOfTheShellWhateverIsInIt) {
+  EXPECT_EQ(field_fault("run {model} x", "gpt2-xl"), "run gpt2-xl x");
+  EXPECT_EQ(field_fault("run {model}", "x;touch PWNED;#"), "run 'x;touch PWNED;#'");
+  EXPECT_EQ(field_fault("run --name={model}", "it's $(id)"), "run --name='it'\\''s $(id)'");
+  EXPECT_EQ(field_fault("run {model}", ""), "run ''");
+  // Where the shell, or another one, would read it again.
+  for (const char* command :
+       {"run '{model}'", "run \"{model}\"", "sh -c 'run {model}'", "run \\{model}", "x # {model}",
+        "run $(echo {model})", "run `echo {model}`", "cat <<EOF\n{model}\nEOF", "run ${X:-{model}}",
+        "x=\"$(run \"{model}\")\"", "run $'{model}'"}) {
+    EXPECT_EQ(field_fault(command, "x;touch PWNED;#"), "refused") << command;
+    EXPECT_NE(field_fault(command, "gpt2"), "refused") << command;
+  }
+  EXPECT_EQ(field_fault("run {model}", "x\ntouch PWNED"), "refused");
+  EXPECT_EQ(field_fault("run 'a' \"b\" {model}", "a b"), "run 'a' \"b\" 'a b'");
+}
+
+// The shell itself is the judge: the command prints its words, one to a line.
+TEST(PlanFieldsTest, TheShellSeesTheValueAndRunsNothingOfIt) {
+  for (const char* value : {"x;touch PWNED;#", "$(touch PWNED)", "`touch PWNED`", "a'b\"c\\d", "*",
+                            "~", "-n", "a && b || c", "\xff\x80", "{plan}", "!1", "#"}) {
+    const std::string command = with_fields("printf '%s' {model}", {{"model", value}});
+    std::FILE* pipe = popen(command.c_str(), "r");
+    std::string printed(100, '\0');
+    printed.resize(std::fread(printed.data(), 1, printed.size(), pipe));
+    EXPECT_EQ(pclose(pipe), 0) << command;
+    EXPECT_EQ(printed, value) << command;
+  }
+  EXPECT_FALSE(std::filesystem::exists("PWNED"));
+}
+
 TEST(TrialRowsTest, RowsComeBackAndATornLineDoesNotCount) {
   const std::string path = (std::filesystem::path(testing::TempDir()) / "rows.csv").string();
   std::filesystem::remove(path);

@@ -2,9 +2,10 @@ find_package(GTest REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
-add_executable(plait_tests ${tests} tests/random_problem.cpp tests/source_tree.cpp)
+add_executable(plait_tests ${tests} src/runtime/no_backend.cpp tests/random_problem.cpp
+                           tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
-target_link_libraries(plait_tests PRIVATE plait_core GTest::gtest_main)
+target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)
   target_precompile_headers(plait_tests PRIVATE ${heavy_headers} <gtest/gtest.h>)
 endif()

@@ -1,8 +1,30 @@
-#include "cli/verbs.h"
-
 #include <array>
 
+#include "cli/flags/command.h"
+
 namespace plait {
+
+// One function for each verb, in the file of its name in cli/verbs.
+Command plan_command();
+Command compare_command();
+Command estimate_command();
+Command pareto_command();
+Command replan_command();
+Command explain_command();
+Command check_command();
+Command import_command();
+Command profile_command();
+Command validate_command();
+Command train_command();
+Command trial_command();
+Command tokenize_command();
+Command models_command();
+Command model_command();
+Command devices_command();
+Command instances_command();
+Command completion_command();
+Command version_command();
+Command help_command();
 
 std::span<const Verb> verbs() {
   static constexpr std::array kVerbs{

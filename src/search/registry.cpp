@@ -26,9 +26,12 @@ std::span<const Planner> planners() {
 }
 
 SearchResult run_search(const Planner& planner, const SearchContext& context) {
-  SearchResult result = planner.search(context);
+  // One engine for the planner and for the final costs: its tables are made once.
   std::optional<CostEngine> own;
   const CostEngine& engine = context.engine ? *context.engine : own.emplace(context.problem);
+  SearchContext shared = context;
+  shared.engine = &engine;
+  SearchResult result = planner.search(shared);
   for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());
   parallel_for(static_cast<int>(result.plans.size()), context.options.threads,

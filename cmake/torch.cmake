@@ -33,7 +33,7 @@ separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 # GCC 13 sees writes beyond the small arrays of libtorch 2's inlined lists; there are none.
 target_compile_options(plait_torch PUBLIC ${torch_flags} -Wno-array-bounds -Wno-stringop-overflow)
 
-add_executable(plait-torch)
+add_executable(plait-torch src/cli/main.cpp)
 target_link_libraries(plait-torch PRIVATE plait_cli plait_torch)
 install(TARGETS plait-torch)
 

@@ -31,6 +31,8 @@ FOLDERS = {
     "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
+    "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens"}],
+    "cli": [{"terminal"}, {"flags"}, {"verbs"}, {""}],
 }
 
 INCLUDE = re.compile(r'#include "(\w+)/((?:\w+/)*)\w+\.h"')

@@ -168,7 +168,7 @@ TEST(PeerPlanners, SayWhichPinLeavesNothing) {
   for (const std::string_view peer : kPeers) {
     const SearchResult result = run(peer, problem, options);
     EXPECT_TRUE(result.plans.empty()) << peer;
-    EXPECT_NE(result.reason.find("--pp 9"), std::string::npos) << peer;
+    EXPECT_NE(result.reason.find("`pipeline`: 9"), std::string::npos) << peer;
   }
 }
 

@@ -6,10 +6,10 @@ include(GoogleTest)
 set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_search.cpp
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
-add_executable(plait_tests ${tests} ${second_opinion} tests/random_problem.cpp
+add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
-target_link_libraries(plait_tests PRIVATE plait_core GTest::gtest_main)
+target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)
   target_precompile_headers(plait_tests PRIVATE ${heavy_headers} <gtest/gtest.h>)
 endif()

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/command.h"
-#include "cli/terminal.h"
+#include "cli/flags/command.h"
+#include "cli/flags/field_flags.h"
+#include "cli/terminal/terminal.h"
 #include "io/format/json_reader.h"
 #include "runtime/backend.h"
 
@@ -53,7 +54,7 @@ int main(int argc, char** argv) {
   try {
     return plait::run(std::move(words));
   } catch (const plait::InputError& error) {
-    plait::complain(error.what());
+    plait::complain(plait::in_flags(error.what()));
   } catch (const std::bad_alloc&) {
     plait::complain("out of memory: the problem is too large for this machine");
   }

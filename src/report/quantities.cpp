@@ -16,6 +16,15 @@ std::string in_words(Seconds time) {
   return fmt::format("{:.1f} us", time.value * 1e6);
 }
 
+std::string long_time(Seconds time) {
+  constexpr double kSecondsPerDay = 24 * kSecondsPerHour;
+  if (time.value >= 2 * kSecondsPerDay)
+    return fmt::format("{:.{}f} days", time.value / kSecondsPerDay,
+                       time.value < 100 * kSecondsPerDay ? 2 : 0);
+  if (time.value >= kSecondsPerHour) return fmt::format("{:.2f} h", time.value / kSecondsPerHour);
+  return in_words(time);
+}
+
 std::string in_words(Bytes size) {
   const double magnitude = std::abs(size.value);
   if (magnitude == 0) return "0";

@@ -8,6 +8,7 @@ namespace plait {
 
 // Quantities as people read them, in the unit that suits their size.
 std::string in_words(Seconds time);    // "12.34 s", "8.10 ms", "45.2 us"; "0" for none
+std::string long_time(Seconds time);   // "45.0 s", "12.34 h", "12.34 days"
 std::string in_words(Bytes size);      // "12.34 GiB", "1.5 TiB"
 std::string in_words(Usd amount);      // "$0.0123", "$12.30"
 std::string in_gibibytes(Bytes size);  // "12.3", for columns headed GiB

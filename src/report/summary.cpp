@@ -22,16 +22,6 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
 
 }  // namespace
 
-bool is_layer(const LayerKind& kind) {
-  const std::string name = printable(kind.name.substr(0, kind.name.find('.')));
-  return name != "embedding" && name != "decoder_embedding" && name != "head" && name != "stem";
-}
-
-int layer_count(const Model& model) {
-  return static_cast<int>(
-      std::ranges::count_if(model.units, [&](int kind) { return is_layer(model.kinds[kind]); }));
-}
-
 std::string summary_of(const Model& model) {
   const bool in_ops = std::ranges::all_of(
       model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });

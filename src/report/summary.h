@@ -2,13 +2,10 @@
 
 #include <string>
 
+#include "model/layers.h"
 #include "plan/problem.h"
 
 namespace plait {
-
-// What people count as a layer of the model: every unit but embeddings, stem and head.
-bool is_layer(const LayerKind& kind);
-int layer_count(const Model& model);
 
 // One line each, for the head of a result.
 //   "llama-2-7b: 6.74 B parameters, 32 layers, 4,096 tokens a sample"

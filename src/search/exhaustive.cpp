@@ -92,7 +92,7 @@ SearchResult search_exhaustively(const SearchContext& context) {
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(context.options.time_limit.value));
   const Space space(context.problem, context.options.pins);
-  const CostEngine engine(context.problem);
+  const CostEngine& engine = *context.engine;
   Shortlist found(engine, context.options.keep);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {

@@ -6,7 +6,6 @@
 #include "plan/check.h"
 #include "search/space/planners.h"
 #include "search/space/search.h"
-#include "search/space/space.h"
 
 namespace plait {
 
@@ -26,13 +25,13 @@ std::span<const Planner> planners() {
   return table;
 }
 
-std::string contradiction_in(const Problem& problem, const Pins& pins) {
-  return Space(problem, pins).contradiction();
-}
-
 SearchResult run_search(const Planner& planner, const SearchContext& context) {
-  SearchResult result = planner.search(context);
-  const CostEngine engine(context.problem);
+  // One engine for the planner and for the final costs: its tables are made once.
+  std::optional<CostEngine> own;
+  const CostEngine& engine = context.engine ? *context.engine : own.emplace(context.problem);
+  SearchContext shared = context;
+  shared.engine = &engine;
+  SearchResult result = planner.search(shared);
   for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());
   parallel_for(static_cast<int>(result.plans.size()), context.options.threads,

@@ -71,7 +71,7 @@ class AutoSearch {
                       std::chrono::duration<double>(context.options.time_limit.value))),
         space_(context.problem, context.options.pins),
         schedule_(searched_schedule(context.options.pins)),
-        engine_(context.problem),
+        engine_(*context.engine),
         candidates_(context, space_, engine_, schedule_, exact_schedule()),
         found_(engine_, std::max(kKept, context.options.keep)) {}
 
@@ -360,7 +360,7 @@ class AutoSearch {
   std::chrono::steady_clock::time_point deadline_;
   Space space_;
   Schedule schedule_;
-  CostEngine engine_;
+  const CostEngine& engine_;
   Candidates candidates_;
   Shortlist found_;
   Seconds enough_ = Seconds(HUGE_VAL);  // that bounds were asked for

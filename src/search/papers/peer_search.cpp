@@ -38,7 +38,7 @@ PeerSearch::PeerSearch(const SearchContext& context)
                     std::chrono::duration<double>(context.options.time_limit.value))),
       schedule_(searched_schedule(context.options.pins)),
       recompute_(context.options.pins.recompute.value_or(Recompute::none)),
-      obstacle_(space_.contradiction()),
+      obstacle_(space_.violation() ? in_words(*space_.violation()) : ""),
       places_(context.problem.cluster.devices.size()) {
   for (int p = 0; p < static_cast<int>(space_.pools().size()); ++p)
     for (int i = 0; i < space_.pools()[p].size(); ++i)

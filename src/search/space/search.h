@@ -13,27 +13,11 @@
 #include "cost/estimate.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "search/space/pins.h"
 
 namespace plait {
 
 class CostEngine;
-
-// Plan dimensions that the user pins. An empty optional (or vector) leaves the dimension free.
-struct Pins {
-  std::optional<int> tensor;
-  std::optional<int> pipeline;
-  std::optional<int> data;
-  std::optional<int> context;
-  std::optional<int> expert;
-  std::optional<int> micro_batch;    // samples per replica
-  std::optional<int> micro_batches;  // per step
-  std::optional<Recompute> recompute;
-  std::optional<ZeroStage> zero;
-  std::optional<Schedule> schedule;
-  std::optional<int> chunks;  // per stage, for interleaved
-  std::optional<bool> sequence_parallel;
-  std::vector<int> stages;  // units per stage, pipeline order
-};
 
 // All knobs of all planners, flat, each with a default that is right for most users.
 struct SearchOptions {
@@ -86,9 +70,6 @@ struct Planner {
   std::string_view summary;  // one line for --help and the docs
   SearchResult (*search)(const SearchContext&);
 };
-
-// "" or why the pins contradict the problem or each other, so that no plan can exist.
-std::string contradiction_in(const Problem& problem, const Pins& pins);
 
 // The one table of planners, in search/registry.cpp. To add one: write a file, add a row.
 std::span<const Planner> planners();

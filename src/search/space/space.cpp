@@ -9,7 +9,6 @@
 #include <set>
 #include <tuple>
 
-#include "plan/names.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -25,16 +24,6 @@ bool any_attention(const Model& model) {
     for (const Op& op : kind.ops)
       if (op.kind == OpKind::attention) return true;
   return false;
-}
-
-// Experts of the layers that have them, 0 if none has; the greatest common divisor when they
-// differ.
-int expert_count(const Model& model) {
-  int count = 0;
-  for (const LayerKind& kind : model.kinds)
-    for (const Op& op : kind.ops)
-      if (op.split == Split::experts) count = std::gcd(count, static_cast<int>(op.count));
-  return count;
 }
 
 }  // namespace
@@ -73,6 +62,19 @@ std::vector<Pool> pools_of(const Cluster& cluster) {
   return out;
 }
 
+int expert_count(const Model& model) {
+  int count = 0;
+  for (const LayerKind& kind : model.kinds)
+    for (const Op& op : kind.ops)
+      if (op.split == Split::experts) count = std::gcd(count, static_cast<int>(op.count));
+  return count;
+}
+
+bool tensor_fits(const Pool& pool, int tensor) {
+  return tensor <= std::min(pool.size(), kMaxTensorNodes * pool.per_node) &&
+         (pool.per_node % tensor == 0 || tensor % pool.per_node == 0);
+}
+
 bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
   for (const LayerKind& kind : model.kinds) {
     for (const Op& op : kind.ops) {
@@ -93,6 +95,7 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
 Space::Space(const Problem& problem, const Pins& pins)
     : problem_(problem),
       pins_(pins),
+      violation_(violation_of(problem, pins)),
       pools_(pools_of(problem.cluster)),
       run_classes_(problem.model) {
   std::set<int> nodes;
@@ -109,8 +112,7 @@ Space::Space(const Problem& problem, const Pins& pins)
   if (pins.pipeline) min_stages_ = max_stages_ = *pins.pipeline;
   if (!pins.stages.empty()) min_stages_ = max_stages_ = static_cast<int>(pins.stages.size());
 
-  contradiction_ = find_contradiction();
-  if (contradiction_.empty()) list_settings();
+  if (!violation_) list_settings();
 }
 
 bool Space::allows_sequence_parallel() const {
@@ -217,72 +219,6 @@ Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& 
 std::vector<Plan> Space::plans_of(const std::vector<PlacedStage>& stages,
                                   const PlanSettings& settings) const {
   return plans_for(plan_of(stages, settings, searched_schedule(pins_)), pins_);
-}
-
-std::string Space::find_contradiction() const {
-  const int devices = problem_.cluster.device_count();
-  const int units = problem_.model.unit_count();
-  const int batch = problem_.job.global_batch;
-  if (pins_.pipeline && *pins_.pipeline > units)
-    return fmt::format(
-        "--pp {} is more than the {} units of the model (layers, embedding and head)",
-        *pins_.pipeline, units);
-  if (!pins_.stages.empty()) {
-    const int sum = std::accumulate(pins_.stages.begin(), pins_.stages.end(), 0);
-    if (sum != units)
-      return fmt::format("--stages add up to {}, the model has {} units", sum, units);
-    if (pins_.pipeline && *pins_.pipeline != static_cast<int>(pins_.stages.size()))
-      return fmt::format("--pp {} and {} --stages do not agree", *pins_.pipeline,
-                         pins_.stages.size());
-  }
-  const double needed = 1.0 * pins_.tensor.value_or(1) * pins_.data.value_or(1) *
-                        pins_.context.value_or(1) * min_stages_;
-  if (needed > devices)
-    return fmt::format("the pinned degrees need {} devices, the cluster has {}", needed, devices);
-  std::string obstacle;
-  if (pins_.tensor && !cuts_evenly(problem_.model, *pins_.tensor, &obstacle))
-    return fmt::format("--tp {} does not divide {}", *pins_.tensor, obstacle);
-  if (pins_.tensor &&
-      std::ranges::all_of(pools_, [&](const Pool& pool) { return tensor_degrees(pool).empty(); }))
-    return fmt::format(
-        "--tp {} neither divides the devices of a node nor is a multiple of them "
-        "(at most {} nodes)",
-        *pins_.tensor, kMaxTensorNodes);
-  if (pins_.context && problem_.model.sequence_length % *pins_.context != 0)
-    return fmt::format("--cp {} does not divide the sequence length of {}", *pins_.context,
-                       problem_.model.sequence_length);
-  if (pins_.expert && *pins_.expert > 1) {
-    const int experts = expert_count(problem_.model);
-    if (experts == 0) return fmt::format("--ep {} needs a model with experts", *pins_.expert);
-    if (experts % *pins_.expert != 0)
-      return fmt::format("--ep {} does not divide the {} experts", *pins_.expert, experts);
-  }
-  if (pins_.micro_batches && batch % *pins_.micro_batches != 0)
-    return fmt::format("--micro-batches {} does not divide the global batch of {}",
-                       *pins_.micro_batches, batch);
-  if (pins_.micro_batch && batch % *pins_.micro_batch != 0)
-    return fmt::format("--micro-batch {} does not divide the global batch of {}",
-                       *pins_.micro_batch, batch);
-  if (pins_.data && batch % *pins_.data != 0 && pools_.size() == 1)
-    return fmt::format("--dp {} does not divide the global batch of {}", *pins_.data, batch);
-  if (pins_.data && pins_.micro_batch &&
-      batch % (static_cast<long>(*pins_.data) * *pins_.micro_batch) != 0)
-    return fmt::format("--dp {} x --micro-batch {} does not divide the global batch of {}",
-                       *pins_.data, *pins_.micro_batch, batch);
-  if (pins_.data && pins_.micro_batch && pins_.micro_batches &&
-      static_cast<long>(*pins_.data) * *pins_.micro_batch * *pins_.micro_batches != batch)
-    return fmt::format(
-        "--dp {} x --micro-batch {} x --micro-batches {} is not the global batch of {}",
-        *pins_.data, *pins_.micro_batch, *pins_.micro_batches, batch);
-  const bool chunked = pins_.schedule == Schedule::interleaved || pins_.schedule == Schedule::zb_v;
-  if (chunked && pins_.pipeline == 1)
-    return fmt::format("--schedule {} needs a pipeline, --pp is 1", name_of(*pins_.schedule));
-  if (pins_.chunks && *pins_.chunks > 1 && !chunked)
-    return fmt::format("--chunks {} needs --schedule interleaved", *pins_.chunks);
-  if (chunked && !pins_.stages.empty())
-    return fmt::format("--schedule {} cuts stages into chunks, --stages cannot say how",
-                       name_of(*pins_.schedule));
-  return "";
 }
 
 }  // namespace plait

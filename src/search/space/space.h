@@ -7,6 +7,7 @@
 #include "cost/span_frame.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "search/space/pins.h"
 #include "search/space/run_classes.h"
 #include "search/space/search.h"
 
@@ -96,17 +97,16 @@ class Space {
   std::vector<Plan> plans_of(const std::vector<PlacedStage>& stages,
                              const PlanSettings& settings) const;
 
-  // "" or why no plan of the space can exist: "--tp 3 does not divide the 16 heads of
-  // decoder.attention".
-  const std::string& contradiction() const { return contradiction_; }
+  // Why no plan of the space can exist, where that is so: the space is empty then.
+  const std::optional<PinViolation>& violation() const { return violation_; }
 
  private:
   bool allows_sequence_parallel() const;
   void list_settings();
-  std::string find_contradiction() const;
 
   const Problem& problem_;
   Pins pins_;
+  std::optional<PinViolation> violation_;
   std::vector<Pool> pools_;
   bool pools_share_nodes_ = false;  // nodes with devices of several types
   RunClasses run_classes_;
@@ -114,12 +114,18 @@ class Space {
   std::vector<Recompute> recomputes_;
   int min_stages_ = 1;
   int max_stages_ = 1;
-  std::string contradiction_;
 };
 
 // Whether a tensor degree cuts every op of the model into equal parts; else `obstacle` says which
 // it does not ("the 12 heads of decoder.attention").
 bool cuts_evenly(const Model& model, int tensor, std::string* obstacle = nullptr);
+
+// Whether a tensor degree divides the devices of the pool's nodes, or is a multiple of them.
+bool tensor_fits(const Pool& pool, int tensor);
+
+// Experts of the layers that have them, 0 if none has; the greatest common divisor when they
+// differ.
+int expert_count(const Model& model);
 
 std::vector<int> divisors_of(int n);  // ascending
 

@@ -196,7 +196,7 @@ int StageOption::devices() const {
 std::vector<int> Space::tensor_degrees(const Pool& pool) const {
   std::vector<int> degrees;
   for (int t = 1; t <= std::min(pool.size(), kMaxTensorNodes * pool.per_node); ++t) {
-    if (pool.per_node % t != 0 && t % pool.per_node != 0) continue;
+    if (!tensor_fits(pool, t)) continue;
     if (pins_.tensor && *pins_.tensor != t) continue;
     if (cuts_evenly(problem_.model, t)) degrees.push_back(t);
   }

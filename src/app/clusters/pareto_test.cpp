@@ -1,0 +1,71 @@
+#include "app/clusters/pareto.h"
+
+#include <gtest/gtest.h>
+
+#include "app/plan/sample_requests.h"
+#include "plan/check.h"
+
+namespace plait {
+namespace {
+
+using samples::complaint;
+
+ParetoRequest request() {
+  ParetoRequest request;
+  static_cast<SearchRequest&>(request) = samples::small_request();
+  request.instances = {{"g5.24xlarge", 0, 2}, {"g4dn.12xlarge", 0, 1}};
+  return request;
+}
+
+TEST(ParetoAnswer, TheFrontGetsFasterAsItGetsDearer) {
+  const ParetoAnswer found = answer(request(), {});
+  EXPECT_EQ(found.result.mixes, 3 * 2 - 1);  // all counts, the empty mix apart
+  ASSERT_TRUE(found.found());
+  for (std::size_t i = 1; i < found.result.front.size(); ++i) {
+    EXPECT_GT(found.result.front[i].price(), found.result.front[i - 1].price());
+    EXPECT_LT(found.result.front[i].step(), found.result.front[i - 1].step());
+  }
+}
+
+TEST(ParetoAnswer, PlansHaveTheIdsOfTheirOwnCluster) {
+  const ParetoAnswer found = answer(request(), {});
+  for (const MixPoint& point : found.result.front) {
+    // The same plan is valid on the cluster that its shorthand names.
+    SearchRequest alone = samples::small_request();
+    alone.source.cluster = found.cluster(point);
+    EXPECT_TRUE(check_plan(load_problem(alone.source).problem, found.plan(point)).empty());
+  }
+}
+
+TEST(ParetoAnswer, SpotPricesAreLess) {
+  ParetoRequest spot = request();
+  spot.instances = {{"g4dn.12xlarge", 1, 1}};
+  const ParetoAnswer dear = answer(spot, {});
+  spot.spot = true;
+  const ParetoAnswer cheap = answer(spot, {});
+  EXPECT_LT(cheap.result.front.front().price(), dear.result.front.front().price());
+}
+
+TEST(ParetoAnswer, WrongOffersNameTheField) {
+  const auto with = [](const std::vector<Offer>& instances) {
+    ParetoRequest wrong = request();
+    wrong.instances = instances;
+    return complaint([&] { answer(wrong, {}); });
+  };
+  EXPECT_TRUE(with({{"p9.large", 0, 1}}).starts_with("`instances`: 'p9.large' is neither"));
+  EXPECT_EQ(with({{"g5.24xlarge", 0, 1}, {"g5.24xlarge", 0, 2}}),
+            "`instances`: 'g5.24xlarge' appears twice");
+  EXPECT_EQ(with({{"A100-80GB", 0, 4}}),
+            "`instances`: 'A100-80GB' is a device type: say how many of them a node has, "
+            "A100-80GB:8:0-4 for nodes of 8");
+}
+
+TEST(ParetoAnswer, PinsThatNoMixCanHaveAreRefused) {
+  ParetoRequest wrong = request();
+  wrong.search.pins.tensor = 5;
+  EXPECT_EQ(complaint([&] { answer(wrong, {}); }),
+            "`tensor`: 5 does not divide the 2304 output features of decoder.attention.qkv");
+}
+
+}  // namespace
+}  // namespace plait

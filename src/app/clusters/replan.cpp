@@ -1,0 +1,106 @@
+#include "app/clusters/replan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/request/request_error.h"
+#include "app/request/search_request.h"
+#include "cost/engine.h"
+#include "io/cluster/cluster_shorthand.h"
+
+namespace plait {
+namespace {
+
+int node_named(const Cluster& cluster, const char* field, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
+    if (cluster.nodes[n].name == name) return static_cast<int>(n);
+    names.push_back(cluster.nodes[n].name);
+  }
+  const bool many = names.size() > 8;
+  const std::string near = suggestion(name, names);
+  if (many) names.resize(8);
+  throw RequestError(
+      field, fmt::format("no node is called '{}'{}; they are {}{}", name.substr(0, 40), near,
+                         fmt::join(names, ", "), many ? " ..." : ""));
+}
+
+void lose_devices(const ReplanRequest& request, const Cluster& cluster, ClusterChange& change) {
+  change.lost.assign(cluster.devices.size(), false);
+  for (const std::string& name : request.lost) {
+    const int node = node_named(cluster, "lost", name);
+    for (int i = 0; i < cluster.device_count(); ++i)
+      if (cluster.devices[i].node == node) change.lost[i] = true;
+  }
+  for (const auto& [first, last] : request.lost_devices) {
+    if (first < 0 || last < first || last >= cluster.device_count())
+      throw RequestError(
+          "lost_devices",
+          fmt::format("ids are from 0 to {}, not '{}'", cluster.device_count() - 1,
+                      first == last ? std::to_string(first) : fmt::format("{}-{}", first, last)));
+    for (int i = first; i <= last; ++i) change.lost[i] = true;
+  }
+}
+
+// The nodes of one entry of `add`.
+Cluster added_nodes(const std::string& text, const Catalogue& catalogue, const Cluster& cluster) {
+  Cluster added = read_cluster_shorthand(text, catalogue, "`add`").cluster;
+  for (const std::string& zone : added.zones)
+    if (cluster.zones.size() > 1 && zone != "default" &&
+        std::ranges::find(cluster.zones, zone) == cluster.zones.end())
+      throw RequestError("add", fmt::format("there is no zone '{}' in the plan", zone));
+  return added;
+}
+
+ClusterChange change_of(const ReplanRequest& request, const Cluster& cluster) {
+  ClusterChange change;
+  lose_devices(request, cluster, change);
+  change.speed.assign(cluster.nodes.size(), 1);
+  for (const auto& [node, speed] : request.slow) {
+    if (!(speed >= 0.001 && speed <= 1000))
+      throw RequestError("slow", fmt::format("must be from 0.001 to 1000, is {}", speed));
+    change.speed[node_named(cluster, "slow", node)] = speed;
+  }
+  const Catalogue catalogue =
+      request.catalogue.empty() ? builtin_catalogue() : load_catalogue(request.catalogue);
+  for (const std::string& text : request.add)
+    change.added.push_back(added_nodes(text, catalogue, cluster));
+  return change;
+}
+
+}  // namespace
+
+void check_change(const ReplanRequest& request) {
+  if (request.lost.empty() && request.lost_devices.empty() && request.slow.empty() &&
+      request.add.empty())
+    throw InputError("plait replan", "what changed? Give `lost`, `lost_devices`, `slow` or `add`");
+}
+
+ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
+  check_change(request);
+  const Planner& planner = planner_named(request.planner);
+  const Problem& before = request.before.problem;
+  ChangedCluster changed = changed_cluster(before.cluster, change_of(request, before.cluster));
+  if (changed.cluster.devices.empty())
+    throw RequestError(request.lost.empty() ? "lost_devices" : "lost",
+                       "takes all devices; nothing is left to plan for");
+  ReplanAnswer out;
+  out.before = request.before;
+  out.old_cost = CostEngine(before).simulate(request.before.plan);
+  out.after = before;
+  out.after.cluster = std::move(changed.cluster);
+  out.device_before = std::move(changed.before);
+  out.restart = request.restart;
+  const Stopwatch watch;
+  if (!is_hopeless(out.after))
+    out.result = replan(planner, search_context(out.after, request.search, session), before,
+                        request.before.plan, out.device_before);
+  out.elapsed = watch.elapsed();
+  out.interrupted = session.stop.stop_requested();
+  if (!out.found())
+    out.no_plan = why_no_plan(out.after, request.search, out.result.search, session);
+  return out;
+}
+
+}  // namespace plait

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/clusters/replan.h"
+#include "app/request/ranked_plan_json.h"
+#include "cost/engine.h"
+#include "report/plan_tables.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+// "0-7 -> 0-7, 16-31 -> 8-23": runs of devices that kept their order.
+std::string mapping_in_words(const std::vector<int>& device_before) {
+  std::vector<std::string> parts;
+  const int count = static_cast<int>(device_before.size());
+  for (int begin = 0; begin < count;) {
+    int end = begin + 1;
+    const int old = device_before[begin];
+    while (end < count && device_before[end] == (old < 0 ? -1 : old + end - begin)) ++end;
+    const auto range = [](int from, int size) {
+      return size == 1 ? std::to_string(from) : fmt::format("{}-{}", from, from + size - 1);
+    };
+    parts.push_back(
+        old < 0 ? fmt::format("new: {}", range(begin, end - begin))
+                : fmt::format("{} -> {}", range(old, end - begin), range(begin, end - begin)));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string reason(const ReplanAnswer& answer) {
+  return answer.no_plan ? in_words(*answer.no_plan) : "";
+}
+
+std::string plan_file(const ReplanAnswer& answer) {
+  const RankedPlan& now = *answer.result.plan;
+  return plan_file_to_json(answer.after, now.plan, now.cost);
+}
+
+std::string as_text(const ReplanAnswer& answer, const Style& style) {
+  const RankedPlan& now = *answer.result.plan;
+  const Migration& m = answer.result.migration;
+  Table table({{"", Align::left}, {"devices"}, {"step"}, {"tokens/s"}, {"plan", Align::left}});
+  const auto row = [&](const char* name, const Problem& problem, const Plan& plan,
+                       const Estimate& cost) {
+    table.row({name, grouped(problem.cluster.device_count()), in_words(cost.step),
+               grouped(tokens_per_second(problem, cost.step)), short_description(plan)});
+  };
+  row("before", answer.before.problem, answer.before.plan, answer.old_cost);
+  row("now", answer.after, now.plan, now.cost);
+  std::string out = problem_heading(answer.after, style) + "\n" + table.str(style) + "\n";
+  out +=
+      paragraph("Device ids, before -> now: " + mapping_in_words(answer.device_before), style, 2);
+  Bytes most;
+  for (const DeviceState& state : m.devices) most = std::max(most, state.received);
+  std::string moves =
+      m.moved > Bytes(0)
+          ? fmt::format(
+                "{} of weights and optimizer state move, {} of them between nodes; a "
+                "device receives at most {}.",
+                in_words(m.moved), in_words(m.over_network), in_words(most))
+          : "No state moves.";
+  if (answer.result.kept) moves = "The old plan is still the best. " + moves;
+  if (m.lost > Bytes(0))
+    moves += fmt::format(" {} of the state are on no device any more: restart from a checkpoint.",
+                         in_words(m.lost));
+  out += paragraph(moves, style);
+  out += paragraph(fmt::format("Pause: {} ({} to restart, {} to move state). Planned in {}.",
+                               long_time(answer.pause()), long_time(answer.restart),
+                               in_words(m.transfer), in_words(answer.elapsed)),
+                   style);
+  return out + "\n" + style.bold("The new plan, stage by stage") + "\n" +
+         stage_table(answer.after, now.plan, now.cost, style);
+}
+
+std::string to_json(const ReplanAnswer& answer) {
+  const Migration& m = answer.result.migration;
+  std::vector<std::string> states;
+  for (const DeviceState& state : m.devices)
+    states.push_back(JsonObject()
+                         .number("device", index(state.device))
+                         .number("needed_bytes", state.needed.value)
+                         .number("received_bytes", state.received.value)
+                         .str());
+  std::vector<std::string> mapping;
+  for (const int old : answer.device_before)
+    mapping.push_back(old < 0 ? "null" : std::to_string(old));
+  const std::string moves = JsonObject()
+                                .number("moved_bytes", m.moved.value)
+                                .number("over_network_bytes", m.over_network.value)
+                                .number("lost_bytes", m.lost.value)
+                                .json("devices", json_list(states))
+                                .str();
+  return lay_out_json(JsonObject()
+                          .json("plan", ranked_plan_json(answer.after, *answer.result.plan))
+                          .number("step_before_s", answer.old_cost.step.value)
+                          .boolean("kept", answer.result.kept)
+                          .json("device_before", json_list(mapping))
+                          .json("state", moves)
+                          .number("transfer_s", m.transfer.value)
+                          .number("restart_s", answer.restart.value)
+                          .number("pause_s", answer.pause().value)
+                          .number("search_s", answer.elapsed.value)
+                          .str());
+}
+
+}  // namespace plait

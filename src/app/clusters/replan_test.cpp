@@ -1,0 +1,68 @@
+#include "app/clusters/replan.h"
+
+#include <gtest/gtest.h>
+
+#include "app/plan/sample_requests.h"
+#include "plan/check.h"
+
+namespace plait {
+namespace {
+
+using samples::complaint;
+
+// A plan for 2 nodes of 2 devices.
+ReplanRequest request() {
+  PlanRequest plan = samples::small_plan_request();
+  plan.source.cluster = "2xA10:2";
+  PlanAnswer found = answer(plan, {});
+  ReplanRequest request;
+  request.before = {std::move(found.problem), std::move(found.result.plans.front().plan)};
+  request.search.keep = 1;
+  return request;
+}
+
+TEST(ReplanAnswer, LostNodesAreGone) {
+  ReplanRequest lost = request();
+  lost.lost = {lost.before.problem.cluster.nodes[0].name};
+  const ReplanAnswer now = answer(lost, {});
+  ASSERT_TRUE(now.found());
+  EXPECT_EQ(now.after.cluster.device_count(), 2);
+  EXPECT_EQ(now.device_before, (std::vector<int>{2, 3}));
+  EXPECT_TRUE(check_plan(now.after, now.result.plan->plan).empty());
+  EXPECT_GT(now.result.plan->cost.step, now.old_cost.step);
+  EXPECT_EQ(now.pause(), Seconds(60) + now.result.migration.transfer);
+}
+
+TEST(ReplanAnswer, AddedNodesCome) {
+  ReplanRequest more = request();
+  more.lost_devices = {{1, 2}};
+  more.add = {"1xA10:2"};
+  const ReplanAnswer now = answer(more, {});
+  EXPECT_EQ(now.device_before, (std::vector<int>{0, 3, -1, -1}));
+}
+
+TEST(ReplanAnswer, SlowNodesMakeSlowerPlans) {
+  ReplanRequest slow = request();
+  slow.slow = {{slow.before.problem.cluster.nodes[1].name, 0.25}};
+  const ReplanAnswer now = answer(slow, {});
+  EXPECT_GT(now.result.plan->cost.step, now.old_cost.step);
+}
+
+TEST(ReplanAnswer, WrongChangesNameTheField) {
+  ReplanRequest wrong = request();
+  const auto words = [&] { return complaint([&] { answer(wrong, {}); }); };
+  EXPECT_EQ(words(), "plait replan: what changed? Give `lost`, `lost_devices`, `slow` or `add`");
+  wrong.lost_devices = {{0, 4}};
+  EXPECT_EQ(words(), "`lost_devices`: ids are from 0 to 3, not '0-4'");
+  wrong.lost_devices = {{0, 3}};
+  EXPECT_EQ(words(), "`lost_devices`: takes all devices; nothing is left to plan for");
+  wrong.lost_devices.clear();
+  wrong.lost = {"nowhere"};
+  EXPECT_TRUE(words().starts_with("`lost`: no node is called 'nowhere'"));
+  wrong.lost.clear();
+  wrong.slow = {{wrong.before.problem.cluster.nodes[0].name, 0}};
+  EXPECT_EQ(words(), "`slow`: must be from 0.001 to 1000, is 0");
+}
+
+}  // namespace
+}  // namespace plait

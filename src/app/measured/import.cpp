@@ -1,0 +1,94 @@
+#include "app/measured/import.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "app/request/request_error.h"
+#include "cost/engine.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/load_model.h"
+#include "io/plan/aceso_plan.h"
+#include "io/profile/import_profile.h"
+#include "io/profile/profile_json.h"
+#include "plan/check.h"
+#include "plan/describe.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+// A configuration of Aceso's search becomes a plan file, not a profile.
+constexpr const char* kAcesoPlan = "aceso-plan";
+
+// "27 points of compute (3 units, 1 device type), 12 curves of collectives"
+std::string summary(const Profile& profile) {
+  std::set<std::string> units;
+  std::set<std::string> types;
+  for (const auto& [key, sample] : profile.compute) {
+    units.insert(key.unit);
+    types.insert(key.device_type);
+  }
+  for (const auto& [key, curve] : profile.collectives) types.insert(key.device_type);
+  if (units.empty())
+    return fmt::format(
+        "{} on {}",
+        counted(static_cast<int>(profile.collectives.size()), "curve") + " of collectives",
+        fmt::join(types, ", "));
+  return fmt::format("{} points of compute of {} on {}, {} curves of collectives",
+                     profile.compute.size(), fmt::join(units, ", "), fmt::join(types, ", "),
+                     profile.collectives.size());
+}
+
+ImportedPlan import_aceso_plan(const ImportRequest& request) {
+  if (request.database.empty())
+    throw RequestError("database", "is needed: the directory with Aceso's tables of ops");
+  if (request.cluster.empty())
+    throw RequestError("cluster", "is needed: what the plan ran on, for example 1xV100-16GB:4");
+  const Cluster cluster = load_cluster(request.cluster).cluster;
+  AcesoPlan read = read_aceso_plan(request.path, request.database, cluster);
+  const std::vector<Violation> violations = check_plan(read.problem, read.plan);
+  if (!violations.empty())
+    throw InputError(request.path, violations[0].where + " " + violations[0].what);
+  Estimate cost = CostEngine(read.problem).simulate(read.plan);
+  return {{std::move(read.problem), std::move(read.plan)}, std::move(cost)};
+}
+
+}  // namespace
+
+std::vector<std::string> import_forms() {
+  std::vector<std::string> names;
+  for (const Importer& importer : importers()) names.emplace_back(importer.name);
+  names.emplace_back(kAcesoPlan);
+  return names;
+}
+
+ImportAnswer answer(const ImportRequest& request, const Session& session) {
+  ImportAnswer out;
+  if (request.from == kAcesoPlan) {
+    out.plan = import_aceso_plan(request);
+    return out;
+  }
+  LoadedModel model;
+  if (!request.model.empty()) model = load_model(request.model, request.sequence);
+  session.warn(model.warnings);
+  LoadedProfile loaded = import_profile(request.from, request.path, model.model);
+  session.warn(loaded.warnings);
+  out.profile = std::move(loaded.profile);
+  out.warnings = std::move(model.warnings);
+  out.warnings.insert(out.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  return out;
+}
+
+std::string to_json(const ImportAnswer& answer) {
+  if (!answer.plan) return profile_file_to_json(*answer.profile);
+  const auto& [file, cost] = *answer.plan;
+  return plan_file_to_json(file.problem, file.plan, cost);
+}
+
+std::string in_words(const ImportAnswer& answer) {
+  if (!answer.plan) return summary(*answer.profile);
+  return fmt::format("{}, {}", describe(answer.plan->file.plan), in_words(answer.plan->cost.step));
+}
+
+}  // namespace plait

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/table.h"
+#include "validation/published_runs.h"
+#include "validation/validation.h"
+
+namespace plait {
+
+// Compare predictions with measured runs that others published.
+struct ValidateRequest {
+  std::string runs;  // a table of them; "" = the one that is compiled in
+  RunGrouping by = RunGrouping::source;
+  std::string grades;  // only rows of these, "AB"; "" = all
+  Seconds least_step;  // shorter ones are left out
+  bool literal = false;
+  std::string profile;
+  std::vector<std::string> catalogue;
+  std::string constants;  // a file with constants of the analytic model to try; "" = none
+  int threads = 1;
+};
+
+struct ValidateAnswer {
+  RunGrouping by = RunGrouping::source;
+  std::vector<MeasuredRun> runs;
+  std::vector<RunPrediction> predictions;  // one for each run
+  std::vector<Accuracy> accuracy;          // one for each source or device
+};
+
+ValidateAnswer answer(const ValidateRequest& request);
+std::string to_json(const ValidateAnswer& answer);
+std::string as_text(const ValidateAnswer& answer, const Style& style);
+// The prediction of every row.
+std::string rows_csv(const ValidateAnswer& answer);
+
+// All constants of the analytic model that apply to the request.
+std::string constants_json(const ValidateRequest& request);
+
+}  // namespace plait

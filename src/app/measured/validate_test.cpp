@@ -1,0 +1,65 @@
+#include "app/measured/validate.h"
+
+#include <gtest/gtest.h>
+
+#include "app/measured/import.h"
+#include "app/plan/sample_requests.h"
+#include "io/format/test_folder.h"
+
+namespace plait {
+namespace {
+
+TEST(ValidateAnswer, EveryShippedRunIsPredictedOrRefused) {
+  const ValidateAnswer compared = answer(ValidateRequest{});
+  ASSERT_FALSE(compared.runs.empty());
+  ASSERT_EQ(compared.predictions.size(), compared.runs.size());
+  int rows = 0;
+  for (const Accuracy& accuracy : compared.accuracy) rows += accuracy.rows;
+  EXPECT_EQ(rows, static_cast<int>(compared.runs.size()));
+  for (std::size_t i = 0; i < compared.runs.size(); ++i)
+    EXPECT_EQ(compared.predictions[i].made, compared.runs[i].refusal.empty()) << i;
+}
+
+TEST(ValidateAnswer, ShortStepsAndOtherGradesAreLeftOut) {
+  const ValidateAnswer all = answer(ValidateRequest{});
+  const ValidateAnswer some = answer(ValidateRequest{.grades = "A", .least_step = Seconds(1)});
+  EXPECT_LT(some.runs.size(), all.runs.size());
+  for (const MeasuredRun& run : some.runs) {
+    EXPECT_TRUE(run.grade.empty() || run.grade == "A");
+    EXPECT_TRUE(!run.step || *run.step >= Seconds(1));
+  }
+}
+
+TEST(ValidateAnswer, RunsMayBeGroupedByDevice) {
+  const ValidateAnswer compared = answer(ValidateRequest{.by = RunGrouping::device});
+  EXPECT_EQ(compared.accuracy.front().name, compared.runs.front().device);
+}
+
+TEST(ImportAnswer, AnAcesoPlanNeedsItsTablesAndItsCluster) {
+  ImportRequest request{.path = "plan.json", .from = "aceso-plan"};
+  const auto words = [&] { return samples::complaint([&] { answer(request, {}); }); };
+  EXPECT_EQ(words(), "`database`: is needed: the directory with Aceso's tables of ops");
+  request.database = "tables";
+  EXPECT_TRUE(words().starts_with("`cluster`: is needed"));
+}
+
+TEST(ImportAnswer, CollectivesOfNcclTestsBecomeCurves) {
+  const samples::TestFolder folder;
+  folder.write("all_reduce_perf.txt",
+               "# nThread 1 nGpus 2 minBytes 1024 maxBytes 2048\n"
+               "#\n# Using devices\n"
+               "#  Rank  0 Group  0 Pid 1 on host device  0 [0x00] NVIDIA A100-SXM4-80GB\n"
+               "#  Rank  1 Group  0 Pid 1 on host device  1 [0x01] NVIDIA A100-SXM4-80GB\n"
+               "#\n"
+               "#       size         count      type   redop    root     time   algbw   busbw\n"
+               "        1024           256     float     sum      -1    10.00    0.10    0.10\n"
+               "        2048           512     float     sum      -1    12.00    0.17    0.17\n");
+  const ImportAnswer imported =
+      answer(ImportRequest{.path = folder.path("all_reduce_perf.txt"), .from = "nccl-tests"}, {});
+  ASSERT_TRUE(imported.profile);
+  EXPECT_FALSE(imported.plan);
+  EXPECT_EQ(imported.profile->collectives.size(), 1u);
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,99 @@
+#include "app/plan/plan.h"
+
+#include <algorithm>
+
+#include "app/plan/metis_plans.h"
+#include "app/request/request_error.h"
+#include "cost/engine.h"
+#include "io/plan/plan_json.h"
+
+namespace plait {
+namespace {
+
+// What no row of another program can say is not searched, unless it is asked for.
+void pin_for_export(Pins& pins) {
+  if (!pins.zero) pins.zero = ZeroStage::off;
+  if (!pins.recompute) pins.recompute = Recompute::none;
+  if (!pins.schedule) pins.schedule = Schedule::one_f_one_b;
+  if (!pins.context) pins.context = 1;
+  if (!pins.expert) pins.expert = 1;
+}
+
+// The plans that are best in time and money, over all ways to leave nodes out.
+void search_mixes(const PlanRequest& request, const SearchContext& context, PlanAnswer& out) {
+  ParetoResult found =
+      pareto_front(planner_named(request.planner), context, mix_kinds(context.problem.cluster));
+  out.mixes = found.mixes;
+  out.result.evaluations = found.evaluations;
+  out.result.cut_short = found.cut_short;
+  out.result.nearest = std::move(found.nearest);
+  Chosen chosen = choose(request.objective, context.problem, found.front);
+  out.missed = std::move(chosen.missed);
+  for (MixPoint& point : chosen.points)
+    if (static_cast<int>(out.result.plans.size()) < context.options.keep)
+      out.result.plans.push_back(std::move(point.best));
+}
+
+void search(const PlanRequest& request, const Session& session, PlanAnswer& out) {
+  const CostEngine engine(out.problem);
+  SearchContext context = search_context(out.problem, out.options, session);
+  context.engine = &engine;
+  const Stopwatch watch;
+  out.steps = steps_of(request.objective, out.problem);
+  if (request.objective.needs_prices())
+    search_mixes(request, context, out);
+  else
+    out.result = run_search(planner_named(request.planner), context);
+  out.elapsed = watch.elapsed();
+  out.interrupted = session.stop.stop_requested();
+}
+
+void check_names(const PlanRequest& request) {
+  planner_named(request.planner);
+  if (!request.cost_model.empty())
+    refuse_unknown("cost_model", request.cost_model, cost_model_names());
+  if (request.format.empty()) return;
+  const std::vector<std::string> formats = exporter_names();
+  refuse_unknown("format", request.format, {formats.begin(), formats.end()});
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& cost_model_names() {
+  static const std::vector<std::string_view> kNames{"plait", "metis"};
+  return kNames;
+}
+
+std::optional<double> PlanAnswer::gap() const {
+  if (!result.lower_bound || !found()) return std::nullopt;
+  return std::max(0.0, result.plans.front().cost.step / *result.lower_bound - 1);
+}
+
+PlanAnswer answer(const PlanRequest& request, const Session& session) {
+  check_names(request);
+  if (is_costed_by_metis(request)) return plan_by_metis_formula(request, session);
+  PlanRequest pinned = request;
+  if (!request.format.empty()) pin_for_export(pinned.search.pins);
+  LoadedSearch loaded = load_search(pinned);
+  check_objective(request.objective, loaded.problem);
+  session.warn(loaded.warnings);
+  PlanAnswer out;
+  out.problem = std::move(loaded.problem);
+  out.options = std::move(loaded.options);
+  out.warnings = std::move(loaded.warnings);
+  if (!is_hopeless(out.problem)) search(request, session, out);
+  if (!out.found() && out.missed.empty())
+    out.no_plan = why_no_plan(out.problem, out.options, out.result, session);
+  if (!out.found() || request.format.empty()) return out;
+  out.exported = request.format == "metis"
+                     ? export_measured(request, out.problem, out.result.plans)
+                     : export_plans(*exporter_named(request.format), out.problem, out.result.plans);
+  return out;
+}
+
+std::string plan_file(const PlanAnswer& answer) {
+  const RankedPlan& best = answer.result.plans.front();
+  return plan_file_to_json(answer.problem, best.plan, best.cost);
+}
+
+}  // namespace plait

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/plan/advice.h"
+#include "app/request/search_request.h"
+#include "app/request/session.h"
+#include "export/exporter.h"
+#include "report/table.h"
+#include "search/papers/metis_optimum.h"
+
+namespace plait {
+
+// Find the best plans for a model on a cluster.
+struct PlanRequest : SearchRequest {
+  std::string format;  // plans in the words of another program (export/exporter.h); "" = none
+  std::string
+      cost_model;  // whose step time is to be the least: plait, metis; "" = as fits `format`
+};
+const std::vector<std::string_view>& cost_model_names();
+
+struct PlanAnswer {
+  Problem problem;
+  SearchOptions options;  // of the search, with the pins in the model's own units
+  SearchResult result;    // no plans: `no_plan` or `missed` says why
+  std::vector<std::string> warnings;
+  Seconds elapsed;
+  bool interrupted = false;
+
+  std::optional<double> steps;  // of the whole training
+  std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will
+  // Costs by Metis' formula, where plans are the best by it; one for each plan of the result.
+  std::optional<std::vector<MetisTerms>> metis_costs;
+
+  std::optional<NoPlan> no_plan;
+  std::string missed;                     // by how much limits of time and money are missed
+  std::optional<ExportedPlans> exported;  // where a format was asked for
+
+  bool found() const { return !result.plans.empty(); }
+  // How far the best plan may be from the fastest that is possible; nothing without a bound.
+  std::optional<double> gap() const;
+};
+
+// RequestError and InputError when the request or what it names is wrong.
+PlanAnswer answer(const PlanRequest& request, const Session& session);
+
+// Why there is no plan; "" when there is one. Also when plans were found and none can be exported.
+std::string reason(const PlanAnswer& answer);
+
+std::string to_json(const PlanAnswer& answer);
+std::string as_text(const PlanAnswer& answer, const Style& style);
+
+// The best plan with all that it was made from, as `plait plan -o` saves it.
+std::string plan_file(const PlanAnswer& answer);
+
+}  // namespace plait

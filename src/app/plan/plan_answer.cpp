@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include "app/plan/plan.h"
+#include "app/request/ranked_plan_json.h"
+#include "io/format/json_writer.h"
+#include "report/plan_tables.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+// "300,000 steps take 12.3 days and cost $20,312."
+std::string in_words(const Training& training) {
+  std::string out =
+      fmt::format("{} take {}", counted(training.steps, "step"), long_time(training.time));
+  if (training.price > Usd(0)) out += fmt::format(" and cost {}", in_words(training.price));
+  return out + ".";
+}
+
+std::string terms_json(const MetisTerms& terms) {
+  return JsonObject()
+      .number("execution", 1e3 * terms.execution.value)
+      .number("sync", 1e3 * terms.sync.value)
+      .number("update", 1e3 * terms.update.value)
+      .number("gradients", 1e3 * terms.gradients.value)
+      .number("sends", 1e3 * terms.sends.value)
+      .number("batches", 1e3 * terms.batches.value)
+      .str();
+}
+
+std::vector<std::string> plans_json(const PlanAnswer& answer) {
+  std::vector<std::string> plans;
+  for (std::size_t i = 0; i < answer.result.plans.size(); ++i) {
+    JsonObject plan = ranked_plan_object(answer.problem, answer.result.plans[i], answer.steps);
+    if (answer.metis_costs)
+      plan.number("metis_cost_ms", 1e3 * (*answer.metis_costs)[i].total().value)
+          .json("metis_terms_ms", terms_json((*answer.metis_costs)[i]));
+    plans.push_back(plan.str());
+  }
+  return plans;
+}
+
+// Whether the best plan was searched under 1F1B, for which the bound holds, and then rescheduled.
+bool is_rescheduled(const PlanAnswer& answer) {
+  return !answer.options.pins.schedule &&
+         answer.result.plans.front().plan.schedule != Schedule::one_f_one_b;
+}
+
+int idle_devices(const PlanAnswer& answer) {
+  int idle = answer.problem.cluster.device_count();
+  for (const Stage& stage : answer.result.plans.front().plan.stages)
+    idle -= static_cast<int>(stage.devices.size());
+  return idle;
+}
+
+std::string verdict(const PlanAnswer& answer) {
+  std::string out;
+  if (const int idle = idle_devices(answer); idle > 0)
+    out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
+                       grouped(answer.problem.cluster.device_count()));
+  const char* where = is_rescheduled(answer) ? "under 1F1B" : "in this space";
+  if (const auto gap = answer.gap())
+    out += *gap < 5e-5
+               ? fmt::format("Nothing {} is faster. ", where)
+               : fmt::format("Within {} of the fastest plan possible {}. ", percent(*gap), where);
+  if (answer.mixes > 0)
+    out += fmt::format("Chosen from {} ways to leave nodes out. ",
+                       grouped(static_cast<double>(answer.mixes)));
+  if (answer.result.cut_short)
+    out += answer.interrupted ? "Cut short by Ctrl-C: the best so far. "
+                              : "Cut short by the time limit: the best so far. ";
+  return out + fmt::format("{} plans costed in {}.",
+                           grouped(static_cast<double>(answer.result.evaluations)),
+                           in_words(answer.elapsed));
+}
+
+std::string metis_text(const PlanAnswer& answer, const Style& style) {
+  const std::vector<RankedPlan>& plans = answer.result.plans;
+  Table table({{"#"}, {"by Metis"}, {"by plait"}, {"", Align::left}, {"plan", Align::left}});
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    table.row({std::to_string(i + 1), in_words((*answer.metis_costs)[i].total()),
+               in_words(plans[i].cost.step), plans[i].cost.fits ? "" : "too large, says plait",
+               short_description(plans[i].plan)});
+  const std::string words = fmt::format(
+      "{} {} stages costed in {}.",
+      answer.result.cut_short ? "Cut short: the best so far."
+                              : "No plan that Metis' rows can say has a shorter step by its "
+                                "formula and fits by its profile, which has one micro-batch in "
+                                "flight.",
+      grouped(static_cast<double>(answer.result.evaluations)), in_words(answer.elapsed));
+  return problem_heading(answer.problem, style) + "\n" + table.str(style) + "\n" +
+         paragraph(words, style) + "\n" +
+         style.bold("The best plan, stage by stage, as plait predicts it") + "\n" +
+         stage_table(answer.problem, plans.front().plan, plans.front().cost, style);
+}
+
+}  // namespace
+
+std::string reason(const PlanAnswer& answer) {
+  const bool by_metis = answer.metis_costs.has_value();
+  if (!answer.missed.empty()) return answer.missed;
+  if (answer.no_plan) return in_words(*answer.no_plan);
+  if (!answer.found() && answer.result.cut_short)
+    return "cut short before any plan was found; give more `time_limit`";
+  if (!answer.found())
+    return "no plan that Metis' rows can say fits the memory that its profile asks for, with the "
+           "tensor degrees and batches that were measured; `cost_model` plait has more kinds of "
+           "plan";
+  if (!answer.exported || answer.exported->written > 0 || by_metis) return "";
+  return fmt::format(
+      "none of the {} plans has a row in the form of {}; `planner` {} searches for those that "
+      "have, a larger `keep` shows more",
+      answer.result.plans.size(), answer.exported->format, answer.exported->format);
+}
+
+std::string to_json(const PlanAnswer& answer) {
+  const std::optional<Seconds>& bound = answer.result.lower_bound;
+  const bool by_metis = answer.metis_costs.has_value();
+  JsonObject object;
+  object.json("plans", json_list(plans_json(answer)));
+  if (by_metis)
+    object.text("cost_model", "metis");
+  else
+    object.json("lower_bound_s", bound ? json_number(bound->value) : "null")
+        .json("gap", number_or_null(answer.gap()));
+  object.number("evaluations", static_cast<double>(answer.result.evaluations))
+      .number("search_s", answer.elapsed.value)
+      .boolean("cut_short", answer.result.cut_short);
+  if (!answer.found() && !by_metis) object.text("reason", reason(answer));
+  return lay_out_json(object.json("warnings", sentences_json(answer.warnings))
+                          .text("model", answer.problem.model.name)
+                          .text("cluster", answer.problem.cluster.name)
+                          .str());
+}
+
+std::string as_text(const PlanAnswer& answer, const Style& style) {
+  if (answer.metis_costs) return metis_text(answer, style);
+  const Problem& problem = answer.problem;
+  const RankedPlan& best = answer.result.plans.front();
+  std::string out = problem_heading(problem, style) + "\n";
+  out += plan_table(problem, answer.result.plans, style, answer.steps) + "\n";
+  if (answer.steps)
+    out +=
+        in_words(training_of(*answer.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
+        "\n";
+  out += paragraph(verdict(answer), style) + "\n";
+  out += style.bold("The best plan, stage by stage") +
+         (best.plan.micro_batches == 1 ? "\n"
+                                       : fmt::format(" (times of one of {} micro-batches)\n",
+                                                     grouped(best.plan.micro_batches)));
+  return out + stage_table(problem, best.plan, best.cost, style);
+}
+
+}  // namespace plait

@@ -1,0 +1,134 @@
+#include "app/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/plan/compare.h"
+#include "app/plan/sample_requests.h"
+#include "plan/check.h"
+
+namespace plait {
+namespace {
+
+using samples::complaint;
+using samples::small_plan_request;
+
+TEST(PlanAnswer, HasTheBestPlansFirst) {
+  const PlanAnswer found = answer(small_plan_request(), {});
+  ASSERT_EQ(found.result.plans.size(), 3u);
+  for (const RankedPlan& ranked : found.result.plans) {
+    EXPECT_TRUE(check_plan(found.problem, ranked.plan).empty());
+    EXPECT_GE(ranked.cost.step, found.result.plans.front().cost.step);
+  }
+  ASSERT_TRUE(found.gap());
+  EXPECT_GE(*found.gap(), 0);
+  EXPECT_EQ(reason(found), "");
+  EXPECT_FALSE(found.no_plan || found.exported || found.interrupted);
+}
+
+TEST(PlanAnswer, TellsTheSessionOfProgressAndWarnings) {
+  PlanRequest request = small_plan_request();
+  request.source.cluster = "1xT4:4";  // without bf16
+  int warned = 0;
+  Seconds best(HUGE_VAL);
+  Session session;
+  session.on_warning = [&](const std::string&) { ++warned; };
+  session.on_improvement = [&](Seconds step) { best = std::min(best, step); };
+  const PlanAnswer found = answer(request, session);
+  EXPECT_EQ(warned, 1);
+  EXPECT_EQ(found.warnings.size(), 1u);
+  EXPECT_LT(best, Seconds(HUGE_VAL));
+}
+
+TEST(PlanAnswer, AStopEndsTheSearch) {
+  std::stop_source stop;
+  stop.request_stop();
+  Session session;
+  session.stop = stop.get_token();
+  const PlanAnswer found = answer(small_plan_request(), session);
+  EXPECT_TRUE(found.interrupted);
+  EXPECT_TRUE(found.result.cut_short);
+}
+
+TEST(PlanAnswer, HopelessProblemsAreNotSearched) {
+  PlanRequest request = small_plan_request();
+  request.source.model = "llama-2-70b";  // 69 billion parameters of 18 bytes; 4 x 24 GiB
+  const PlanAnswer none = answer(request, {});
+  EXPECT_FALSE(none.found());
+  ASSERT_TRUE(none.no_plan);
+  EXPECT_TRUE(none.no_plan->hopeless);
+  EXPECT_EQ(none.result.evaluations, 0);
+  EXPECT_TRUE(reason(none).starts_with("nothing fits: the weights, gradients"));
+}
+
+TEST(PlanAnswer, RemediesNameThePinsThatAreInTheWay) {
+  PlanRequest request = small_plan_request();
+  request.source.model = "gpt2-xl";  // 1.6 billion parameters of 18 bytes are 26 GiB, over 22
+  request.source.job.global_batch = 4;
+  request.search.pins.tensor = 1;
+  request.search.pins.pipeline = 1;
+  request.search.pins.zero = ZeroStage::off;
+  const PlanAnswer none = answer(request, {});
+  ASSERT_TRUE(none.no_plan);
+  EXPECT_FALSE(none.no_plan->hopeless);
+  const auto drops = [&](Dimension dimension) {
+    return std::ranges::any_of(none.no_plan->remedies, [&](const Remedy& remedy) {
+      return remedy.without == std::vector<Dimension>{dimension};
+    });
+  };
+  EXPECT_TRUE(drops(Dimension::pipeline));
+  EXPECT_NE(reason(none).find("without `pipeline` 1"), std::string::npos);
+}
+
+TEST(PlanAnswer, APriceIsAskedOverAllMixesOfNodes) {
+  PlanRequest request = small_plan_request();
+  request.source.cluster = "2xg5.24xlarge";
+  request.objective.metric = Metric::cost;
+  request.objective.steps = 100;
+  const PlanAnswer found = answer(request, {});
+  EXPECT_EQ(found.mixes, 2);  // one node, or both
+  EXPECT_EQ(found.steps, 100);
+  request.objective = {.budget = Usd(1e-6), .steps = 100};
+  const PlanAnswer dear = answer(request, {});
+  EXPECT_FALSE(dear.found());
+  EXPECT_NE(dear.missed, "");
+  EXPECT_EQ(reason(dear), dear.missed);
+}
+
+TEST(PlanAnswer, WordsOfOtherProgramsNarrowTheSearch) {
+  PlanRequest request = small_plan_request();
+  request.format = "amp";
+  request.planner = "amp";
+  const PlanAnswer found = answer(request, {});
+  ASSERT_TRUE(found.exported);
+  EXPECT_EQ(found.exported->format, "amp");
+  EXPECT_EQ(found.exported->written, 3);
+  EXPECT_EQ(found.options.pins.zero, ZeroStage::off);
+  request.format = "word";
+  EXPECT_EQ(complaint([&] { answer(request, {}); }),
+            "`format`: must be one of metis, amp, fasop, is 'word'");
+}
+
+TEST(PlanAnswer, MetisFormulaNeedsItsProfile) {
+  PlanRequest request = small_plan_request();
+  request.cost_model = "metis";
+  EXPECT_EQ(complaint([&] { answer(request, {}); }),
+            "`cost_model`: metis needs `profile` with a directory of Metis' measurements");
+  request.planner = "amp";
+  EXPECT_EQ(complaint([&] { answer(request, {}); }),
+            "`cost_model`: metis has a search of its own; leave `planner` out");
+}
+
+TEST(CompareAnswer, AutoIsBehindNobody) {
+  const CompareAnswer compared = answer(CompareRequest{samples::small_request()}, {});
+  // 14 units are too many for the exhaustive planner.
+  ASSERT_EQ(compared.planners.size(), 4u);
+  EXPECT_TRUE(compared.found());
+  EXPECT_EQ(compared.behind_auto(compared.planners[0]), 0);
+  for (const PlannerResult& entry : compared.planners)
+    EXPECT_GE(compared.behind_auto(entry).value_or(0), -1e-9) << entry.planner;
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "app/request/request_error.h"
+#include "app/request/search_request.h"
+#include "cost/framework/framework.h"
+#include "io/cluster/load_cluster.h"
+#include "io/model/load_model.h"
+#include "io/profile/import_profile.h"
+#include "plan/names.h"
+#include "report/summary.h"
+
+namespace plait {
+namespace {
+
+// One sentence for each device type that cannot compute in the job's precision.
+std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& job) {
+  std::vector<std::string> warnings;
+  const DType wanted = compute_dtype(job.precision);
+  for (const DeviceType& type : cluster.device_types) {
+    if (type.supports(wanted)) continue;
+    const bool half = wanted == DType::bf16 && type.supports(DType::fp16);
+    warnings.push_back(
+        fmt::format("{} does not support {}: predicted at the rate of the nearest type that it "
+                    "does{}",
+                    type.name, name_of(wanted), half ? "; `precision` fp16 runs on it" : ""));
+  }
+  return warnings;
+}
+
+// Units per stage from layers per stage: a unit that is not a layer goes with the layer before it,
+// or with the first.
+std::vector<int> units_of_layers(const std::vector<int>& layers, const Model& model) {
+  std::vector<int> units(layers.size());
+  std::size_t stage = 0;
+  int left = layers[0];
+  for (int u = 0; u < model.unit_count(); ++u) {
+    if (is_layer(model.unit(u))) {
+      if (left == 0) left = layers[++stage];
+      --left;
+    }
+    ++units[stage];
+  }
+  return units;
+}
+
+int chunks_of_megatron(const Pins& pins, int layers_per_chunk, int layers) {
+  const char* field = "num_layers_per_virtual_pipeline_stage";
+  if (pins.chunks) throw RequestError(field, "says the same as `chunks`, which is also given");
+  if (!pins.pipeline) throw RequestError(field, "needs `pipeline` as well");
+  const long long round = static_cast<long long>(*pins.pipeline) * layers_per_chunk;
+  if (layers % round != 0)
+    throw RequestError(field, fmt::format("{} layers on {} stages are not a multiple of {}", layers,
+                                          *pins.pipeline, layers_per_chunk));
+  return static_cast<int>(layers / round);
+}
+
+}  // namespace
+
+void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArguments& metis) {
+  source.cluster = metis.hostfile;
+  source.clusterfile = metis.clusterfile;
+  source.profile = metis.profile;
+  source.job.global_batch = metis.batch;
+  source.job.precision = Precision::fp16;  // V100, P100 and T4 do not have bf16
+  options.group_scale_variance = metis.group_scale_variance;
+  if (metis.max_tensor > 0) options.max_tensor = metis.max_tensor;
+  if (metis.max_micro_batch > 0) options.max_micro_batch = metis.max_micro_batch;
+  if (metis.max_permute_len > 0) options.max_permute_len = metis.max_permute_len;
+  source.metis = metis;
+}
+
+LoadedProblem load_problem(const ProblemSource& source) {
+  LoadedProblem loaded;
+  LoadedModel model = source.metis && source.model.empty()
+                          ? metis_model(*source.metis, source.sequence)
+                          : load_model(source.model, source.sequence);
+  ClusterOptions options;
+  // Another cluster than Metis' hostfile is not described by its clusterfile.
+  const bool replaced = source.metis && source.cluster != source.metis->hostfile &&
+                        source.clusterfile == source.metis->clusterfile;
+  if (!replaced) options.clusterfile = source.clusterfile;
+  options.device = source.device;
+  if (!source.catalogue.empty()) options.catalogue = load_catalogue(source.catalogue);
+  LoadedCluster cluster = load_cluster(source.cluster, options);
+  loaded.problem.model = source.granularity == Granularity::op ? at_op_granularity(model.model)
+                                                               : std::move(model.model);
+  loaded.problem.cluster = std::move(cluster.cluster);
+  loaded.problem.job = source.job;
+  loaded.warnings = std::move(model.warnings);
+  if (!source.profile.empty()) {
+    LoadedProfile profile =
+        load_profile(source.profile, loaded.problem.model, loaded.problem.cluster);
+    loaded.problem.profile = std::move(profile.profile);
+    loaded.warnings.insert(loaded.warnings.end(), profile.warnings.begin(), profile.warnings.end());
+  }
+  loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
+  const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
+  loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
+  return loaded;
+}
+
+std::vector<std::string_view> planner_names() {
+  std::vector<std::string_view> names;
+  for (const Planner& planner : planners()) names.push_back(planner.name);
+  return names;
+}
+
+const Planner& planner_named(const std::string& name) {
+  refuse_unknown("planner", name, planner_names());
+  return *std::ranges::find(planners(), name, &Planner::name);
+}
+
+int usual_threads() {
+  constexpr int kMost = 256;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
+}
+
+ResolvedPins resolve_pins(const SearchRequest& request, const Model& model) {
+  ResolvedPins out{request.search.pins, ""};
+  Pins& pins = out.pins;
+  const int layers = layer_count(model);
+  if (request.layers_per_chunk)
+    pins.chunks = chunks_of_megatron(pins, *request.layers_per_chunk, layers);
+  if (pins.chunks.value_or(1) > 1 && !pins.schedule) pins.schedule = Schedule::interleaved;
+  const long long sum = std::accumulate(pins.stages.begin(), pins.stages.end(), 0LL);
+  if (pins.stages.empty() || sum == model.unit_count() || sum != layers) return out;
+  pins.stages = units_of_layers(pins.stages, model);
+  out.note = fmt::format("`stages` counts layers; with embedding and head the stages have {} units",
+                         fmt::join(pins.stages, ", "));
+  return out;
+}
+
+LoadedSearch load_search(const SearchRequest& request) {
+  LoadedProblem loaded = load_problem(request.source);
+  ResolvedPins resolved = resolve_pins(request, loaded.problem.model);
+  if (const auto violation = violation_of(loaded.problem, resolved.pins))
+    throw RequestError(*violation);
+  LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings)};
+  out.options.pins = std::move(resolved.pins);
+  if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));
+  return out;
+}
+
+}  // namespace plait

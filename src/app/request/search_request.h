@@ -1,0 +1,74 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/request/objective.h"
+#include "io/plan/metis_arguments.h"
+#include "plan/problem.h"
+#include "search/space/search.h"
+
+namespace plait {
+
+enum class Granularity { layer, op };
+
+// Where a problem comes from: names and paths, as the user wrote them.
+struct ProblemSource {
+  std::string model;  // a zoo name, a config.json, a plait model file, Megatron-LM's flags
+  std::optional<int> sequence;
+  Granularity granularity = Granularity::layer;
+  std::string cluster;  // a shorthand, a cluster file, a hostfile
+  std::string clusterfile;
+  std::string device;
+  std::string profile;
+  std::vector<std::string> catalogue;
+  Job job;
+  std::optional<MetisArguments> metis;  // defaults taken from a command line of Metis' program
+};
+
+// Sets what a command line of Metis' program says; what the request says later wins over it.
+void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArguments& metis);
+
+struct LoadedProblem {
+  Problem problem;
+  std::vector<std::string> warnings;
+};
+
+// Reads the model, the cluster and the profile, and says what they do not go well with.
+LoadedProblem load_problem(const ProblemSource& source);
+
+// What every use case that searches is asked.
+struct SearchRequest {
+  ProblemSource source;
+  std::string planner = "auto";
+  SearchOptions search;
+  std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
+  Objective objective;
+};
+
+// The planner of this name; RequestError when there is none.
+const Planner& planner_named(const std::string& name);
+std::vector<std::string_view> planner_names();
+
+// Threads of a search when nothing is said: one for each core.
+int usual_threads();
+
+// The pins of the request in the model's own units. `stages` may count units, or layers only: then
+// the embedding belongs to the first stage and the head to the last. RequestError for Megatron's
+// chunks that do not come out even; the other rules of pins are those of search/space/pins.h.
+struct ResolvedPins {
+  Pins pins;
+  std::string note;  // a sentence to show when layers were counted
+};
+ResolvedPins resolve_pins(const SearchRequest& request, const Model& model);
+
+// The problem, with the request's pins resolved and found to be possible (RequestError otherwise).
+struct LoadedSearch {
+  Problem problem;
+  SearchOptions options;
+  std::vector<std::string> warnings;
+};
+LoadedSearch load_search(const SearchRequest& request);
+
+}  // namespace plait

@@ -1,0 +1,86 @@
+#include "app/request/search_request.h"
+
+#include <gtest/gtest.h>
+
+#include "app/plan/sample_requests.h"
+#include "app/request/request_error.h"
+
+namespace plait {
+namespace {
+
+using samples::complaint;
+using samples::small_request;
+
+TEST(LoadProblem, ReadsModelClusterAndJob) {
+  SearchRequest request = small_request();
+  request.source.sequence = 256;
+  const LoadedProblem loaded = load_problem(request.source);
+  EXPECT_EQ(loaded.problem.model.name, "gpt2");
+  EXPECT_EQ(loaded.problem.model.sequence_length, 256);
+  EXPECT_EQ(loaded.problem.cluster.device_count(), 4);
+  EXPECT_EQ(loaded.problem.job.global_batch, 8);
+  EXPECT_TRUE(loaded.warnings.empty());
+}
+
+TEST(LoadProblem, WarnsOfAPrecisionThatADeviceDoesNotHave) {
+  SearchRequest request = small_request();
+  request.source.cluster = "T4:4";
+  const LoadedProblem loaded = load_problem(request.source);
+  ASSERT_EQ(loaded.warnings.size(), 1u);
+  EXPECT_TRUE(loaded.warnings[0].ends_with("`precision` fp16 runs on it"));
+}
+
+TEST(LoadProblem, OpsAreMoreUnitsThanLayers) {
+  SearchRequest request = small_request();
+  const int layers = load_problem(request.source).problem.model.unit_count();
+  request.source.granularity = Granularity::op;
+  EXPECT_EQ(layers, 14);  // 12 layers, embedding, head
+  EXPECT_GT(load_problem(request.source).problem.model.unit_count(), 2 * layers);
+}
+
+TEST(ResolvePins, StagesMayCountLayers) {
+  SearchRequest request = small_request();
+  request.search.pins.stages = {6, 6};
+  const Model model = load_problem(request.source).problem.model;
+  // The embedding goes with the first stage, the head with the last.
+  const ResolvedPins layers = resolve_pins(request, model);
+  EXPECT_EQ(layers.pins.stages, (std::vector<int>{7, 7}));
+  EXPECT_NE(layers.note, "");
+  request.search.pins.stages = {6, 8};
+  const ResolvedPins units = resolve_pins(request, model);
+  EXPECT_EQ(units.pins.stages, (std::vector<int>{6, 8}));
+  EXPECT_EQ(units.note, "");
+}
+
+TEST(ResolvePins, MegatronsLayersPerChunkAreChunks) {
+  SearchRequest request = small_request();
+  request.layers_per_chunk = 3;
+  const Model model = load_problem(request.source).problem.model;
+  EXPECT_THROW(resolve_pins(request, model), RequestError);  // how many stages?
+  request.search.pins.pipeline = 2;
+  // 12 layers on 2 stages are 6 each: 2 chunks of 3.
+  const ResolvedPins resolved = resolve_pins(request, model);
+  EXPECT_EQ(resolved.pins.chunks, 2);
+  EXPECT_EQ(resolved.pins.schedule, Schedule::interleaved);
+  request.layers_per_chunk = 5;
+  EXPECT_THROW(resolve_pins(request, model), RequestError);
+}
+
+TEST(LoadSearch, RefusesPinsThatNoPlanCanHave) {
+  SearchRequest request = small_request();
+  request.search.pins.tensor = 5;
+  EXPECT_EQ(complaint([&] { load_search(request); }),
+            "`tensor`: 5 needs 5 devices, the cluster has 4");
+  request.search.pins.tensor = 4;
+  EXPECT_EQ(load_search(request).options.pins.tensor, 4);
+}
+
+TEST(PlannerNamed, SuggestsTheNearestName) {
+  EXPECT_EQ(planner_named("amp").name, "amp");
+  EXPECT_EQ(complaint([] { planner_named("autp"); }),
+            "`planner`: must be one of auto, amp, fasop, metis, exhaustive, is 'autp' (did you "
+            "mean 'auto'?)");
+}
+
+}  // namespace
+}  // namespace plait

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/plan/plan_json.h"
+#include "plan/check.h"
+#include "report/table.h"
+
+namespace plait {
+
+// Say whether a saved plan is valid and fits in memory.
+struct CheckRequest {
+  std::string name;  // what the answer calls the plan: its file
+  PlanFile file;     // as it stands, sound or not
+};
+
+struct CheckAnswer {
+  std::string name;
+  PlanFile file;
+  std::vector<Violation> violations;
+  std::optional<Estimate> cost;  // of a valid plan
+
+  bool valid() const { return violations.empty(); }
+  bool fits() const { return cost && cost->fits; }
+};
+
+CheckAnswer answer(const CheckRequest& request);
+std::string to_json(const CheckAnswer& answer);
+std::string as_text(const CheckAnswer& answer, const Style& style);
+
+}  // namespace plait

@@ -1,0 +1,87 @@
+// The use cases that take a saved plan.
+
+#include <gtest/gtest.h>
+
+#include "app/plan/sample_requests.h"
+#include "app/saved/check.h"
+#include "app/saved/estimate.h"
+#include "app/saved/explain.h"
+#include "app/saved/neighbours.h"
+
+namespace plait {
+namespace {
+
+using samples::small_plan_file;
+
+TEST(CheckAnswer, ASearchedPlanIsValidAndFits) {
+  const CheckAnswer checked = answer(CheckRequest{"plan.json", small_plan_file()});
+  EXPECT_TRUE(checked.valid());
+  EXPECT_TRUE(checked.fits());
+}
+
+TEST(CheckAnswer, AnInvalidPlanIsNotCosted) {
+  PlanFile file = small_plan_file();
+  file.plan.micro_batches = 3;  // of 8 samples
+  const CheckAnswer checked = answer(CheckRequest{"plan.json", file});
+  EXPECT_FALSE(checked.valid());
+  EXPECT_FALSE(checked.cost);
+  EXPECT_FALSE(checked.fits());
+}
+
+TEST(CheckAnswer, APlanMayBeValidAndTooLarge) {
+  PlanFile file = small_plan_file();
+  for (DeviceType& type : file.problem.cluster.device_types) type.memory = Bytes(0x1p30);
+  const CheckAnswer checked = answer(CheckRequest{"plan.json", file});
+  EXPECT_TRUE(checked.valid());
+  EXPECT_FALSE(checked.fits());
+}
+
+TEST(EstimateAnswer, IsWhatTheSearchPredicted) {
+  const PlanAnswer found = answer(samples::small_plan_request(), {});
+  const RankedPlan& best = found.result.plans.front();
+  const EstimateAnswer estimated =
+      answer(EstimateRequest{"plan.json", {found.problem, best.plan}, false});
+  EXPECT_EQ(estimated.simulated.step, best.cost.step);
+  EXPECT_EQ(static_cast<int>(estimated.simulated.stages.size()), best.plan.stage_count());
+  EXPECT_FALSE(estimated.trace);
+  EXPECT_EQ(reason(estimated), "");
+}
+
+TEST(EstimateAnswer, ATraceIsMadeOnRequest) {
+  const EstimateAnswer estimated = answer(EstimateRequest{"plan.json", small_plan_file(), true});
+  ASSERT_TRUE(estimated.trace);
+  EXPECT_NE(estimated.trace->find("\"F0\""), std::string::npos);  // the first forward pass
+}
+
+TEST(Explanation, TheSharesAddUpToTheStep) {
+  const Explanation explained = answer(ExplainRequest{.file = small_plan_file()}, {});
+  const StepShares shares = shares_of(explained.subject);
+  const Seconds sum =
+      shares.compute + shares.recompute + shares.communication + shares.bubble + shares.tail;
+  EXPECT_NEAR(sum.value, explained.subject.cost.step.value, 1e-9);
+}
+
+TEST(Explanation, NothingIsFasterThanTheBestPlan) {
+  const Explanation explained = answer(ExplainRequest{.file = small_plan_file()}, {});
+  ASSERT_FALSE(explained.search.plans.empty());
+  EXPECT_EQ(explained.search.plans.front().cost.step, explained.subject.cost.step);
+  ASSERT_FALSE(explained.alternatives.empty());
+  for (std::size_t i = 1; i < explained.alternatives.size(); ++i) {
+    const Estimate& before = explained.alternatives[i - 1].plan.cost;
+    const Estimate& now = explained.alternatives[i].plan.cost;
+    EXPECT_GE(std::pair(!now.fits, now.step), std::pair(!before.fits, before.step));
+  }
+}
+
+TEST(Neighbours, DifferInOneThing) {
+  const PlanFile file = small_plan_file();
+  const std::vector<Neighbour> all = neighbours_of(file.problem, file.plan);
+  EXPECT_FALSE(all.empty());
+  for (const Neighbour& neighbour : all) {
+    EXPECT_NE(neighbour.plan, file.plan) << neighbour.change;
+    EXPECT_EQ(neighbour.plan.stage_count(), file.plan.stage_count()) << neighbour.change;
+  }
+}
+
+}  // namespace
+}  // namespace plait

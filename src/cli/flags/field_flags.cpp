@@ -1,0 +1,76 @@
+#include "cli/flags/field_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace plait {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
+    {"tensor", "--tp"},
+    {"pipeline", "--pp"},
+    {"data", "--dp"},
+    {"context", "--cp"},
+    {"expert", "--ep"},
+    {"micro_batch", "--micro-batch"},
+    {"micro_batches", "--micro-batches"},
+    {"recompute", "--recompute"},
+    {"zero", "--zero"},
+    {"schedule", "--schedule"},
+    {"chunks", "--chunks"},
+    {"sequence_parallel", "--sp"},
+    {"no_sequence_parallel", "--no-sp"},
+    {"stages", "--stages"},
+    {"global_batch", "--global-batch"},
+    {"num_layers_per_virtual_pipeline_stage", "--num-layers-per-virtual-pipeline-stage"},
+    {"sequence", "--seq"},
+    {"precision", "--precision"},
+    {"cluster", "--cluster"},
+    {"profile", "--profile"},
+    {"catalogue", "--catalogue"},
+    {"planner", "--planner"},
+    {"keep", "--top"},
+    {"time_limit", "--time-limit"},
+    {"cost_model", "--cost-model"},
+    {"format", "--format"},
+    {"objective", "--objective"},
+    {"deadline", "--deadline"},
+    {"budget", "--budget"},
+    {"tokens", "--tokens"},
+    {"steps", "--steps"},
+    {"instances", "--instances"},
+    {"spot", "--spot"},
+    {"lost", "--lost"},
+    {"lost_devices", "--lost-devices"},
+    {"slow", "--slow"},
+    {"add", "--add"},
+    {"database", "--database"},
+    {"output", "--output"},
+    {"vocabulary", "--vocabulary"},
+    {"tokenizer", "--tokenizer"},
+    {"trace", "--trace"},
+};
+
+}  // namespace
+
+std::string_view flag_of(std::string_view field) {
+  const auto* found = std::ranges::find(kFlags, field, [](const auto& row) { return row.first; });
+  return found == std::end(kFlags) ? std::string_view() : found->second;
+}
+
+std::string in_flags(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t begin = text.find('`');
+    const std::size_t end = begin == text.npos ? text.npos : text.find('`', begin + 1);
+    if (end == text.npos) return out.append(text);
+    const std::string_view flag = flag_of(text.substr(begin + 1, end - begin - 1));
+    out.append(text.substr(0, begin));
+    // What is not a field keeps its first quote; its second may begin a field.
+    out.append(flag.empty() ? text.substr(begin, end - begin) : flag);
+    text.remove_prefix(flag.empty() ? end : end + 1);
+  }
+  return out;
+}
+
+}  // namespace plait

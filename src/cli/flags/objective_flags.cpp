@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "app/request/objective.h"
+#include "base/error.h"
+#include "cli/flags/plan_arguments.h"
+
+namespace plait {
+namespace {
+
+constexpr double kSecondsPerDay = 24 * kSecondsPerHour;
+
+// A positive number and what follows it.
+struct Amount {
+  double value = 0;
+  std::string unit;
+};
+
+Amount read_amount(const std::string& flag, const std::string& text, const char* example) {
+  Amount amount;
+  const char* end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, amount.value);
+  if (fault != std::errc() || !std::isfinite(amount.value) || amount.value <= 0)
+    throw InputError(flag, fmt::format("must be {}, is '{}'", example, text.substr(0, 40)));
+  amount.unit = std::string(stop, end);
+  return amount;
+}
+
+// 1 for "", 1e3 for "K" ... 1e15 for "P"; 0 for anything else.
+double magnitude(std::string_view unit) {
+  if (unit.empty()) return 1;
+  if (unit.size() > 1) return 0;
+  static constexpr std::string_view kLetters = "KMBTP";
+  const std::size_t at = unit == "k" ? 0 : unit == "G" ? 2 : kLetters.find(unit[0]);
+  return at == kLetters.npos ? 0 : std::pow(1000.0, static_cast<double>(at) + 1);
+}
+
+Setter into_count(std::optional<double>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    static constexpr const char* kExample = "a number such as 250000, 300B or 1.5T";
+    const Amount amount = read_amount(flag, text, kExample);
+    const double value = amount.value * magnitude(amount.unit);
+    if (!(value >= 1 && value <= 1e18))
+      throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
+    into = std::ceil(value);
+  };
+}
+
+Setter into_deadline(std::optional<Seconds>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    static constexpr const char* kExample = "a time such as 10d, 36h or 2w";
+    const Amount amount = read_amount(flag, text, kExample);
+    const double scale = amount.unit == "s"   ? 1
+                         : amount.unit == "m" ? 60
+                         : amount.unit == "h" ? kSecondsPerHour
+                         : amount.unit == "d" ? kSecondsPerDay
+                         : amount.unit == "w" ? 7 * kSecondsPerDay
+                                              : 0;
+    if (scale == 0)
+      throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
+    into = Seconds(amount.value * scale);
+  };
+}
+
+Setter into_budget(std::optional<Usd>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    static constexpr const char* kExample = "an amount such as 20000USD, 20kUSD or 20000";
+    std::string bare = text.starts_with('$') ? text.substr(1) : text;
+    for (const std::string_view unit : {"USD", "usd"})
+      if (bare.ends_with(unit)) bare.resize(bare.size() - unit.size());
+    const Amount amount = read_amount(flag, bare, kExample);
+    if (magnitude(amount.unit) == 0)
+      throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
+    into = Usd(amount.value * magnitude(amount.unit));
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> training_flags(Objective& objective) {
+  return {{.name = "--tokens",
+           .value = "N",
+           .help = "tokens of the whole training (300B, 1.5T): shows its time and price",
+           .set = into_count(objective.tokens)},
+          {.name = "--steps",
+           .value = "N",
+           .help = "the same, in steps",
+           .set = into_count(objective.steps)}};
+}
+
+FlagGroup objective_flags(Objective& objective) {
+  FlagGroup group{
+      "Time and money",
+      {{.name = "--objective",
+        .value = "O",
+        .help = "time: the fastest step; cost: the cheapest training, on some of the nodes if that "
+                "saves; cost-time: the least product of both (time)",
+        .set = into_choice(objective.metric, metric_named, metric_names()),
+        .choices = as_strings(metric_names())},
+       {.name = "--deadline",
+        .value = "T",
+        .help = "longest time of the training (10d, 36h, 2w); the cheapest plan within it is taken",
+        .set = into_deadline(objective.deadline)},
+       {.name = "--budget",
+        .value = "USD",
+        .help =
+            "highest price of the training (20000USD, 20k); the fastest plan within it is taken",
+        .set = into_budget(objective.budget)}}};
+  for (Flag& flag : training_flags(objective)) group.flags.push_back(std::move(flag));
+  return group;
+}
+
+}  // namespace plait

@@ -1,0 +1,371 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/flags/plan_arguments.h"
+#include "io/cluster/catalogue.h"
+#include "io/model/zoo.h"
+#include "plan/names.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMaxDegree = 1'000'000;
+constexpr int kMaxBatch = 1'000'000;
+constexpr int kMaxSequence = 1 << 24;
+constexpr int kMaxThreads = 256;
+constexpr int kMaxPlans = 1000;
+
+// Words that a cluster can be made of.
+std::vector<std::string> node_names() {
+  std::vector<std::string> names;
+  for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
+  for (const Instance& instance : builtin_catalogue().instances) names.push_back(instance.name);
+  return names;
+}
+
+std::vector<std::string> catalogue_names() {
+  std::vector<std::string> names;
+  for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
+  return names;
+}
+
+// A switch that stands for a value of a choice: --bf16 for --precision bf16.
+template <typename Into, typename Value>
+Setter meaning(Into& into, Value value) {
+  return [&into, value](const std::string&, const std::string&) { into = value; };
+}
+
+Setter into_sequence_parallel(std::optional<bool>& into, bool value) {
+  return [&into, value](const std::string& flag, const std::string&) {
+    if (into && *into != value)
+      throw InputError(flag, fmt::format("contradicts {}", value ? "--no-sp" : "--sp"));
+    into = value;
+  };
+}
+
+// Metis' own arguments, which those of plait win over.
+Flag metis_flag(PlanRequest& request) {
+  return {.name = "--metis-args",
+          .value = "FILE",
+          .help =
+              "a command line of Metis' program or script: model, hostfile, clusterfile, "
+              "profile, batch and knobs are taken from it",
+          .set =
+              [&request](const std::string&, const std::string& path) {
+                take_defaults(request.source, request.search, read_metis_arguments(path));
+              },
+          .early = true};
+}
+
+Setter into_one_of(std::string& into, std::vector<std::string> names) {
+  return [&into, names = std::move(names)](const std::string& flag, const std::string& text) {
+    if (std::ranges::find(names, text) == names.end())
+      refuse_choice(flag, text, {names.begin(), names.end()});
+    into = text;
+  };
+}
+
+FlagGroup problem_flags(PlanRequest& request) {
+  ProblemSource& a = request.source;
+  Job& job = a.job;
+  return {
+      "What to train, and on what",
+      {{.name = "--model",
+        .value = "M",
+        .help = "a name from plait models, a Hugging Face config.json, a plait model file, or a "
+                "file with Megatron-LM flags",
+        .set = into_text(a.model),
+        .choices = zoo_names(),
+        .required = true,
+        .unless = "--metis-args"},
+       {.name = "--cluster",
+        .value = "C",
+        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
+                "file, or a hostfile",
+        .set = into_text(a.cluster),
+        .hidden = {"--hostfile-path"},
+        .choices = node_names(),
+        .required = true,
+        .unless = "--metis-args"},
+       {.name = "--global-batch",
+        .value = "N",
+        .help = "samples in one optimizer step",
+        .set = into_integer(job.global_batch, 1, kMaxBatch),
+        .hidden = {"--global-batch-size", "--gbs"},
+        .required = true,
+        .unless = "--metis-args"},
+       {.name = "--seq",
+        .value = "N",
+        .help = "tokens in a sample; what the model was trained on by default",
+        .set = into_integer(a.sequence, 1, kMaxSequence),
+        .hidden = {"--seq-length", "--sequence-length"}},
+       {.name = "--precision",
+        .value = "P",
+        .help = fmt::format("{} (bf16)", fmt::join(precision_names(), ", ")),
+        .set = into_choice(job.precision, precision_named, precision_names()),
+        .choices = as_strings(precision_names())},
+       {.name = "--optimizer",
+        .value = "O",
+        .help = fmt::format("{} (adam)", fmt::join(optimizer_names(), ", ")),
+        .set = into_choice(job.optimizer, optimizer_named, optimizer_names()),
+        .choices = as_strings(optimizer_names())},
+       {.name = "--attention",
+        .value = "A",
+        .help = "flash, or plain: scores written to memory (flash)",
+        .set = into_choice(job.attention, attention_named, attention_names()),
+        .choices = as_strings(attention_names())},
+       {.name = "--framework",
+        .value = "F",
+        .help = fmt::format("whose execution is predicted: {} (megatron)",
+                            fmt::join(framework_names(), ", ")),
+        .set = into_choice(job.framework, framework_named, framework_names()),
+        .choices = as_strings(framework_names())},
+       {.name = "--no-overlap",
+        .value = "",
+        .help = "communication waits for compute, whatever the framework could overlap",
+        .set = [&job](const std::string&, const std::string&) { job.overlap = false; }},
+       {.name = "--granularity",
+        .value = "G",
+        .help = "where stages may be cut: between layers, or between ops (layer)",
+        .set =
+            [&a](const std::string& flag, const std::string& text) {
+              static const std::vector<std::string_view> names{"layer", "op"};
+              if (text != "layer" && text != "op") refuse_choice(flag, text, names);
+              a.granularity = text == "op" ? Granularity::op : Granularity::layer;
+            },
+        .choices = {"layer", "op"}},
+       {.name = "--clusterfile",
+        .value = "FILE",
+        .help = "Metis' JSON that describes the hosts of a hostfile",
+        .set = into_text(a.clusterfile),
+        .hidden = {"--clusterfile-path"}},
+       {.name = "--device",
+        .value = "TYPE",
+        .help = "the device type of all hosts of a hostfile",
+        .set = into_text(a.device),
+        .choices = catalogue_names()},
+       {.name = "--profile",
+        .value = "PATH",
+        .help = "measured times: h200, a profile file, or what Metis, Aceso, AMP or FASOP measured",
+        .set = into_text(a.profile),
+        .hidden = {"--profile-data-path"}},
+       {.name = "--catalogue",
+        .value = "FILE",
+        .help = "devices and instances of your own",
+        .set = [&a](const std::string&, const std::string& text) { a.catalogue.push_back(text); },
+        .repeats = true},
+       metis_flag(request)}};
+}
+
+FlagGroup search_flags(PlanRequest& a) {
+  return {"How to search",
+          {{.name = "--planner",
+            .value = "NAME",
+            .help = fmt::format("{} (auto)", fmt::join(planner_names(), ", ")),
+            .set = into_text(a.planner),
+            .choices = as_strings(planner_names())},
+           {.name = "--cost-model",
+            .value = "C",
+            .help = "whose step time is to be the least: plait's, or metis for the formula of "
+                    "Metis' program on its profile (plait; metis for its --format)",
+            .set = into_one_of(a.cost_model, as_strings(cost_model_names())),
+            .choices = as_strings(cost_model_names())},
+           {.name = "--top",
+            .value = "N",
+            .help = "how many plans to show (5)",
+            .set = into_integer(a.search.keep, 1, kMaxPlans)},
+           {.name = "--time-limit",
+            .value = "T",
+            .help = "stop after 10s, 500ms, 2m ... with the best so far (60s)",
+            .set =
+                [&a](const std::string& flag, const std::string& text) {
+                  a.search.time_limit = Seconds(parse_seconds(flag, text));
+                }},
+           {.name = "--seed",
+            .value = "N",
+            .help = "of planners that draw at random; the same seed gives the same answer (1)",
+            .set =
+                [&a](const std::string& flag, const std::string& text) {
+                  int seed = 0;
+                  into_integer(seed, 0, 2'000'000'000)(flag, text);
+                  a.search.seed = static_cast<std::uint64_t>(seed);
+                }},
+           {.name = "--threads",
+            .value = "N",
+            .help = "the answer does not depend on it (all cores)",
+            .set = into_integer(a.search.threads, 1, kMaxThreads)}}};
+}
+
+// Knobs of the planners that follow other people's papers, under the names they have there.
+FlagGroup peer_flags(PlanRequest& a) {
+  constexpr int kMaxPermuteLength = 12;
+  return {"Knobs of the planners fasop and metis",
+          {{.name = "--max-tp",
+            .value = "N",
+            .help = "fasop, metis: largest tensor degree (4)",
+            .set = into_integer(a.search.max_tensor, 1, kMaxDegree),
+            .hidden = {"--max-profiled-tp-degree"}},
+           {.name = "--rotations",
+            .value = "N",
+            .help = "fasop: cyclic orders of the nodes that are tried; 0 is all (0)",
+            .set = into_integer(a.search.rotations, 0, kMaxDegree)},
+           {.name = "--max-permute-len",
+            .value = "N",
+            .help = "metis: device groups are fused until this many are left to permute (6)",
+            .set = into_integer(a.search.max_permute_len, 1, kMaxPermuteLength)},
+           {.name = "--group-scale-variance",
+            .value = "X",
+            .help = "metis: smallest device group over the mean group, 0 to 1; less tries more (1)",
+            .set = into_fraction(a.search.group_scale_variance),
+            .hidden = {"--min-group-scale-variance"}},
+           {.name = "--max-micro-batch",
+            .value = "N",
+            .help = "metis: most samples of a micro-batch on one replica; 0 is no limit (0)",
+            .set = into_integer(a.search.max_micro_batch, 0, kMaxBatch),
+            .hidden = {"--max-profiled-batch-size"}}}};
+}
+
+FlagGroup pin_flags(PlanRequest& a) {
+  Pins& pins = a.search.pins;
+  const auto degree = [](std::string name, std::string help, std::optional<int>& into,
+                         std::vector<std::string> hidden) {
+    return Flag{.name = std::move(name),
+                .value = "N",
+                .help = std::move(help),
+                .set = into_integer(into, 1, kMaxDegree),
+                .hidden = std::move(hidden)};
+  };
+  return {
+      "What the plan must have; all of it is free by default (Megatron-LM's names work, too)",
+      {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
+              {"--tensor-model-parallel-size"}),
+       degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),
+       degree("--dp", "data-parallel degree of every stage", pins.data, {"--data-parallel-size"}),
+       degree("--cp", "devices that share one sequence", pins.context, {"--context-parallel-size"}),
+       degree("--ep", "devices over which experts are spread", pins.expert,
+              {"--expert-model-parallel-size"}),
+       degree("--micro-batch", "samples of one micro-batch on one replica", pins.micro_batch,
+              {"--micro-batch-size"}),
+       degree("--micro-batches", "micro-batches in a step", pins.micro_batches,
+              {"--num-micro-batches"}),
+       {.name = "--recompute",
+        .value = "R",
+        .help = fmt::format("{}: what backward computes again to save memory",
+                            fmt::join(recompute_names(), ", ")),
+        .set = into_choice(pins.recompute, recompute_named, recompute_names()),
+        .hidden = {"--recompute-granularity"},
+        .choices = as_strings(recompute_names())},
+       {.name = "--zero",
+        .value = "Z",
+        .help = "ZeRO stage: 0, or shard 1 optimizer state, 2 gradients too, 3 parameters too",
+        .set = into_choice(pins.zero, zero_stage_named, zero_stage_names()),
+        .hidden = {"--zero-stage"},
+        .choices = as_strings(zero_stage_names())},
+       {.name = "--schedule",
+        .value = "S",
+        .help = fmt::format("{}", fmt::join(schedule_names(), ", ")),
+        .set = into_choice(pins.schedule, schedule_named, schedule_names()),
+        .choices = as_strings(schedule_names())},
+       degree("--chunks", "chunks of each stage, where the schedule is interleaved", pins.chunks,
+              {"--vpp", "--virtual-pipeline-model-parallel-size"}),
+       {.name = "--sp",
+        .value = "",
+        .help = "sequence parallel: norms are cut over the tensor group, too",
+        .set = into_sequence_parallel(pins.sequence_parallel, true),
+        .hidden = {"--sequence-parallel"}},
+       {.name = "--no-sp",
+        .value = "",
+        .help = "no sequence parallel",
+        .set = into_sequence_parallel(pins.sequence_parallel, false),
+        .hidden = {"--no-sequence-parallel"}},
+       {.name = "--stages",
+        .value = "13,12,..",
+        .help = "units of each stage; or layers, when embedding and head are not counted",
+        .set = into_list(pins.stages, 1, kMaxDegree)}}};
+}
+
+// Megatron's switches for what plait says with a value; understood, not shown.
+FlagGroup borrowed_flags(PlanRequest& a) {
+  Pins& pins = a.search.pins;
+  return {"",
+          {{.name = "--bf16",
+            .value = "",
+            .help = "",
+            .set = meaning(a.source.job.precision, Precision::bf16)},
+           {.name = "--fp16",
+            .value = "",
+            .help = "",
+            .set = meaning(a.source.job.precision, Precision::fp16)},
+           {.name = "--use-flash-attn",
+            .value = "",
+            .help = "",
+            .set = meaning(a.source.job.attention, AttentionKernel::flash)},
+           {.name = "--use-distributed-optimizer",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.zero, ZeroStage::optimizer)},
+           {.name = "--recompute-activations",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.recompute, Recompute::selective)},
+           {.name = "--num-layers-per-virtual-pipeline-stage",
+            .value = "N",
+            .help = "",
+            .set = into_integer(a.layers_per_chunk, 1, kMaxDegree)}}};
+}
+
+}  // namespace
+
+std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
+  PlanRequest& request = arguments.request;
+  request.search.threads = usual_threads();
+  return {problem_flags(request),
+          objective_flags(request.objective),
+          search_flags(request),
+          peer_flags(request),
+          pin_flags(request),
+          {"What to print",
+           {{.name = "--json",
+             .value = "",
+             .help = "one JSON object on stdout, for scripts",
+             .set = into_switch(arguments.json)},
+            {.name = "--output",
+             .value = "FILE",
+             .help = "save the best plan, with all that it was made from",
+             .set = into_text(arguments.output),
+             .letter = "-o"},
+            {.name = "--format",
+             .value = "F",
+             .help = "rows of another planner's program instead: metis, amp or fasop",
+             .set = into_one_of(request.format, exporter_names()),
+             .choices = exporter_names()}}},
+          borrowed_flags(request)};
+}
+
+namespace {
+
+std::vector<FlagGroup> filtered(std::vector<FlagGroup> groups,
+                                const std::vector<std::string>& names, bool keep) {
+  for (FlagGroup& group : groups)
+    std::erase_if(group.flags, [&](const Flag& flag) {
+      return (std::ranges::find(names, flag.name) != names.end()) != keep;
+    });
+  std::erase_if(groups, [](const FlagGroup& group) { return group.flags.empty(); });
+  return groups;
+}
+
+}  // namespace
+
+std::vector<FlagGroup> without_flags(std::vector<FlagGroup> groups,
+                                     const std::vector<std::string>& names) {
+  return filtered(std::move(groups), names, false);
+}
+
+std::vector<FlagGroup> only_flags(std::vector<FlagGroup> groups,
+                                  const std::vector<std::string>& names) {
+  return filtered(std::move(groups), names, true);
+}
+
+}  // namespace plait

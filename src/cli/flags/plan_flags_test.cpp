@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/flags/plan_arguments.h"
+
+namespace plait {
+namespace {
+
+const Verb kVerb{"plan", "", "", nullptr};
+
+// The request that words of the command line make.
+PlanArguments parsed(std::vector<std::string> words, bool required = false) {
+  PlanArguments arguments;
+  Command command;
+  command.groups = plan_flags(arguments);
+  if (!required)
+    for (FlagGroup& group : command.groups)
+      for (Flag& flag : group.flags) flag.required = false;
+  EXPECT_FALSE(parse_flags(kVerb, command, std::move(words)));
+  return arguments;
+}
+
+std::string complaint(std::vector<std::string> words) {
+  try {
+    parsed(std::move(words), true);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PlanFlags, WhatToTrainBecomesTheSource) {
+  const PlanArguments a =
+      parsed({"--model", "gpt2", "--cluster", "T4:4", "--global-batch", "8", "--seq", "512",
+              "--precision", "fp16", "--granularity", "op", "--catalogue", "a.json", "--catalogue",
+              "b.json", "--no-overlap"});
+  const ProblemSource& source = a.request.source;
+  EXPECT_EQ(source.model, "gpt2");
+  EXPECT_EQ(source.cluster, "T4:4");
+  EXPECT_EQ(source.sequence, 512);
+  EXPECT_EQ(source.granularity, Granularity::op);
+  EXPECT_EQ(source.catalogue, (std::vector<std::string>{"a.json", "b.json"}));
+  EXPECT_EQ(source.job.global_batch, 8);
+  EXPECT_EQ(source.job.precision, Precision::fp16);
+  EXPECT_FALSE(source.job.overlap);
+}
+
+TEST(PlanFlags, PinsAreFreeUnlessGiven) {
+  const Pins free = parsed({}).request.search.pins;
+  EXPECT_FALSE(free.tensor || free.pipeline || free.data || free.zero || free.sequence_parallel);
+  const Pins pins = parsed({"--tp",
+                            "4",
+                            "--pp",
+                            "2",
+                            "--dp",
+                            "3",
+                            "--cp",
+                            "5",
+                            "--ep",
+                            "6",
+                            "--micro-batch",
+                            "7",
+                            "--micro-batches",
+                            "8",
+                            "--zero",
+                            "1",
+                            "--schedule",
+                            "zb-h1",
+                            "--recompute",
+                            "full",
+                            "--no-sp",
+                            "--stages",
+                            "6, 8"})
+                        .request.search.pins;
+  EXPECT_EQ(pins.tensor, 4);
+  EXPECT_EQ(pins.pipeline, 2);
+  EXPECT_EQ(pins.data, 3);
+  EXPECT_EQ(pins.context, 5);
+  EXPECT_EQ(pins.expert, 6);
+  EXPECT_EQ(pins.micro_batch, 7);
+  EXPECT_EQ(pins.micro_batches, 8);
+  EXPECT_EQ(pins.zero, ZeroStage::optimizer);
+  EXPECT_EQ(pins.schedule, Schedule::zb_h1);
+  EXPECT_EQ(pins.recompute, Recompute::full);
+  EXPECT_EQ(pins.sequence_parallel, false);
+  EXPECT_EQ(pins.stages, (std::vector<int>{6, 8}));
+}
+
+TEST(PlanFlags, MegatronsNamesMeanTheSame) {
+  const PlanArguments a =
+      parsed({"--tensor_model_parallel_size", "4", "--num-layers-per-virtual-pipeline-stage=2",
+              "--use-distributed-optimizer", "--fp16"});
+  EXPECT_EQ(a.request.search.pins.tensor, 4);
+  EXPECT_EQ(a.request.layers_per_chunk, 2);
+  EXPECT_EQ(a.request.search.pins.zero, ZeroStage::optimizer);
+  EXPECT_EQ(a.request.source.job.precision, Precision::fp16);
+}
+
+TEST(PlanFlags, AmountsHaveUnits) {
+  const Objective o = parsed({"--tokens", "1.5T", "--deadline", "36h", "--budget", "$20kUSD",
+                              "--objective", "cost-time"})
+                          .request.objective;
+  EXPECT_EQ(o.tokens, 1.5e12);
+  EXPECT_EQ(o.deadline, Seconds(36 * 3600));
+  EXPECT_EQ(o.budget, Usd(20'000));
+  EXPECT_EQ(o.metric, Metric::cost_time);
+  EXPECT_EQ(parsed({"--time-limit", "500ms"}).request.search.time_limit, Seconds(0.5));
+}
+
+TEST(PlanFlags, WhatIsPrintedIsNoPartOfTheSearch) {
+  const PlanArguments a = parsed({"--json", "-o", "plan.json", "--format", "amp", "--cost-model",
+                                  "plait", "--planner", "amp", "--top", "3"});
+  EXPECT_TRUE(a.json);
+  EXPECT_EQ(a.output, "plan.json");
+  EXPECT_EQ(a.request.format, "amp");
+  EXPECT_EQ(a.request.cost_model, "plait");
+  EXPECT_EQ(a.request.planner, "amp");
+  EXPECT_EQ(a.request.search.keep, 3);
+}
+
+TEST(PlanFlags, WrongWordsNameTheFlag) {
+  EXPECT_TRUE(complaint({}).starts_with("--model: is missing"));
+  EXPECT_EQ(complaint({"--tp", "four"}), "--tp: must be a whole number, is 'four'");
+  EXPECT_EQ(complaint({"--tp", "0"}), "--tp: must be from 1 to 1000000, is '0'");
+  EXPECT_EQ(complaint({"--tp", "1", "--tp", "2"}), "--tp: is given twice");
+  EXPECT_EQ(complaint({"--json=yes"}), "--json: takes no value");
+  EXPECT_EQ(complaint({"--format", "ampp"}),
+            "--format: must be one of metis, amp, fasop, is 'ampp' (did you mean 'amp'?)");
+  EXPECT_EQ(complaint({"--tpp", "2"}),
+            "--tpp: is not a flag of plait plan (did you mean '--top'?); plait plan --help lists "
+            "what there is");
+}
+
+TEST(PlanFlags, HelpIsAskedForAnywhere) {
+  PlanArguments arguments;
+  Command command;
+  command.groups = plan_flags(arguments);
+  EXPECT_TRUE(parse_flags(kVerb, command, {"--tp", "2", "-h"}));
+}
+
+TEST(PlanFlags, VerbsTakeSomeOfThem) {
+  PlanArguments arguments;
+  const auto names = [](const std::vector<FlagGroup>& groups) {
+    std::vector<std::string> all;
+    for (const FlagGroup& group : groups) {
+      EXPECT_FALSE(group.flags.empty()) << group.title;
+      for (const Flag& flag : group.flags) all.push_back(flag.name);
+    }
+    return all;
+  };
+  EXPECT_EQ(names(only_flags(plan_flags(arguments), {"--json", "--tp"})),
+            (std::vector<std::string>{"--tp", "--json"}));
+  const std::vector<std::string> all = names(plan_flags(arguments));
+  const std::vector<std::string> rest = names(without_flags(plan_flags(arguments), {"--tp"}));
+  EXPECT_EQ(rest.size(), all.size() - 1);
+  EXPECT_EQ(std::ranges::find(rest, "--tp"), rest.end());
+}
+
+}  // namespace
+}  // namespace plait

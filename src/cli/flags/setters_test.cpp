@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "cli/flags/command.h"
+
+namespace plait {
+namespace {
+
+std::string complaint(const Setter& set, const std::string& text) {
+  try {
+    set("--flag", text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Setters, IntegersAreWholeAndInRange) {
+  int value = -1;
+  const Setter set = into_integer(value, 0, 10);
+  EXPECT_EQ(complaint(set, "10"), "");
+  EXPECT_EQ(value, 10);
+  for (const char* wrong : {"", "1.0", "1e1", "x", " 1", "1 ", "0x1"})
+    EXPECT_NE(complaint(set, wrong), "") << wrong;
+  for (const char* outside : {"-1", "11", "99999999999999999999"})
+    EXPECT_EQ(complaint(set, outside),
+              std::string("--flag: must be from 0 to 10, is '") + outside + "'");
+  EXPECT_EQ(value, 10);
+}
+
+TEST(Setters, ListsAreSeparatedByCommas) {
+  std::vector<int> list{7};
+  EXPECT_EQ(complaint(into_list(list, 1, 100), "13, 12,1"), "");
+  EXPECT_EQ(list, (std::vector<int>{13, 12, 1}));
+  EXPECT_NE(complaint(into_list(list, 1, 100), "1,,2"), "");
+  EXPECT_NE(complaint(into_list(list, 1, 100), "1,2,"), "");
+}
+
+TEST(Setters, FractionsAreFromNoughtToOne) {
+  double value = 0;
+  EXPECT_EQ(complaint(into_fraction(value), "0.25"), "");
+  EXPECT_EQ(value, 0.25);
+  for (const char* wrong : {"-0.1", "1.1", "nan", "25%", ""})
+    EXPECT_NE(complaint(into_fraction(value), wrong), "") << wrong;
+}
+
+TEST(Setters, TextIsNotEmpty) {
+  std::string text;
+  EXPECT_EQ(complaint(into_text(text), "x y"), "");
+  EXPECT_EQ(text, "x y");
+  EXPECT_EQ(complaint(into_text(text), ""), "--flag: is empty");
+}
+
+TEST(Setters, TimesHaveUnits) {
+  EXPECT_EQ(parse_seconds("--t", "10"), 10);
+  EXPECT_EQ(parse_seconds("--t", "10s"), 10);
+  EXPECT_EQ(parse_seconds("--t", "500ms"), 0.5);
+  EXPECT_EQ(parse_seconds("--t", "1.5m"), 90);
+  EXPECT_EQ(parse_seconds("--t", "2h"), 7200);
+  for (const char* wrong : {"", "s", "-1s", "0s", "inf", "nan", "1d", "1 s"})
+    EXPECT_THROW(parse_seconds("--t", wrong), InputError) << wrong;
+}
+
+// Whatever is written, a message quotes a short part of it.
+TEST(Setters, LongTextsAreCutInMessages) {
+  int value = 0;
+  const std::string text(100'000, 'x');
+  EXPECT_LT(complaint(into_integer(value, 0, 10), text).size(), 200u);
+}
+
+}  // namespace
+}  // namespace plait

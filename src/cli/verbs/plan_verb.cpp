@@ -1,0 +1,46 @@
+#include <memory>
+
+#include "app/request/output_file.h"
+#include "cli/flags/field_flags.h"
+#include "cli/flags/plan_arguments.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/console_session.h"
+#include "io/format/text_file.h"
+
+namespace plait {
+namespace {
+
+int print_exported(const PlanAnswer& answer) {
+  for (const std::string& sentence : answer.exported->left_out) warn(sentence);
+  print(answer.exported->text);
+  if (const std::string why = reason(answer); !why.empty()) complain(in_flags(why));
+  return answer.exported->written > 0 ? kDone : kNothingFits;
+}
+
+int plan(const PlanArguments& arguments) {
+  check_output(arguments.output);
+  PlanAnswer answer = answer_here(arguments.request, arguments.json);
+  say_in_flags(answer.warnings);
+  if (!answer.found()) {
+    const std::string why = in_flags(reason(answer));
+    if (arguments.json) print(in_flags(to_json(answer)));
+    complain(why);
+    return answer.interrupted ? kInterrupted : kNothingFits;
+  }
+  if (!arguments.output.empty()) write_text_file(arguments.output, plan_file(answer));
+  if (answer.exported) return print_exported(answer);
+  print(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout)));
+  return kDone;
+}
+
+}  // namespace
+
+Command plan_command() {
+  const auto arguments = std::make_shared<PlanArguments>();
+  Command command;
+  command.groups = plan_flags(*arguments);
+  command.run = [arguments] { return plan(*arguments); };
+  return command;
+}
+
+}  // namespace plait

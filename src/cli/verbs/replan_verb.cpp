@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+
+#include "app/clusters/replan.h"
+#include "app/request/output_file.h"
+#include "base/error.h"
+#include "cli/flags/field_flags.h"
+#include "cli/flags/plan_arguments.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/console_session.h"
+#include "io/format/text_file.h"
+
+namespace plait {
+namespace {
+
+struct ReplanArguments {
+  PlanArguments plan;
+  ReplanRequest request;
+  std::string path;
+};
+
+std::vector<std::string> words_of(const std::string& flag, const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, comma - begin));
+    if (words.back().empty()) throw InputError(flag, "has an empty entry");
+    begin = comma + 1;
+  }
+  return words;
+}
+
+Setter into_words(std::vector<std::string>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    for (std::string& word : words_of(flag, text)) into.push_back(std::move(word));
+  };
+}
+
+// "5" or "5-7" as first and last.
+Setter into_devices(std::vector<std::pair<int, int>>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    for (const std::string& word : words_of(flag, text)) {
+      const char* end = word.data() + word.size();
+      int first = 0;
+      auto read = std::from_chars(word.data(), end, first);
+      int last = first;
+      if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+        read = std::from_chars(read.ptr + 1, end, last);
+      if (read.ec != std::errc() || read.ptr != end)
+        throw InputError(
+            flag, fmt::format("must be ids such as 5,6 or 8-15, is '{}'", word.substr(0, 40)));
+      into.emplace_back(first, last);
+    }
+  };
+}
+
+// "node2=0.5"
+Setter into_slow(std::vector<SlowNode>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    for (const std::string& word : words_of(flag, text)) {
+      const std::size_t equals = word.rfind('=');
+      double speed = 0;
+      if (equals != word.npos) {
+        const char* end = word.data() + word.size();
+        const auto read = std::from_chars(word.data() + equals + 1, end, speed);
+        if (read.ec != std::errc() || read.ptr != end) speed = 0;
+      }
+      if (!(speed >= 0.001 && speed <= 1000))
+        throw InputError(flag, fmt::format("must be like node2=0.5, half as fast as before, is "
+                                           "'{}'",
+                                           word.substr(0, 40)));
+      into.push_back({word.substr(0, equals), speed});
+    }
+  };
+}
+
+int replan(const ReplanArguments& arguments) {
+  ReplanRequest request = arguments.request;
+  check_change(request);
+  check_output(arguments.plan.output);
+  request.before = read_plan_file(arguments.path);
+  request.catalogue = arguments.plan.request.source.catalogue;
+  request.planner = arguments.plan.request.planner;
+  request.search = arguments.plan.request.search;
+  request.search.keep = 1;
+  const bool json = arguments.plan.json;
+  const ReplanAnswer answer = answer_here(request, json);
+  if (!answer.found()) {
+    complain(in_flags(reason(answer)));
+    return answer.interrupted ? kInterrupted : kNothingFits;
+  }
+  if (!arguments.plan.output.empty()) write_text_file(arguments.plan.output, plan_file(answer));
+  print(json ? to_json(answer) : as_text(answer, style_of(stdout)));
+  return kDone;
+}
+
+FlagGroup change_flags(ReplanRequest& a) {
+  return {"What changed",
+          {{.name = "--lost",
+            .value = "NODES",
+            .help = "nodes that are gone, by name: node3,node7",
+            .set = into_words(a.lost),
+            .repeats = true},
+           {.name = "--lost-devices",
+            .value = "IDS",
+            .help = "devices that are gone: 5,6 or 8-15",
+            .set = into_devices(a.lost_devices),
+            .repeats = true},
+           {.name = "--slow",
+            .value = "NODE=F",
+            .help = "a node that computes at a fraction of its speed: node2=0.5",
+            .set = into_slow(a.slow),
+            .repeats = true},
+           {.name = "--add",
+            .value = "C",
+            .help = "nodes that came, as the cluster shorthand has them: 2xA100-80GB:8",
+            .set = [&a](const std::string&, const std::string& text) { a.add.push_back(text); },
+            .repeats = true},
+           {.name = "--restart",
+            .value = "T",
+            .help = "what a restart takes besides moving state (60s)",
+            .set = [&a](const std::string& flag, const std::string& text) {
+              a.restart = Seconds(parse_seconds(flag, text));
+            }}}};
+}
+
+}  // namespace
+
+Command replan_command() {
+  const auto arguments = std::make_shared<ReplanArguments>();
+  Command command;
+  command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
+                    change_flags(arguments->request)};
+  for (FlagGroup& group :
+       only_flags(plan_flags(arguments->plan), {"--catalogue", "--planner", "--time-limit",
+                                                "--seed", "--threads", "--json", "--output"})) {
+    if (group.flags.front().name == "--catalogue") group.title = "What can be added";
+    command.groups.push_back(std::move(group));
+  }
+  command.run = [arguments] { return replan(*arguments); };
+  return command;
+}
+
+}  // namespace plait

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/problem.h"
+#include "search/space/search.h"
+
+namespace plait {
+
+// A plan in the words of another program, or why that program has no words for it. Exactly one of
+// the two is there.
+struct Exported {
+  std::string text;
+  std::string refusal;  // the rest of a sentence: "its schedule is not 1F1B"
+};
+
+// A program that plans are written for.
+struct Exporter {
+  std::string_view name;     // "metis"
+  std::string_view summary;  // one line for the help and the docs
+  std::string_view heading;  // of a table with one row for each plan; "" = each plan stands alone
+  // `rank` counts the plans that have been written, from 1.
+  Exported (*write)(const Problem& problem, const RankedPlan& ranked, int rank);
+};
+
+// The one table of exporters. To add one: write a file, add a row.
+std::span<const Exporter> exporters();
+const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
+std::vector<std::string> exporter_names();
+
+// Several plans in the words of one program.
+struct ExportedPlans {
+  std::string format;                 // Exporter::name
+  std::string text;                   // the heading and the plans that could be written
+  int written = 0;                    // plans
+  std::vector<std::string> left_out;  // a sentence for each of the others
+};
+ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,
+                           std::span<const RankedPlan> plans);
+
+}  // namespace plait

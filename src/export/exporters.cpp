@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/exporter.h"
+
+namespace plait {
+
+// One function for each exporter, in the file of its name.
+Exported metis_row(const Problem& problem, const RankedPlan& ranked, int rank);
+Exported amp_row(const Problem& problem, const RankedPlan& ranked, int rank);
+Exported fasop_row(const Problem& problem, const RankedPlan& ranked, int rank);
+
+std::span<const Exporter> exporters() {
+  static constexpr Exporter kTable[] = {
+      {"metis", "rows of Metis' ranking, for its program to cost",
+       "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
+       "batches(number of batch), layer_partition\n",
+       metis_row},
+      {"amp", "rows of AMP's trials, with the settings that its program logs and tries",
+       "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,units_per_stage,"
+       "rank_map,predicted_s,setting\n",
+       amp_row},
+      {"fasop", "rows of FASOP's table of 18 columns",
+       "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
+       "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,is_oom,"
+       "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
+       fasop_row}};
+  return kTable;
+}
+
+const Exporter* exporter_named(std::string_view name) {
+  const auto found = std::ranges::find(exporters(), name, &Exporter::name);
+  return found == exporters().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> exporter_names() {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
+  return names;
+}
+
+ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,
+                           std::span<const RankedPlan> plans) {
+  ExportedPlans out;
+  out.format = exporter.name;
+  out.text = exporter.heading;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Exported one = exporter.write(problem, plans[i], out.written + 1);
+    out.text += one.text;
+    if (one.refusal.empty())
+      ++out.written;
+    else
+      out.left_out.push_back(fmt::format("plan {} has no row in the form of {}: {}", i + 1,
+                                         exporter.name, one.refusal));
+  }
+  return out;
+}
+
+}  // namespace plait

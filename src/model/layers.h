@@ -1,0 +1,11 @@
+#pragma once
+
+#include "model/model.h"
+
+namespace plait {
+
+// What people count as a layer of the model: every unit but embeddings, stem and head.
+bool is_layer(const LayerKind& kind);
+int layer_count(const Model& model);
+
+}  // namespace plait

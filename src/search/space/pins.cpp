@@ -1,0 +1,170 @@
+#include "search/space/pins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "model/layers.h"
+#include "plan/names.h"
+#include "search/space/space.h"
+
+namespace plait {
+namespace {
+
+using Found = std::optional<PinViolation>;
+
+int stage_count(const Pins& pins) { return static_cast<int>(pins.stages.size()); }
+
+bool is_chunked(const Pins& pins) {
+  return pins.schedule == Schedule::interleaved || pins.schedule == Schedule::zb_v;
+}
+
+Found chunk_violation(const Pins& pins) {
+  const int chunks = pins.chunks.value_or(1);
+  if (chunks > 1 && !pins.schedule)
+    return {{Dimension::chunks, fmt::format("{} needs `schedule` interleaved", chunks)}};
+  const bool in_two = pins.schedule == Schedule::zb_v && chunks == 2;
+  if (chunks > 1 && pins.schedule != Schedule::interleaved && !in_two)
+    return {{Dimension::chunks, fmt::format("schedule {} has {} in each stage",
+                                            name_of(*pins.schedule), is_chunked(pins) ? 2 : 1)}};
+  if (is_chunked(pins) && (pins.pipeline == 1 || stage_count(pins) == 1))
+    return {
+        {Dimension::schedule, fmt::format("{} needs at least 2 stages", name_of(*pins.schedule))}};
+  if (pins.schedule == Schedule::interleaved && pins.chunks == 1)
+    return {{Dimension::chunks, "schedule interleaved has at least 2 in each stage"}};
+  if (is_chunked(pins) && !pins.stages.empty())
+    return {{Dimension::schedule, fmt::format("{} cuts stages into chunks, `stages` cannot say how",
+                                              name_of(*pins.schedule))}};
+  return std::nullopt;
+}
+
+Found batch_violation(const Pins& pins, int batch) {
+  if (pins.micro_batches && batch % *pins.micro_batches != 0)
+    return {{Dimension::micro_batches,
+             fmt::format("{} does not divide the global batch of {}", *pins.micro_batches, batch)}};
+  if (pins.micro_batch && batch % *pins.micro_batch != 0)
+    return {{Dimension::micro_batch,
+             fmt::format("{} does not divide the global batch of {}", *pins.micro_batch, batch)}};
+  if (!pins.data || !pins.micro_batch) return std::nullopt;
+  const double samples = 1.0 * *pins.data * *pins.micro_batch;
+  if (pins.micro_batches && samples * *pins.micro_batches != batch)
+    return {{Dimension::global_batch,
+             fmt::format("is {}, but `data` {} x `micro_batch` {} x `micro_batches` {} is {}",
+                         batch, *pins.data, *pins.micro_batch, *pins.micro_batches,
+                         samples * *pins.micro_batches)}};
+  if (samples > batch || batch % static_cast<int>(samples) != 0)
+    return {{Dimension::data, fmt::format("{} x `micro_batch` {} does not divide the global batch "
+                                          "of {}",
+                                          *pins.data, *pins.micro_batch, batch)}};
+  return std::nullopt;
+}
+
+// Degrees that multiply to more devices than there are.
+Found device_violation(const Pins& pins, int devices) {
+  struct Degree {
+    Dimension dimension;
+    int value;
+  };
+  const int stages = stage_count(pins) > 0 ? stage_count(pins) : pins.pipeline.value_or(1);
+  const std::array<Degree, 4> degrees{
+      {{Dimension::tensor, pins.tensor.value_or(1)},
+       {stage_count(pins) > 0 ? Dimension::stages : Dimension::pipeline, stages},
+       {Dimension::data, pins.data.value_or(1)},
+       {Dimension::context, pins.context.value_or(1)}}};
+  double needed = 1;
+  Found found;
+  for (const auto& [dimension, value] : degrees) {
+    if (value == 1) continue;
+    needed *= value;
+    if (!found)
+      found = {dimension, std::to_string(value)};
+    else
+      found->what += fmt::format(" x `{}` {}", name_of(dimension), value);
+  }
+  if (needed <= devices) return std::nullopt;
+  found->what += fmt::format(" needs {} devices, the cluster has {}", needed, devices);
+  return found;
+}
+
+Found stage_violation(const Pins& pins, const Model& model) {
+  const int units = model.unit_count();
+  if (pins.pipeline && *pins.pipeline > units)
+    return {{Dimension::pipeline,
+             fmt::format("{} is more than the {} units of the model (layers, embedding and head)",
+                         *pins.pipeline, units)}};
+  if (pins.stages.empty()) return std::nullopt;
+  const long long sum = std::accumulate(pins.stages.begin(), pins.stages.end(), 0LL);
+  if (sum == units) return std::nullopt;
+  return {{Dimension::stages,
+           fmt::format("adds up to {}; {} has {} layers, or {} units with embedding and head", sum,
+                       model.name, layer_count(model), units)}};
+}
+
+Found tensor_violation(const Problem& problem, const std::vector<Pool>& pools, const Pins& pins) {
+  if (!pins.tensor) return std::nullopt;
+  std::string obstacle;
+  if (!cuts_evenly(problem.model, *pins.tensor, &obstacle))
+    return {{Dimension::tensor, fmt::format("{} does not divide {}", *pins.tensor, obstacle)}};
+  if (std::ranges::any_of(pools, [&](const Pool& pool) { return tensor_fits(pool, *pins.tensor); }))
+    return std::nullopt;
+  return {{Dimension::tensor,
+           fmt::format("{} neither divides the devices of a node nor is a multiple of them (at "
+                       "most {} nodes)",
+                       *pins.tensor, kMaxTensorNodes)}};
+}
+
+Found sequence_violation(const Pins& pins, int sequence) {
+  if (!pins.context || sequence % *pins.context == 0) return std::nullopt;
+  return {{Dimension::context,
+           fmt::format("{} does not divide the sequence length of {}", *pins.context, sequence)}};
+}
+
+Found expert_violation(const Pins& pins, int experts) {
+  if (pins.expert.value_or(1) == 1) return std::nullopt;
+  if (experts == 0)
+    return {{Dimension::expert, fmt::format("{} needs a model with experts", *pins.expert)}};
+  if (experts % *pins.expert == 0) return std::nullopt;
+  return {
+      {Dimension::expert, fmt::format("{} does not divide the {} experts", *pins.expert, experts)}};
+}
+
+}  // namespace
+
+std::string_view name_of(Dimension dimension) {
+  static constexpr std::array<std::string_view, 14> kNames{
+      "tensor",      "pipeline",          "data",      "context",     "expert",
+      "micro_batch", "micro_batches",     "recompute", "zero",        "schedule",
+      "chunks",      "sequence_parallel", "stages",    "global_batch"};
+  return kNames[static_cast<std::size_t>(dimension)];
+}
+
+std::string in_words(const PinViolation& violation) {
+  return fmt::format("`{}`: {}", name_of(violation.dimension), violation.what);
+}
+
+std::optional<PinViolation> violation_among(const Pins& pins, int global_batch) {
+  if (!pins.stages.empty() && pins.pipeline && *pins.pipeline != stage_count(pins))
+    return {{Dimension::stages, fmt::format("has {} stages, but `pipeline` is {}",
+                                            stage_count(pins), *pins.pipeline)}};
+  if (Found found = chunk_violation(pins)) return found;
+  return batch_violation(pins, global_batch);
+}
+
+std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins) {
+  const std::vector<Pool> pools = pools_of(problem.cluster);
+  if (Found found = violation_among(pins, problem.job.global_batch)) return found;
+  if (Found found = stage_violation(pins, problem.model)) return found;
+  if (Found found = device_violation(pins, problem.cluster.device_count())) return found;
+  if (Found found = tensor_violation(problem, pools, pins)) return found;
+  if (Found found = sequence_violation(pins, problem.model.sequence_length)) return found;
+  if (Found found = expert_violation(pins, expert_count(problem.model))) return found;
+  // Pools of different devices may share a batch unequally; equal replicas cannot.
+  if (pins.data && problem.job.global_batch % *pins.data != 0 && pools.size() == 1)
+    return {{Dimension::data, fmt::format("{} does not divide the global batch of {}", *pins.data,
+                                          problem.job.global_batch)}};
+  return std::nullopt;
+}
+
+}  // namespace plait

@@ -62,8 +62,10 @@ LayerKind block(const TransganConfig& config, const StageShape& shape) {
   const Stack stack{.positions = shape.positions(), .window = window * window};
   LayerKind kind = transformer_block(sizes, stack, "block_" + shape.label(), false);
   for (Op& op : kind.ops)
-    if (op.kind == OpKind::attention)
-      op.parameters = (2 * window - 1) * (2 * window - 1) * config.heads;  // relative positions
+    if (op.kind == OpKind::attention) {  // relative positions, which have no fused kernel
+      op.parameters = (2 * window - 1) * (2 * window - 1) * config.heads;
+      op.function = Function::add;
+    }
   return kind;
 }
 
@@ -113,6 +115,9 @@ Model build_transgan(const TransganConfig& config) {
     if (config.depths[stage] > 0) add(block(config, stages[stage]), config.depths[stage]);
   }
   add(image(stages.back()), 1);
+  TransganConfig architecture = config;
+  architecture.name.clear();
+  model.architecture = std::move(architecture);
   return model;
 }
 

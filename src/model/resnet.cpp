@@ -120,6 +120,9 @@ Model build_wide_resnet(const WideResnetConfig& config) {
     map = output;
   }
   add(head(map, config.classes), 1);
+  WideResnetConfig architecture = config;
+  architecture.name.clear();
+  model.architecture = std::move(architecture);
   return model;
 }
 

@@ -62,6 +62,24 @@ std::string fault_of_parts(const TransformerConfig& c) {
   return "";
 }
 
+std::string fault_of_factors(const TransformerConfig& c) {
+  const std::pair<const char*, double> positive[] = {{"rotary base", c.rotary.base},
+                                                     {"rotary factor", c.rotary.factor},
+                                                     {"rotary low_factor", c.rotary.low_factor},
+                                                     {"embedding_scale", c.embedding_scale},
+                                                     {"residual_scale", c.residual_scale},
+                                                     {"logit_scale", c.logit_scale},
+                                                     {"experts' scale", c.moe.scale}};
+  for (const auto& [name, value] : positive)
+    if (!(value > 0)) return std::string(name) + " must be above 0";
+  if (c.rotary.high_factor <= c.rotary.low_factor)
+    return "rotary high_factor must be above low_factor";
+  for (const std::vector<int>* layers : {&c.window.full, &c.rotary.unturned})
+    for (const int layer : *layers)
+      if (layer < 0) return "layers must be at least 0, one is " + std::to_string(layer);
+  return "";
+}
+
 // Emits the units around the blocks and strings them together.
 class ModelWriter {
  public:
@@ -79,12 +97,15 @@ class ModelWriter {
     model_.vocabulary = c_.patches.patch > 0 ? 0 : c_.vocabulary;
     model_.causal = c_.causal;
     model_.dropout = c_.dropout;
+    TransformerConfig architecture = c_;
+    architecture.name.clear();
+    model_.architecture = std::move(architecture);
   }
 
   Model write() {
     const bool two_stacks = c_.decoder_layers > 0;
-    const double source = source_positions();
-    const double target = two_stacks && c_.decoder_sequence > 0 ? c_.decoder_sequence : source;
+    const double source = source_positions(c_);
+    const double target = target_positions(c_);
     add_unit(embedding(source));
     const bool first_is_encoder = two_stacks || !c_.causal;
     add_blocks(first_is_encoder ? "encoder" : "decoder", {.positions = source}, shape_, c_.layers);
@@ -111,12 +132,6 @@ class ModelWriter {
   }
 
  private:
-  static TransformerConfig of_decoder(TransformerConfig config) {
-    if (config.decoder_heads > 0) config.heads = config.decoder_heads;
-    if (config.decoder_ffn > 0) config.ffn = config.decoder_ffn;
-    return config;
-  }
-
   void set_norms() {
     const auto function = [](NormKind kind) {
       return kind == NormKind::layer ? Function::layer_norm : Function::rms_norm;
@@ -131,14 +146,6 @@ class ModelWriter {
   bool has_logits() const {
     return c_.head == Head::language_model || c_.head == Head::masked ||
            c_.head == Head::pretraining;
-  }
-
-  // Tokens; or patches and the learnt tokens before them.
-  double source_positions() const {
-    if (c_.patches.patch == 0) return c_.sequence;
-    const int whole = c_.patches.image / c_.patches.patch;
-    const double side = whole;
-    return side * side + c_.patches.tokens;
   }
 
   int add_unit(LayerKind kind) {
@@ -235,7 +242,8 @@ class ModelWriter {
   }
 
   void add_learned_positions(OpList& ops, double positions) const {
-    if (c_.positions != Positions::learned) return;
+    const bool kept = c_.positions == Positions::sinusoidal && c_.position_rows > 0;
+    if (c_.positions != Positions::learned && !kept) return;
     const double rows = c_.position_rows > 0 ? c_.position_rows : positions;
     ops.embedding("embedding.positions", Split::replicated, positions, embedded_width(), rows);
   }
@@ -294,7 +302,8 @@ class ModelWriter {
       Op& activation = ops.elementwise("head.activation", Split::replicated, stream, stream);
       activation.saved = stream;
       activation.function = c_.activation;
-      ops.norm("head.transform_norm", Split::replicated, positions, width, 2 * width);
+      ops.norm("head.transform_norm", Split::replicated, positions, width,
+               shape_.norm_parameters(width));
     }
     if (has_logits() && width_ != embedded_width()) {
       ops.matmul("head.projection", Split::replicated, positions, shape_.hidden, width_, false);
@@ -350,6 +359,10 @@ std::string fault_of(const TransformerConfig& c) {
                      {"key-value heads", c.kv_heads, 0, kMaxWidth},
                      {"head_dim", c.head_dim, 0, kMaxWidth},
                      {"rotary_dim", c.rotary_dim, 0, kMaxWidth},
+                     {"window", c.window.size, 0, 1 << 28},
+                     {"position_offset", c.position_offset, 0, 1 << 28},
+                     {"relative_buckets", c.relative_buckets, 1, kMaxWidth},
+                     {"relative_distance", c.relative_distance, 1, 1 << 28},
                      {"ffn", c.ffn, 0, kMaxWidth},
                      {"vocabulary", c.vocabulary, has_tokens ? 1 : 0, 1 << 28},
                      {"sequence", c.sequence, 1, 1 << 28},
@@ -366,7 +379,29 @@ std::string fault_of(const TransformerConfig& c) {
   if (c.shared_layers && c.moe.experts > 0) return "shared layers cannot have experts";
   if (c.kv_heads > 0 && c.heads % c.kv_heads != 0)
     return not_dividing("key-value heads", c.kv_heads, "heads", c.heads);
-  return fault_of_parts(c);
+  const int head_dim = c.head_dim > 0 ? c.head_dim : c.hidden / c.heads;
+  if (c.positions == Positions::rotary && c.mla.kv_rank == 0 && c.rotary_dim > head_dim)
+    return "rotary_dim (" + std::to_string(c.rotary_dim) +
+           ") must be at most the size of a head (" + std::to_string(head_dim) + ")";
+  fault = fault_of_factors(c);
+  return fault.empty() ? fault_of_parts(c) : fault;
+}
+
+int source_positions(const TransformerConfig& config) {
+  if (config.patches.patch == 0) return config.sequence;
+  const int side = config.patches.image / config.patches.patch;
+  return side * side + config.patches.tokens;
+}
+
+int target_positions(const TransformerConfig& config) {
+  const bool own = config.decoder_layers > 0 && config.decoder_sequence > 0;
+  return own ? config.decoder_sequence : source_positions(config);
+}
+
+TransformerConfig of_decoder(TransformerConfig config) {
+  if (config.decoder_heads > 0) config.heads = config.decoder_heads;
+  if (config.decoder_ffn > 0) config.ffn = config.decoder_ffn;
+  return config;
 }
 
 Model build_transformer(const TransformerConfig& config) { return ModelWriter(config).write(); }

@@ -116,8 +116,9 @@ class BlockWriter {
     core.parts = parts;
     // Scores with a bias (T5's, ALiBi), and one key for all heads, have no fused kernel in PyTorch.
     const bool one_key = config_.fused_qkv && shape_.kv_heads == 1 && shape_.heads > 1;
-    const bool alibi = config_.positions == Positions::none && config_.causal;
-    if (config_.positions == Positions::relative || alibi || one_key) core.function = Function::add;
+    const bool biased =
+        config_.positions == Positions::relative || config_.positions == Positions::alibi;
+    if (biased || one_key) core.function = Function::add;
     if (config_.attention_sinks) core.parameters = shape_.heads;
     if (config_.positions == Positions::relative && config_.relative_everywhere)
       core.parameters = config_.relative_buckets * shape_.heads;
@@ -309,7 +310,7 @@ BlockShape::BlockShape(const TransformerConfig& c)
 
 double BlockShape::norm_parameters(double width) const {
   if (!config->norm_affine) return 0;
-  return config->norm == NormKind::layer ? 2 * width : width;
+  return config->norm == NormKind::layer && config->norm_shift ? 2 * width : width;
 }
 
 LayerKind transformer_block(const BlockShape& shape, const Stack& stack, std::string name,

@@ -23,6 +23,7 @@
 #include "runtime/backend.h"
 #include "runtime/launch/restarts.h"
 #include "runtime/lower/layout.h"
+#include "runtime/lower/network_support.h"
 #include "runtime/state/token_file.h"
 #include "runtime/train.h"
 
@@ -216,7 +217,11 @@ int train(const TrainArguments& arguments) {
                      fmt::format("is a plan for {} devices, but {} started {} ranks", world,
                                  place->launcher, place->world));
   const runtime::Backend& backend = runtime::need_backend("train");
-  if (!place || place->rank == 0) check_files(arguments.options);
+  if (!place || place->rank == 0) {
+    check_files(arguments.options);
+    for (const std::string& note : runtime::execution_notes(file.problem.model))
+      complain("note: " + note);
+  }
   runtime::TrainRequest request{.problem = file.problem, .plan = file.plan};
   request.options = arguments.options;
   request.options.cuda = arguments.device == "cuda" ||

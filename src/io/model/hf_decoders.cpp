@@ -78,7 +78,8 @@ void read_opt(const HfFields& fields, TransformerConfig& c) {
   c.heads = fields.size({"num_attention_heads"}, 12);
   c.ffn = fields.size({"ffn_dim"}, 3072);
   c.sequence = fields.size({"max_position_embeddings"}, 2048);
-  c.position_rows = c.sequence + 2;
+  c.position_offset = 2;
+  c.position_rows = c.sequence + c.position_offset;
   c.embedding_width = fields.size({"word_embed_proj_dim"}, c.hidden);
   c.tied = fields.flag({"tie_word_embeddings"}, true);
   c.dropout = fields.dropout({"dropout"}, 0.1);
@@ -97,7 +98,7 @@ void read_bloom(const HfFields& fields, TransformerConfig& c) {
   c.sequence = fields.size({"seq_length"}, 2048);
   c.tied = fields.flag({"tie_word_embeddings"}, true);
   c.dropout = fields.dropout({"hidden_dropout"}, 0);
-  c.positions = Positions::none;
+  c.positions = Positions::alibi;
   c.embedding_norm = true;
 }
 
@@ -111,7 +112,7 @@ void read_falcon(const HfFields& fields, TransformerConfig& c) {
   c.tied = fields.flag({"tie_word_embeddings"}, true);
   c.dropout = fields.dropout({"hidden_dropout"}, 0);
   c.qkv_bias = c.projection_bias = c.mlp_bias = fields.flag({"bias"}, false);
-  c.positions = fields.flag({"alibi"}, false) ? Positions::none : Positions::rotary;
+  c.positions = fields.flag({"alibi"}, false) ? Positions::alibi : Positions::rotary;
   const bool new_architecture = fields.flag({"new_decoder_architecture"}, false);
   const int groups = fields.size({"num_kv_heads", "n_head_kv"}, c.heads);
   if (new_architecture)

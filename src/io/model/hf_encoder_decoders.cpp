@@ -32,6 +32,7 @@ void read_t5_like(const HfFields& fields, const T5Defaults& defaults, Transforme
   c.ffn = fields.size({"d_ff"}, defaults.ffn);
   c.gated = fields.text({"feed_forward_proj"}, defaults.activation).starts_with("gated-");
   c.relative_buckets = fields.size({"relative_attention_num_buckets"}, 32);
+  c.relative_distance = fields.size({"relative_attention_max_distance"}, 128);
   c.sequence = fields.size({"n_positions"}, 512);
   c.tied = t5_is_tied(fields);
   c.dropout = fields.dropout({"dropout_rate"}, 0.1);
@@ -60,8 +61,9 @@ void read_umt5(const HfFields& fields, TransformerConfig& c) {
 struct BartKind {
   bool norm_first = false;  // and a norm after each stack
   bool embedding_norm = true;
-  bool positions = true;  // kept as a table, learnt or not
-  int spare_rows = 2;     // of that table
+  bool learned = true;  // positions; else sines and cosines
+  bool kept = true;     // positions have a table
+  int spare_rows = 2;   // of that table, before the first position
   int vocabulary = 50265;
   int hidden = 1024;
   int encoder_layers = 12;
@@ -81,8 +83,9 @@ void read_bart_like(const HfFields& fields, const BartKind& kind, TransformerCon
   c.ffn = fields.size({"encoder_ffn_dim"}, kind.ffn);
   c.decoder_ffn = fields.size({"decoder_ffn_dim"}, kind.ffn);
   c.sequence = fields.size({"max_position_embeddings"}, kind.length);
-  c.position_rows = c.sequence + kind.spare_rows;
-  c.positions = kind.positions ? Positions::learned : Positions::none;
+  c.position_rows = kind.kept ? c.sequence + kind.spare_rows : 0;
+  c.position_offset = kind.learned ? kind.spare_rows : 0;
+  c.positions = kind.learned ? Positions::learned : Positions::sinusoidal;
   c.norm_place = kind.norm_first ? NormPlace::before : NormPlace::after_adding;
   c.final_norm = kind.norm_first;
   c.embedding_norm = kind.embedding_norm;
@@ -113,18 +116,24 @@ void read_plbart(const HfFields& fields, TransformerConfig& c) {
 }
 
 void read_pegasus(const HfFields& fields, TransformerConfig& c) {
-  read_bart_like(fields, {.norm_first = true, .embedding_norm = false, .spare_rows = 0}, c);
+  read_bart_like(
+      fields, {.norm_first = true, .embedding_norm = false, .learned = false, .spare_rows = 0}, c);
 }
 
 void read_marian(const HfFields& fields, TransformerConfig& c) {
-  read_bart_like(fields, {.embedding_norm = false, .spare_rows = 0, .vocabulary = 58101}, c);
+  read_bart_like(
+      fields, {.embedding_norm = false, .learned = false, .spare_rows = 0, .vocabulary = 58101}, c);
 }
 
 // Also NLLB. Positions are computed.
 void read_m2m_100(const HfFields& fields, TransformerConfig& c) {
-  read_bart_like(
-      fields,
-      {.norm_first = true, .embedding_norm = false, .positions = false, .vocabulary = 128112}, c);
+  read_bart_like(fields,
+                 {.norm_first = true,
+                  .embedding_norm = false,
+                  .learned = false,
+                  .kept = false,
+                  .vocabulary = 128112},
+                 c);
 }
 
 void read_blenderbot(const HfFields& fields, TransformerConfig& c) {

@@ -36,6 +36,7 @@ void read_bert(const HfFields& fields, TransformerConfig& c) { read_bert_sizes(f
 // Positions are counted from pad_token_id + 1, so two rows of the table are never used.
 void read_roberta(const HfFields& fields, TransformerConfig& c) {
   read_bert_sizes(fields, 50265, c);
+  c.position_offset = c.position_rows > 2 ? 2 : 0;
   c.sequence = std::max(1, c.position_rows - 2);
 }
 

@@ -14,6 +14,7 @@ HfFields::HfFields(const JsonValue& config) : config_(config) {
 }
 
 std::optional<JsonValue> HfFields::find(Keys keys) const {
+  for (const std::string_view key : keys) read_.emplace(key);
   for (const std::string_view key : keys)
     if (auto value = config_.find(key)) return value;
   return std::nullopt;
@@ -51,6 +52,7 @@ std::string HfFields::text(Keys keys, std::string fallback) const {
 }
 
 bool HfFields::is_null(std::string_view key) const {
+  read_.emplace(key);
   return std::ranges::find(null_keys_, key) != null_keys_.end();
 }
 

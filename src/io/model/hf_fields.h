@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class HfFields {
   std::string text(Keys keys, std::string fallback) const;
   // True when the key is there and null: for keys where that differs from being absent.
   bool is_null(std::string_view key) const;
+  // Whether any accessor has asked for the key.
+  bool was_read(const std::string& key) const { return read_.contains(key); }
 
   const JsonValue& root() const { return config_; }
   const std::string& where() const { return config_.where(); }
@@ -34,6 +37,7 @@ class HfFields {
  private:
   JsonValue config_;
   std::vector<std::string> null_keys_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 // The largest value that any size in a config may have.
@@ -70,6 +74,16 @@ struct HfDefaults {
 
 // The Llama block: RMS norm before, rotary positions, gated MLP, no biases, no dropout.
 void read_llama_block(const HfFields& fields, const HfDefaults& defaults, TransformerConfig& c);
+
+// Notes a property of the network that TransformerConfig cannot express.
+void note(TransformerConfig& c, std::string feature);
+
+// Reads what does not follow from the shape of the weights: scales, caps, windows, rotary
+// positions, how experts are weighed. Called after the family's reader.
+void read_features(const HfFields& fields, const std::string& type, TransformerConfig& c);
+
+// Keys that say something, that no reader has asked for, and that are not known to be harmless.
+std::vector<std::string> unknown_keys(const HfFields& fields);
 
 // Latent attention by DeepSeek's keys; the ranks default to V2's and V3's common ones.
 void read_latent_attention(const HfFields& fields, TransformerConfig& c);

@@ -12,12 +12,10 @@ void read_stablelm(const HfFields& fields, TransformerConfig& c) {
   c.norm = NormKind::layer;
   c.qkv_bias = fields.flag({"use_qkv_bias"}, false);
   c.parallel = c.shared_norm = fields.flag({"use_parallel_residual"}, false);
-  // One scale for each head.
-  if (fields.flag({"qk_layernorm"}, false)) c.qk_norm = QkNorm::whole;
+  if (fields.flag({"qk_layernorm"}, false)) c.qk_norm = QkNorm::each_head;
   c.dropout = fields.dropout({"hidden_dropout"}, 0);
 }
 
-// Layer norm without a shift has as many parameters as RMS norm.
 void read_cohere(const HfFields& fields, TransformerConfig& c) {
   read_llama_block(fields,
                    {.vocabulary = 256000,
@@ -30,7 +28,9 @@ void read_cohere(const HfFields& fields, TransformerConfig& c) {
                    c);
   c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
   c.parallel = c.shared_norm = true;
-  if (fields.flag({"use_qk_norm"}, false)) c.qk_norm = QkNorm::whole;
+  c.norm = NormKind::layer;
+  c.norm_shift = false;
+  if (fields.flag({"use_qk_norm"}, false)) c.qk_norm = QkNorm::each_head;
 }
 
 constexpr HfDefaults kGlm = {.vocabulary = 151552,
@@ -76,7 +76,6 @@ void read_seed_oss(const HfFields& fields, TransformerConfig& c) {
   c.dropout = fields.dropout({"residual_dropout"}, 0.1);
 }
 
-// Biased attention towards near tokens (ALiBi) learns nothing; norms have no shift.
 void read_mpt(const HfFields& fields, TransformerConfig& c) {
   c.vocabulary = fields.size({"vocab_size"}, 50368);
   c.hidden = fields.size({"d_model", "hidden_size"}, 2048);
@@ -87,8 +86,8 @@ void read_mpt(const HfFields& fields, TransformerConfig& c) {
   c.sequence = fields.size({"max_seq_len"}, 2048);
   c.tied = fields.flag({"tie_word_embeddings"}, true);
   c.dropout = fields.dropout({"resid_pdrop"}, 0);
-  c.norm = NormKind::rms;
-  c.positions = Positions::none;
+  c.norm_shift = false;
+  c.positions = Positions::alibi;
   c.qkv_bias = c.projection_bias = c.mlp_bias = false;
 }
 

@@ -100,6 +100,8 @@ int needed(const HfFields& fields, HfFields::Keys keys) {
 
 std::string read_unknown(const HfFields& fields, TransformerConfig& c) {
   const std::string type = fields.text({"model_type"}, "");
+  note(c, type.empty() ? "a config without model_type"
+                       : fmt::format("the model_type '{}', which is not known", type));
   return fmt::format(
       "{}: assumed {}",
       type.empty() ? "no model_type" : fmt::format("model_type '{}' is not known", type),

@@ -12,6 +12,7 @@ namespace plait {
 namespace {
 
 constexpr int kLongestDefaultSequence = 4096;
+constexpr std::string_view kLanguageOnly = "only the language model of a multimodal model is read";
 
 const std::vector<HfFamily>& families() {
   static const std::vector<HfFamily> all = [] {
@@ -44,6 +45,18 @@ constexpr Task kTasks[] = {{"ForSequenceClassification", true, 0},
                            {"ForNextSentencePrediction", true, 2},
                            {"ForMultipleChoice", true, 1}};
 
+// What the heads of tasks do besides having these parameters.
+void note_task(const std::string& name, const Task& task, bool encoder, TransformerConfig& c) {
+  if (name.ends_with("ForMultipleChoice"))
+    note(c, "a choice between several inputs");
+  else if (!task.of_sequence)
+    note(c, "a head that judges every token");
+  else if (!encoder)
+    note(c, "a head on the last token");
+  else if (name.starts_with("DistilBert") || name.starts_with("Electra"))
+    note(c, "a classifier with another activation than tanh");
+}
+
 // Adapts the head to a class of `transformers` by how its name ends; false when that is not known.
 bool apply_architecture(const std::string& name, const HfFields& fields, TransformerConfig& c) {
   const bool encoder = c.head == Head::masked;
@@ -55,6 +68,7 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
   if (name.ends_with("ForImageClassification")) return c.patches.patch > 0;
   if (name.ends_with("ForImageClassificationWithTeacher") && c.patches.tokens == 2) {
     c.classes *= 2;  // one answer for the labels, one for the teacher
+    note(c, "a second classifier on the teacher's token");
     return true;
   }
   if (name.ends_with("EncoderModel") && c.decoder_layers > 0) {
@@ -66,6 +80,7 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
     c.head = Head::classifier;
     c.classes = 1;
     c.pooler = c.hidden;
+    note(c, "a head that judges every token");
     return true;
   }
   if (name.ends_with("ForPreTraining") && encoder) {
@@ -79,6 +94,7 @@ bool apply_architecture(const std::string& name, const HfFields& fields, Transfo
     c.classes = task.classes > 0 ? task.classes : label_count(fields);
     c.pooler = encoder && task.of_sequence ? c.hidden : 0;
     c.classifier_bias = encoder || !task.of_sequence;
+    note_task(name, task, encoder, c);
     return true;
   }
   if (name.ends_with("Model")) {
@@ -97,46 +113,74 @@ void read_architecture(const HfFields& fields, TransformerReading& reading) {
   if (!list) return;
   const std::vector<JsonValue> names = list->items();
   if (names.empty() || apply_architecture(names[0].text(), fields, c)) return;
+  note(c, fmt::format("the head of '{}', which is not known", names[0].text()));
   reading.warnings.push_back(
       fmt::format("architecture '{}' is not known: the usual head of the model type is assumed",
                   names[0].text()));
 }
 
-// The words of `hidden_act` and its kin; what is not here is taken to be one kernel.
-Function activation_named(const std::string& name, Function usual) {
-  if (name.empty()) return usual;
-  if (name == "gelu_new" || name == "gelu_fast") return Function::gelu_new;
-  if (name == "gelu_pytorch_tanh") return Function::gelu_tanh;
-  if (name == "quick_gelu") return Function::quick_gelu;
-  if (name == "silu" || name == "swish" || name == "swiglu") return Function::silu;
-  return name.starts_with("relu") ? Function::relu : Function::gelu;
+void read_activation(const HfFields& fields, const std::string& type, TransformerConfig& c) {
+  struct Name {
+    std::string_view name;
+    Function function;
+  };
+  static constexpr Name kNames[] = {
+      {"gelu", Function::gelu},         {"gelu_python", Function::gelu},
+      {"gelu_new", Function::gelu_new}, {"gelu_fast", Function::gelu_new},
+      {"silu", Function::silu},         {"gelu_pytorch_tanh", Function::gelu_tanh},
+      {"swish", Function::silu},        {"swiglu", Function::silu},
+      {"relu", Function::relu},         {"quick_gelu", Function::quick_gelu}};
+  const bool t5 = type == "t5" || type == "mt5" || type == "umt5";
+  const bool tanh = type == "gpt2" || type == "gpt_neo" || type == "gptj" || type == "phi" ||
+                    type == "codegen" || type == "gpt_bigcode" || type == "albert";
+  c.activation = type.starts_with("gemma") || type == "starcoder2" ? Function::gelu_tanh
+                 : t5              ? (c.gated ? Function::gelu_new : Function::relu)
+                 : c.gated         ? Function::silu
+                 : tanh            ? Function::gelu_new
+                 : type == "opt"   ? Function::relu
+                 : type == "bloom" ? Function::gelu_twice
+                                   : Function::gelu;
+  std::string name = fields.text(
+      {"hidden_act", "activation_function", "hidden_activation", "activation", "dense_act_fn"},
+      type == "nemotron" ? "relu2" : "");
+  if (t5) {  // "gated-silu"; "gated-gelu" is the approximation
+    const std::string stated = fields.text({"feed_forward_proj"}, "");
+    name = stated.substr(stated.find('-') + 1);
+    if (c.gated && name == "gelu") name = "gelu_new";
+  }
+  if (name.empty() || type == "bloom") return;
+  const auto known = std::ranges::find(kNames, name, &Name::name);
+  if (known == std::end(kNames)) note(c, fmt::format("the activation '{}'", name));
+  c.activation = known != std::end(kNames)  ? known->function
+                 : name.starts_with("relu") ? Function::relu
+                                            : Function::gelu;
+}
+
+// The features of a head that are turned; 0 = all of them, in place.
+int turned_features(const HfFields& fields, const std::string& type, const TransformerConfig& c) {
+  const int head = c.head_dim > 0 ? c.head_dim : c.hidden / std::max(1, c.heads);
+  if (type == "gptj" || type == "codegen")
+    return fields.is_null("rotary_dim") ? 0 : fields.count({"rotary_dim"}, std::min(64, head));
+  std::optional<JsonValue> stated = fields.find({"rotary_pct", "partial_rotary_factor"});
+  const auto parameters = fields.find({"rope_parameters"});
+  if (!stated && parameters && parameters->is_object())
+    stated = parameters->find("partial_rotary_factor");
+  const bool half =
+      type == "phi" || type == "glm" || type == "glm4" || type == "glm4_moe" || type == "nemotron";
+  const bool quarter = type == "gpt_neox" || type == "stablelm";
+  const double turned = stated ? stated->at_least(0) : half ? 0.5 : quarter ? 0.25 : 1;
+  if (turned > 1)
+    throw InputError(stated->where(), fmt::format("must be from 0 to 1, is {}", turned));
+  const bool joins = turned < 1 || type == "phi3";
+  return fields.count({"rotary_dim"}, joins ? static_cast<int>(turned * head) : 0);
 }
 
 // How the library computes the block: what matters only where kernels are not fused.
 void read_kernels(const HfFields& fields, const std::string& type, TransformerConfig& c) {
-  const std::string name = fields.text(
-      {"hidden_act", "activation_function", "hidden_activation", "activation", "dense_act_fn"}, "");
-  const bool gpt = type == "gpt2" || type == "gpt_neo" || type == "gptj" || type == "phi" ||
-                   type == "codegen" || type == "gpt_bigcode";
-  const bool t5 = type == "t5" || type == "mt5";
-  const Function usual = t5                ? (c.gated ? Function::gelu_new : Function::relu)
-                         : c.gated         ? Function::silu
-                         : gpt             ? Function::gelu_new
-                         : type == "opt"   ? Function::relu
-                         : type == "bloom" ? Function::gelu_twice
-                                           : Function::gelu;
-  c.activation = activation_named(name, usual);
   const std::string_view concatenated[] = {"gpt2", "gpt_neox", "bloom",   "falcon",
                                            "mpt",  "phi3",     "codegen", "gpt_bigcode"};
   c.fused_qkv = std::ranges::find(concatenated, type) != std::end(concatenated);
-  const auto stated = fields.find({"rotary_pct", "partial_rotary_factor"});
-  const double turned = stated               ? stated->number()
-                        : type == "gpt_neox" ? 0.25
-                        : type == "phi"      ? 0.5
-                                             : 1;
-  const int head = c.head_dim > 0 ? c.head_dim : c.hidden / std::max(1, c.heads);
-  const bool joins = turned < 1 || type == "phi3";
-  c.rotary_dim = fields.count({"rotary_dim"}, joins ? static_cast<int>(turned * head) : 0);
+  c.rotary_dim = turned_features(fields, type, c);
   const std::string_view wide[] = {"gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "gpt_oss"};
   c.wide_norm = std::ranges::find(wide, type) != std::end(wide);
 }
@@ -163,12 +207,21 @@ void choose_sequence(std::optional<int> sequence, TransformerReading& reading) {
   }
 }
 
-void warn_about_windows(const HfFields& fields, TransformerReading& reading) {
-  const bool used = fields.flag({"use_sliding_window"}, true);
-  const int window = used ? fields.count({"sliding_window"}, 0) : 0;
+void warn_about_windows(TransformerReading& reading) {
+  const int window = reading.config.window.size;
   if (window > 0 && window < reading.config.sequence)
     reading.warnings.push_back(fmt::format(
         "attention in a sliding window of {} tokens is counted as full attention", window));
+}
+
+void warn_about_keys(const HfFields& fields, TransformerReading& reading) {
+  std::vector<std::string>& keys = reading.config.unknown_keys = unknown_keys(fields);
+  if (keys.empty()) return;
+  reading.warnings.push_back(
+      fmt::format("{} '{}' {} not understood: if {} the network, {} not in the prediction",
+                  keys.size() == 1 ? "the key" : "the keys", fmt::join(keys, "', '"),
+                  keys.size() == 1 ? "is" : "are", keys.size() == 1 ? "it changes" : "they change",
+                  keys.size() == 1 ? "it is" : "they are"));
 }
 
 void limit_choice_of_experts(TransformerReading& reading) {
@@ -195,9 +248,11 @@ TransformerReading read_config(const JsonValue& config, const std::string& usual
                                std::optional<int> sequence) {
   const HfFields fields(config);
   TransformerReading reading;
-  if (fields.find({"vision_config"}))
-    reading.warnings.emplace_back("only the language model of a multimodal model is read");
   TransformerConfig& c = reading.config;
+  if (fields.find({"vision_config"})) {
+    reading.warnings.emplace_back(kLanguageOnly);
+    note(c, "parts that read images or sound");
+  }
   const std::string type = fields.text({"model_type"}, is_known(usual_type) ? usual_type : "");
   c.name = fields.text({"_name_or_path"}, "");
   if (c.name.empty()) c.name = type.empty() ? "model" : type;
@@ -207,9 +262,13 @@ TransformerReading read_config(const JsonValue& config, const std::string& usual
   else
     reading.warnings.push_back(read_unknown(fields, c));
   read_architecture(fields, reading);
+  read_activation(fields, type, c);
   read_kernels(fields, type, c);
+  read_features(fields, type, c);
+  if (c.causal && c.head == Head::masked) note(c, "a masked head under causal attention");
   choose_sequence(sequence, reading);
-  warn_about_windows(fields, reading);
+  warn_about_windows(reading);
+  if (family != families().end()) warn_about_keys(fields, reading);
   limit_choice_of_experts(reading);
   if (const std::string fault = fault_of(c); !fault.empty())
     throw InputError(fields.where(), fault);
@@ -231,8 +290,8 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
   if (const auto part = language_part(config)) {
     TransformerReading reading =
         read_config(*part, config.text_or("model_type", "") + "_text", sequence);
-    reading.warnings.insert(reading.warnings.begin(),
-                            "only the language model of a multimodal model is read");
+    reading.warnings.insert(reading.warnings.begin(), std::string(kLanguageOnly));
+    note(reading.config, "parts that read images or sound");
     return reading;
   }
   return read_config(config, "", sequence);

@@ -55,6 +55,7 @@ void read_experts(const ShellFlags& flags, TransformerConfig& c) {
   c.moe.shared_ffn = flags.size("moe-shared-expert-intermediate-size", 0, 0);
   c.moe.bias = c.mlp_bias;
   c.moe.shared_gate = flags.has("moe-shared-expert-gate");
+  c.moe.normalised = !flags.has("moe-router-pre-softmax");
   const std::vector<int> pattern = expert_pattern(flags, c.layers);
   for (int layer = 0; layer < c.layers; ++layer)
     if (pattern[layer] == 0) c.moe.dense.push_back(layer);
@@ -82,6 +83,37 @@ void read_positions(const ShellFlags& flags, TransformerConfig& c) {
     c.positions = Positions::rotary;
   if (c.positions == Positions::learned)
     c.position_rows = std::max(flags.size("max-position-embeddings", c.sequence), c.sequence);
+  if (c.positions != Positions::rotary) return;
+  if (kind == "yarn") c.not_modelled.emplace_back("rotary positions that are scaled by 'yarn'");
+  c.rotary.base = flags.number("rotary-base", 10'000);
+  const double turned = flags.number("rotary-percent", 1);
+  if (turned > 1) flags.fail("rotary-percent", "must be at most 1");
+  const int head = c.head_dim > 0 ? c.head_dim : c.hidden / c.heads;
+  if (turned < 1) c.rotary_dim = static_cast<int>(turned * head);
+  c.rotary.neighbours = flags.has("rotary-interleaved");
+  if (flags.has("use-rope-scaling")) {
+    c.rotary.scaling = RotaryScaling::llama3;
+    c.rotary.factor = flags.number("rope-scaling-factor", 8);
+  } else if (flags.has("rotary-seq-len-interpolation-factor")) {
+    c.rotary.scaling = RotaryScaling::linear;
+    c.rotary.factor = flags.size("rotary-seq-len-interpolation-factor", 1);
+  }
+}
+
+// Flags that change the network and that TransformerConfig has no switch for.
+void note_unknown_features(const ShellFlags& flags, TransformerConfig& c) {
+  const std::pair<const char*, const char*> features[] = {
+      {"squared-relu", "the activation 'squared-relu'"},
+      {"window-size", "a sliding window"},
+      {"moe-router-num-groups", "a choice of groups of experts"},
+      {"moe-router-enable-expert-bias", "experts that are chosen by a bias"},
+      {"heterogeneous-layers-config-path", "layers that differ"},
+      {"mtp-num-layers", "a prediction of several tokens"},
+  };
+  for (const auto& [flag, feature] : features)
+    if (flags.has(flag)) c.not_modelled.emplace_back(feature);
+  if (flags.text("moe-router-score-function", "softmax") != "softmax")
+    c.not_modelled.emplace_back("experts that are chosen by a sigmoid");
 }
 
 void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
@@ -141,6 +173,7 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
   c.heads = flags.required("num-attention-heads");
   c.head_dim = flags.size("kv-channels", 0);
   c.gated = flags.has("swiglu");
+  if (c.gated) c.activation = Function::silu;
   // Megatron keeps the size of a plain MLP when it is gated: two thirds, in multiples of 64.
   const long long plain = 4LL * c.hidden;
   c.ffn =
@@ -159,6 +192,8 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
   c.projection_bias = c.mlp_bias = biases;
   c.norm = flags.choice("normalization", {"LayerNorm", "RMSNorm"}) == "RMSNorm" ? NormKind::rms
                                                                                 : NormKind::layer;
+  c.norm_epsilon =
+      flags.number(flags.has("layernorm-epsilon") ? "layernorm-epsilon" : "norm-epsilon", 1e-5);
   c.tied = !flags.has("untie-embeddings-and-output-weights");
   c.dropout = flags.above_zero("hidden-dropout", 0.1);
   if (flags.has("qk-layernorm")) c.qk_norm = QkNorm::per_head;
@@ -168,6 +203,7 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
   read_experts(flags, c);
   read_latent_attention(flags, c);
   read_family(flags, text, reading);
+  note_unknown_features(flags, c);
   if (const std::string fault = fault_of(c); !fault.empty()) throw InputError(name, fault);
   return reading;
 }

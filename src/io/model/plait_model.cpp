@@ -7,8 +7,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "io/model/architecture_json.h"
 #include "model/gan.h"
 #include "model/resnet.h"
+#include "model/transformer.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -28,12 +30,6 @@ const std::vector<std::string_view> kSplits = {"replicated", "column",  "row",  
 double amount(const JsonValue& object, std::string_view key, double fallback) {
   const auto value = object.find(key);
   return value ? value->at_least(0) : fallback;
-}
-
-std::vector<int> integers(const JsonValue& list) {
-  std::vector<int> out;
-  for (const JsonValue& item : list.items()) out.push_back(item.integer(0, kMostSize));
-  return out;
 }
 
 // Counts that follow from the shape may be left out for products; the others are 0 then.
@@ -156,37 +152,6 @@ Model read_ops(const JsonValue& root) {
   return model;
 }
 
-template <typename Config>
-void refuse_faults(const JsonValue& object, const Config& config) {
-  if (const std::string fault = fault_of(config); !fault.empty())
-    throw InputError(object.where(), fault);
-}
-
-Model read_wide_resnet(const JsonValue& object) {
-  object.allow_only({"blocks", "channels", "width", "classes", "image"});
-  WideResnetConfig c;
-  if (const auto blocks = object.find("blocks")) c.blocks = integers(*blocks);
-  c.channels = object.integer_or("channels", 1, kMostSize, c.channels);
-  c.width = object.integer_or("width", 1, kMostSize, c.width);
-  c.classes = object.integer_or("classes", 1, kMostSize, c.classes);
-  c.image = object.integer_or("image", 1, kMostSize, c.image);
-  refuse_faults(object, c);
-  return build_wide_resnet(c);
-}
-
-Model read_transgan(const JsonValue& object) {
-  object.allow_only({"depths", "channels", "bottom", "window", "heads", "latent"});
-  TransganConfig c;
-  if (const auto depths = object.find("depths")) c.depths = integers(*depths);
-  c.channels = object.integer_or("channels", 1, kMostSize, c.channels);
-  c.bottom = object.integer_or("bottom", 1, kMostSize, c.bottom);
-  c.window = object.integer_or("window", 1, kMostSize, c.window);
-  c.heads = object.integer_or("heads", 1, kMostSize, c.heads);
-  c.latent = object.integer_or("latent", 1, kMostSize, c.latent);
-  refuse_faults(object, c);
-  return build_transgan(c);
-}
-
 // A whole number is written without a fraction.
 Json number(double value) {
   if (value == std::floor(value) && std::abs(value) < 0x1p53)
@@ -246,10 +211,10 @@ LoadedModel read_plait_model(const JsonValue& root, std::optional<int> sequence)
   } else {
     if (const auto resnet = root.find("wide_resnet")) {
       root.allow_only({"plait_model", "name", "wide_resnet"});
-      loaded.model = read_wide_resnet(*resnet);
+      loaded.model = build_wide_resnet(read_wide_resnet_config(*resnet));
     } else if (const auto gan = root.find("transgan")) {
       root.allow_only({"plait_model", "name", "transgan"});
-      loaded.model = read_transgan(*gan);
+      loaded.model = build_transgan(read_transgan_config(*gan));
     } else if (root.find("kinds")) {
       loaded.model = read_ops(root);
     } else {
@@ -265,12 +230,17 @@ LoadedModel read_plait_model(const JsonValue& root, std::optional<int> sequence)
 }
 
 std::string write_plait_model(const Model& model) {
-  Json out = {{"plait_model", 1},
-              {"name", model.name},
-              {"sequence_length", model.sequence_length},
+  Json out = {{"plait_model", 1}, {"name", model.name}};
+  std::optional<Model> built = build(model.architecture);
+  if (built) built->name = model.name;
+  if (built == model) {
+    out.update(Json::parse(dump_architecture(model.architecture)));
+    return out.dump(2) + "\n";
+  }
+  out.update({{"sequence_length", model.sequence_length},
               {"vocabulary", model.vocabulary},
               {"causal", model.causal},
-              {"dropout", model.dropout}};
+              {"dropout", model.dropout}});
   out["kinds"] = Json::array();
   for (const LayerKind& kind : model.kinds) {
     Json ops = Json::array();

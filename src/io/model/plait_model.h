@@ -5,7 +5,6 @@
 
 #include "io/format/json_reader.h"
 #include "io/model/loaded_model.h"
-#include "model/transformer.h"
 
 namespace plait {
 
@@ -14,10 +13,8 @@ namespace plait {
 // and "units" (every op spelt out, for models that no builder knows).
 LoadedModel read_plait_model(const JsonValue& root, std::optional<int> sequence);
 
-// The "transformer" object alone.
-TransformerConfig read_transformer_config(const JsonValue& object);
-
-// The file with every op spelt out; read_plait_model gives the same Model back.
+// The file that read_plait_model gives the same Model back from: the switches of the builder that
+// made the model, else every op spelt out.
 std::string write_plait_model(const Model& model);
 
 }  // namespace plait

@@ -25,7 +25,18 @@ std::string complaint(const std::string& text) {
 TEST(PlaitModel, EveryZooModelSurvivesBeingSpeltOut) {
   for (const std::string& name : zoo_names()) {
     const Model model = zoo_model(name, std::nullopt)->model;
-    EXPECT_EQ(read(write_plait_model(model)), model) << name;
+    Model ops = model;
+    ops.architecture = OpsOnly{};
+    EXPECT_EQ(read(write_plait_model(ops)), ops) << name;
+  }
+}
+
+TEST(PlaitModel, EveryZooModelIsWrittenAsItsSwitches) {
+  for (const std::string& name : zoo_names()) {
+    const Model model = zoo_model(name, std::nullopt)->model;
+    const std::string text = write_plait_model(model);
+    EXPECT_EQ(text.find("\"kinds\""), std::string::npos) << name;
+    EXPECT_EQ(read(text), model) << name;
   }
 }
 

@@ -53,6 +53,13 @@ bool sounds_like(const JsonValue& entry, const std::string& name) {
   });
 }
 
+// What the config of an entry does not say of its model.
+void add_notes(const JsonValue& entry, TransformerConfig& config) {
+  if (const auto features = entry.find("not_modelled"))
+    for (const JsonValue& feature : features->items())
+      config.not_modelled.push_back(feature.text());
+}
+
 // Nothing for models that are no transformers.
 std::optional<TransformerConfig> transformer_of(const JsonValue& entry) {
   const JsonValue config = entry.at("config");
@@ -61,6 +68,7 @@ std::optional<TransformerConfig> transformer_of(const JsonValue& entry) {
   if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
   TransformerConfig found = read_huggingface(config, sequence).config;
   found.name = entry.at("name").text();
+  add_notes(entry, found);
   return found;
 }
 
@@ -87,6 +95,8 @@ std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int>
       if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
     LoadedModel loaded = read_model(entry.at("config"), sequence);
     loaded.model.name = entry.at("name").text();
+    if (auto* config = std::get_if<TransformerConfig>(&loaded.model.architecture))
+      add_notes(entry, *config);
     return loaded;
   }
   return std::nullopt;

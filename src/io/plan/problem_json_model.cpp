@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
+#include "io/model/architecture_json.h"
 #include "io/plan/problem_json.h"
 #include "plan/names.h"
 
@@ -166,8 +167,8 @@ Tie restore_tie(const JsonValue& json, const Model& model) {
 }  // namespace
 
 std::string dump_model(const Model& model) {
-  const auto& [name, sequence_length, vocabulary, causal, dropout, model_kinds, units, model_ties] =
-      model;
+  const auto& [name, sequence_length, vocabulary, causal, dropout, model_kinds, units, model_ties,
+               architecture] = model;
   std::vector<std::string> kinds;
   for (const LayerKind& kind : model_kinds) kinds.push_back(dump_kind(kind));
   std::vector<std::string> ties;
@@ -175,13 +176,15 @@ std::string dump_model(const Model& model) {
   JsonObject json;
   json.text("name", name).number("sequence_length", sequence_length);
   json.number("vocabulary", vocabulary).boolean("causal", causal).boolean("dropout", dropout);
+  if (const std::string text = dump_architecture(architecture); !text.empty())
+    json.json("architecture", text);
   json.json("units", dump_units(units)).json("ties", json_list(ties));
   return json.json("kinds", json_list(kinds)).str();
 }
 
 Model restore_model(const JsonValue& json) {
-  json.allow_only(
-      {"name", "sequence_length", "vocabulary", "causal", "dropout", "units", "ties", "kinds"});
+  json.allow_only({"name", "sequence_length", "vocabulary", "causal", "dropout", "architecture",
+                   "units", "ties", "kinds"});
   Model model;
   model.name = json.at("name").text();
   model.sequence_length = json.at("sequence_length").integer(1, kMaxInt);
@@ -193,6 +196,10 @@ Model restore_model(const JsonValue& json) {
   model.units = restore_units(json.at("units"), static_cast<int>(model.kinds.size()));
   if (const auto ties = json.find("ties"))
     for (const JsonValue& tie : ties->items()) model.ties.push_back(restore_tie(tie, model));
+  const auto architecture = json.find("architecture");
+  model.architecture = architecture ? restore_architecture(*architecture) : NotRecorded{};
+  if (const std::string fault = architecture_fault(model); !fault.empty())
+    throw InputError(architecture->where(), fault);
   return model;
 }
 

@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "io/profile/profile_json.h"
+#include "model/resnet.h"
 #include "plan/sample_plans.h"
+#include "plan/sample_problems.h"
 
 namespace plait {
 namespace {
@@ -57,6 +59,35 @@ TEST(ProblemJson, ModelsReadBackAsTheyWere) {
   model.ties.push_back({.first = 1, .second = 2, .parameters = 3, .first_op = 2, .second_op = 1});
   for (const Model& each : {model, at_op_granularity(model), sample_model(1)})
     EXPECT_EQ(restore_model(parse_json("m", dump_model(each))), each);
+}
+
+TEST(ProblemJson, ArchitecturesReadBackAsTheyWere) {
+  TransformerConfig config = samples::gpt(3, 64, 4, 32);
+  config.positions = Positions::alibi;
+  config.not_modelled = {"a \"clamped\" gate"};
+  const Model model = build_transformer(config);
+  for (const Model& each : {model, at_op_granularity(model), build_wide_resnet({})})
+    EXPECT_EQ(restore_model(parse_json("m", dump_model(each))), each);
+}
+
+TEST(ProblemJson, FilesFromBeforeArchitecturesWereSavedAreRead) {
+  const Model model = build_transformer(samples::gpt(3, 64, 4, 32));
+  const std::string text = dump_model(model);
+  const std::size_t begin = text.find("\"architecture\"");
+  const std::size_t end = text.find("\"units\"");
+  const Model old = restore_model(parse_json("m", text.substr(0, begin) + text.substr(end)));
+  EXPECT_TRUE(std::holds_alternative<NotRecorded>(old.architecture));
+  EXPECT_EQ(old.kinds, model.kinds);
+  // Written again, it is still not known.
+  EXPECT_EQ(restore_model(parse_json("m", dump_model(old))), old);
+}
+
+TEST(ProblemJson, ArchitecturesOfOtherUnitsAreRefused) {
+  const std::string text = dump_model(build_transformer(samples::gpt(3, 64, 4, 32)));
+  EXPECT_EQ(complaint([&] {
+              restore_model(parse_json("m", replaced(text, "\"layers\": 3", "\"layers\": 4")));
+            }),
+            "m#/architecture: the model has 5 units, where its architecture has 6");
 }
 
 TEST(ProblemJson, RepeatedLayersAreWrittenOnce) {

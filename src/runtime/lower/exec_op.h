@@ -51,6 +51,7 @@ struct Parameter {
   bool owned = true;  // false: another op owns it, and this one uses it again
 
   double size() const;
+  friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
 // A tensor that is alive between two ops, without the dimension of samples.
@@ -121,16 +122,25 @@ struct ExecOp {
   bool selective = false;  // selective recompute runs it again
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t rotary_dim = 0;
+  Rotary rotary;  // `base` and `scaling` as this layer has them
   bool causal = false;
-  bool scaled = true;  // scores by 1 / sqrt(head_dim)
+  bool alibi = false;
+  std::int64_t window = 0;             // attention to so many last positions; 0 = to all
+  std::int64_t relative_distance = 0;  // of the table of relative positions, where there is one
+  double scale = 1;       // of scores, embedded tokens, what is added to the stream, logits, shares
+  double cap = 0;         // of scores and logits: x becomes cap * tanh(x / cap); 0 = none
+  double epsilon = 1e-5;  // of a norm
   bool gated = false;
+  bool normalised = true;      // shares of the chosen experts sum to 1, before `scale`
   bool gathers = false;        // a convolution cut by output whose output every device gets whole
   bool cut = false;            // the loss is over a vocabulary that is cut
+  std::int64_t classes = 0;    // of the loss
   std::int64_t positions = 0;  // of the stream
-  std::int64_t inner = 0, columns = 0;            // of a matrix product
+  std::int64_t first_row = 0;  // of a table of positions: the row of the first
   std::int64_t experts = 0, chosen = 0;           // of a mixture
   std::int64_t kernel = 0, stride = 0, side = 0;  // of a convolution; side of its output
   std::vector<LiveTensor> alive;                  // after it
+  friend bool operator==(const ExecOp&, const ExecOp&) = default;
 };
 
 struct ExecProgram {
@@ -146,9 +156,12 @@ struct ExecProgram {
   bool masked = false;         // the loss is over masked tokens
   bool next_sentence = false;  // and over whether two sentences follow each other
   std::int64_t type_rows = 0;
+  friend bool operator==(const ExecProgram&, const ExecProgram&) = default;
 };
 
-// The model as a program, or why it cannot be run: "layer 1 (decoder): op 'attention.q_down' ...".
+// The model as a program, or why it cannot be run: "layer 1 (decoder): op 'attention.qk_norm' ...".
+// What is run follows from the model's architecture and from which op is in which unit; the costs
+// of the ops have no part in it.
 struct Lowered {
   ExecProgram program;
   std::string fault;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 #include "io/model/load_model.h"
 #include "model/resnet.h"
@@ -44,6 +45,81 @@ TEST(ExecProgram, OpGranularityGivesTheSameSteps) {
     EXPECT_EQ(coarse.program.ops[i].parameters.size(), fine.program.ops[i].parameters.size());
   }
   EXPECT_EQ(owned(fine.program), model.parameters());
+}
+
+// The ops keep their names; nothing that they cost is left.
+Model without_costs(Model model) {
+  for (LayerKind& kind : model.kinds) {
+    kind.output = 0;
+    for (Op& op : kind.ops) {
+      Op blank;
+      blank.name = op.name;
+      op = blank;
+    }
+  }
+  for (Tie& tie : model.ties) tie.parameters = 0;
+  return model;
+}
+
+// As if the costs of another op were those of this one.
+Model with_costs_exchanged(Model model) {
+  for (LayerKind& kind : model.kinds)
+    for (std::size_t i = 0; i + 1 < kind.ops.size(); ++i) {
+      std::swap(kind.ops[i], kind.ops[i + 1]);
+      std::swap(kind.ops[i].name, kind.ops[i + 1].name);
+    }
+  return model;
+}
+
+TEST(ExecProgram, CostsOfOpsDoNotChangeWhatIsTrained) {
+  for (const Model& model : samples::tiny_models()) {
+    const Lowered whole = lower(model);
+    ASSERT_EQ(whole.fault, "") << model.name;
+    for (const Model& changed : {without_costs(model), with_costs_exchanged(model)}) {
+      EXPECT_NE(changed, model);
+      const Lowered lowered = lower(changed);
+      EXPECT_EQ(lowered.fault, "") << model.name;
+      EXPECT_EQ(lowered.program, whole.program) << model.name;
+    }
+  }
+}
+
+TEST(ExecProgram, OwnsTheParametersThatAreCounted) {
+  for (const Model& model : samples::tiny_models())
+    EXPECT_EQ(owned(lower(model).program), model.parameters()) << model.name;
+}
+
+TEST(ExecProgram, NoNetworkIsGuessedFromOps) {
+  Model model = build_transformer(samples::tiny_gpt());
+  model.architecture = OpsOnly{};
+  EXPECT_EQ(lower(model).fault,
+            "the model is given as a list of ops, which does not say what the network is");
+  model.architecture = NotRecorded{};
+  EXPECT_EQ(lower(model).fault,
+            "the plan file is from before plait saved what the network is, and its ops do not say "
+            "it: make the plan again with plait plan");
+  TransformerConfig other = samples::tiny_gpt();
+  other.layers = 3;
+  model.architecture = other;
+  EXPECT_EQ(lower(model).fault, "the model has 6 units, where its architecture has 5");
+}
+
+TEST(ExecProgram, LayersMayDifferInWindowsAndPositions) {
+  TransformerConfig config = samples::tiny_llama();
+  config.window = {.size = 4, .full = {1}};
+  config.rotary.local_base = 100;
+  config.rotary.unturned = {2};
+  const Lowered lowered = lower(build_transformer(config));
+  ASSERT_EQ(lowered.fault, "");
+  std::vector<std::int64_t> windows;
+  std::vector<double> bases;
+  for (const ExecOp& op : lowered.program.ops) {
+    if (op.kind == ExecOpKind::attention) windows.push_back(op.window);
+    if (op.name == "attention.rotary")
+      bases.push_back(op.kind == ExecOpKind::rotary ? op.rotary.base : 0);
+  }
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{4, 0, 4, 4}));
+  EXPECT_EQ(bases, (std::vector<double>{100, 10'000, 0, 100}));
 }
 
 TEST(ExecProgram, BlocksThatShareWeightsLearnWhatTheFirstOwns) {

@@ -3,6 +3,7 @@
 
 #include "plan/names.h"
 #include "runtime/lower/layout.h"
+#include "runtime/lower/network_support.h"
 
 namespace plait::runtime {
 namespace {
@@ -88,6 +89,8 @@ std::string unsupported_reason(const Problem& problem, const Plan& plan) {
   if (!fault.empty()) return fault;
   const Lowered lowered = lower(problem.model);
   if (!lowered.fault.empty()) return lowered.fault;
+  fault = untrained_feature(problem.model);
+  if (!fault.empty()) return fault;
   for (const Stage& stage : plan.stages) {
     for (const int share : stage.shares)
       if (share < 1) return "a replica without samples is not implemented";

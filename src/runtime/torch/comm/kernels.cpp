@@ -201,7 +201,6 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     return x.view({x.size(0), x.size(1), x.size(2) / shape.head_dim, shape.head_dim})
         .transpose(1, 2);
   };
-  const double scale = shape.scaled ? 1 / std::sqrt(static_cast<double>(shape.head_dim)) : 1;
   const at::Tensor queries = heads_first(q);
   const at::Tensor keys = heads_first(k);
   const at::Tensor values = heads_first(v);
@@ -219,11 +218,11 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       mask = added.unsqueeze(0).expand({q.size(0), -1, -1, -1});
     }
     out = at::scaled_dot_product_attention(queries, keys, values, mask, 0.0,
-                                           shape.causal && !bias.defined(), scale,
+                                           shape.causal && !bias.defined(), shape.scale,
                                            keys.size(1) != queries.size(1));
   }
 #endif
-  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape.causal, scale);
+  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape.causal, shape.scale);
   return out.transpose(1, 2).reshape({q.size(0), q.size(1), q.size(2)});
 }
 

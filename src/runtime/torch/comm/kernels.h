@@ -48,7 +48,7 @@ std::pair<at::Tensor, at::Tensor> turning_angles(std::int64_t positions, std::in
 struct AttentionShape {
   std::int64_t head_dim = 0;
   bool causal = false;
-  bool scaled = true;  // scores by 1 / sqrt(head_dim)
+  double scale = 1;    // of scores
   bool plain = false;  // scores are written to memory; else a fused kernel where there is one
 };
 

@@ -103,7 +103,7 @@ std::vector<TorchMeter::Pass> TorchMeter::passes_of(const OpKey& key) {
       const std::int64_t groups = key.kv_count > 0 ? whole(key.kv_count) : heads;
       const AttentionShape shape{.head_dim = head,
                                  .causal = key.causal,
-                                 .scaled = true,
+                                 .scale = 1 / std::sqrt(static_cast<double>(head)),
                                  .plain = options_.job.attention == AttentionKernel::plain};
       const at::Tensor q = learnt({1, rows, heads * head});
       const at::Tensor k = learnt({1, columns, groups * head});

@@ -245,7 +245,7 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
                .view({held.weight.size(0), q.size(1), k.size(1)});
   bundle["x"] =
       attend(q, k, v, bias,
-             {.head_dim = op.head_dim, .causal = op.causal, .scaled = op.scaled, .plain = plain_});
+             {.head_dim = op.head_dim, .causal = op.causal, .scale = op.scale, .plain = plain_});
 }
 
 // The experts work on visits: tokens sorted by the expert that they chose. "chosen" is the expert
@@ -359,7 +359,7 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
   const at::Tensor logits = take(bundle, "x");
   at::Tensor each;
   if (op.cut && group_.size() > 1) {
-    const Interval mine = shard_of({{op.columns, 0}}, shard_.tensor, shard_.rank)[0];
+    const Interval mine = shard_of({{op.classes, 0}}, shard_.tensor, shard_.rank)[0];
     each = cut_cross_entropy(logits, batch.labels, mine.begin, group_);
   } else {
     each = cross_entropy(logits.flatten(0, 1), batch.labels.flatten()).view(batch.labels.sizes());

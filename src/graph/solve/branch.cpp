@@ -25,7 +25,7 @@ class Tree {
     ++nodes_;
     Branching branching;
     for (int round = 0;; ++round) {
-      reduce(net, {result_.cost});
+      reduce(net, {.below = result_.cost});
       charge_reduction(net);
       if (net.impossible) return;
       if (nothing_left(net)) return offer(net, std::vector<int>(net.variables.size(), 0));

@@ -13,15 +13,26 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 double real(Amount cost) { return cost >= kForbidden ? kInfinite : static_cast<double>(cost); }
 
-// into[b] = min(into[b], add + row[b]). Only additions and minima, so that every instruction set
-// gives the same bits.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void lower(double* into,
-                                                                        const double* row,
-                                                                        double add, int count) {
-  for (int b = 0; b < count; ++b) {
-    const double cost = add + row[b];
-    into[b] = cost < into[b] ? cost : into[b];
+// out[b] = min over a of (from[a] + cost[a][b]), less its least element, which is given back. Only
+// additions and minima, so that every instruction set gives the same bits.
+__attribute__((target_clones("avx512f", "avx2", "default"))) double pass(const double* from,
+                                                                         const double* cost,
+                                                                         int rows, int columns,
+                                                                         double* out) {
+  for (int b = 0; b < columns; ++b) out[b] = kInfinite;
+  for (int a = 0; a < rows; ++a, cost += columns) {
+    const double add = from[a];
+    if (add == kInfinite) continue;
+    for (int b = 0; b < columns; ++b) {
+      const double sum = add + cost[b];
+      out[b] = sum < out[b] ? sum : out[b];
+    }
   }
+  double least = kInfinite;
+  for (int b = 0; b < columns; ++b) least = out[b] < least ? out[b] : least;
+  if (least < kInfinite)
+    for (int b = 0; b < columns; ++b) out[b] -= least;
+  return least;
 }
 
 }  // namespace
@@ -44,6 +55,7 @@ Dual::Dual(const Network& network) : network_(network), slot_(network.variables.
     choices_.push_back(x.size());
     first_.push_back(total);
     total += x.cost.size();
+    most_choices_ = std::max(most_choices_, x.cost.size());
   }
   unary_.resize(total);
   hat_.resize(total);
@@ -111,6 +123,7 @@ void Dual::price_choices() {
 double Dual::half_sweep(bool forth) {
   double bound = 0;
   const int count = static_cast<int>(variable_.size());
+  scratch_.resize(most_choices_);
   for (int i = 0; i < count; ++i) {
     const int s = forth ? i : count - 1 - i;
     const int choices = choices_[s];
@@ -129,18 +142,14 @@ double Dual::half_sweep(bool forth) {
       const int others = choices_[side.other];
       const double* in = &message_[forth ? link.to_low : link.to_high];
       double* out = &message_[forth ? link.to_high : link.to_low];
-      const double* cost =
+      const double* const cost =
           &cost_[link.matrix + (forth ? 0 : static_cast<std::size_t>(choices) * others)];
-      std::fill_n(out, others, kInfinite);
       for (int k = 0; k < choices; ++k)
-        if (hat[k] < kInfinite)
-          lower(out, cost + static_cast<std::size_t>(k) * others, weight_[s] * hat[k] - in[k],
-                others);
-      const double shift = *std::min_element(out, out + others);
+        scratch_[k] = hat[k] < kInfinite ? weight_[s] * hat[k] - in[k] : kInfinite;
+      const double shift = pass(scratch_.data(), cost, choices, others, out);
       if (shift == kInfinite) return kInfinite;
       bound += shift;
       link.shift = shift;
-      for (int b = 0; b < others; ++b) out[b] -= shift;
       work_ += static_cast<std::size_t>(choices) * others;
     }
   }

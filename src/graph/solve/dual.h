@@ -77,6 +77,7 @@ class Dual {
   std::vector<double> cost_;
   std::vector<double> message_;
   std::vector<double> scratch_;
+  std::size_t most_choices_ = 0;
   std::vector<double> price_, best_price_, direction_;
   double bound_ = 0;
   double best_ = 0;

@@ -60,8 +60,8 @@ def test_tables_fit_the_terminal_and_say_what_they_left_out():
         lines = [re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", line).split("\r")[-1]
                  for line in output.replace("\r\n", "\n").split("\n")]
         assert status == 0 and max(map(len, lines)) <= 80, (words, max(lines, key=len))
-    assert "Left out for want of room: as of" not in output
-    assert "Left out for want of room: bubble, $/step" in on_terminal("plan", *mixed, columns=80)[1]
+    assert "Hidden columns (terminal too narrow): as of" not in output
+    assert "Hidden columns (terminal too narrow): bubble, $/step" in on_terminal("plan", *mixed, columns=80)[1]
     piped = plait("plan", *mixed)[0]
     assert "Left out" not in piped and "bubble" in piped and "$/step" in piped
 

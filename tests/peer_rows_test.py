@@ -142,7 +142,7 @@ def test_plans_by_metis_formula_are_saved_and_printed_in_all_forms():
 def test_what_metis_formula_cannot_cost_is_refused():
     folder = make_metis_case("mixed", ["A100", "T4"])
     args = ["plan", "--metis-args", folder / "run.txt", "--cost-model", "metis"]
-    assert "--zero: is nothing that Metis' formula knows" in plait(*args, "--zero", "1", status=2)[1]
+    assert "--zero: is not a part of Metis' formula" in plait(*args, "--zero", "1", status=2)[1]
     assert "leave --planner out" in plait(*args, "--planner", "amp", status=2)[1]
     assert "needs --profile" in plait("plan", "--model", "gpt2", "--cluster", "T4:4", "--global-batch", "8",
                                       "--cost-model", "metis", status=2)[1]

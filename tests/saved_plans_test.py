@@ -32,7 +32,7 @@ def test_estimate_shows_every_part_of_the_cost():
 
 def test_check_accepts_what_plan_saves():
     path = saved()
-    assert "is sound and fits" in plait("check", path)[0]
+    assert "is valid and fits" in plait("check", path)[0]
     assert answer("check", path) == {"valid": True, "violations": [], "fits": True}
 
 

@@ -48,7 +48,7 @@ std::span<const Verb> verbs() {
            "  plait compare --model gpt2-xl --cluster 1xA100-40GB:4+7xA10:4 --global-batch 64 \\\n"
            "    --max-tp 4 --max-permute-len 4 --time-limit 10s --json\n",
            compare_command},
-      Verb{"pareto", "find the mixes of instances that are worth their money",
+      Verb{"pareto", "find the mixes of instances that are worth their price",
            "  plait pareto --model gpt2-xl --global-batch 64 --instances "
            "p4d.24xlarge:0-8,g5.24xlarge:0-8\n"
            "  plait pareto --model gpt2-xl --global-batch 64 --tokens 100B --spot --svg front.svg "
@@ -66,7 +66,7 @@ std::span<const Verb> verbs() {
            estimate_command},
       Verb{"explain", "say why a saved plan is as fast as it is, and what a change would do",
            "  plait explain plan.json\n", explain_command},
-      Verb{"check", "say whether a saved plan is sound and fits; of use after editing it by hand",
+      Verb{"check", "check that a saved plan is valid and fits in memory (for hand-edited plans)",
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},

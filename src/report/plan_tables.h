@@ -17,7 +17,7 @@ namespace plait {
 // Model, cluster and job in a line each.
 std::string problem_heading(const Problem& problem, const Style& style);
 
-// The best plans, a row each; with `steps`, also time and price of so many.
+// The best plans, a row each; with `steps`, also time and price of a training of that many steps.
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
                        const Style& style, const std::optional<double>& steps = std::nullopt);
 

@@ -141,9 +141,9 @@ std::string Table::str(const Style& style) const {
     }
   }
   if (left_out.empty()) return out;
-  std::string note = "Left out for want of room:";
+  std::string note = "Hidden columns (terminal too narrow):";
   for (const std::string& name : left_out) note += (&name == &left_out.front() ? " " : ", ") + name;
-  for (const std::string& line : wrapped(note + ". A wider terminal, a pipe or --json has all.",
+  for (const std::string& line : wrapped(note + ". A wider terminal, a pipe or JSON shows them.",
                                          std::max(kLeastColumns, style.columns)))
     out += style.dim(line) + "\n";
   return out;

@@ -54,11 +54,12 @@ TEST(Table, NarrowTerminalsLoseTheColumnsThatAreLeastNeeded) {
   EXPECT_EQ(table.str({.columns = 20, .narrow = true}),
             "#   step  GiB\n"
             "1  1.5 s   14\n"
-            "Left out for want of\n"
-            "room: bubble. A\n"
+            "Hidden columns\n"
+            "(terminal too\n"
+            "narrow): bubble. A\n"
             "wider terminal, a\n"
-            "pipe or --json has\n"
-            "all.\n");
+            "pipe or JSON shows\n"
+            "them.\n");
   EXPECT_EQ(table.str({.columns = 5, .narrow = true}).substr(0, 7), "#  GiB\n");
 }
 

@@ -22,7 +22,7 @@ struct Offer {
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-// Find the mixes of instances that are worth their money. `source.cluster` is not used.
+// Find the mixes of instances that are worth their price. `source.cluster` is not used.
 struct ParetoRequest : SearchRequest {
   std::vector<Offer> instances;
   bool spot = false;  // all at their spot prices

@@ -41,14 +41,14 @@ void refuse_beyond_formula(const PlanRequest& request, const Problem& problem) {
   if (request.planner != "auto")
     throw RequestError(field, "metis has a search of its own; leave `planner` out");
   if (request.objective.needs_prices())
-    throw RequestError(field, "metis knows nothing of money; leave limits and objectives out");
+    throw RequestError(field, "metis does not know prices; leave limits and objectives out");
   if (!has_metis_profile(request))
     throw RequestError(field, "metis needs `profile` with a directory of Metis' measurements");
   if (problem.cluster.device_types.size() > kMostTypes)
     throw RequestError(
         field, fmt::format("metis puts device types in every order: at most {} types", kMostTypes));
   if (const auto pin = pin_beyond(request.search.pins))
-    throw RequestError(name_of(*pin), "is nothing that Metis' formula knows (`cost_model` metis)");
+    throw RequestError(name_of(*pin), "is not a part of Metis' formula (`cost_model` metis)");
 }
 
 // The plans with the costs of Metis' own formula, in the rows of its program.

@@ -14,8 +14,8 @@ bool is_costed_by_metis(const PlanRequest& request);
 // Answers such a request.
 PlanAnswer plan_by_metis_formula(const PlanRequest& request, const Session& session);
 
-// The plans in the rows of Metis' program, without those that it stops at for want of a
-// measurement: of a profile of Metis', those whose tensor degree or samples it does not have.
+// The plans in the rows of Metis' program, without those that it would stop at: plans with a tensor
+// degree or a number of samples that its profile does not have.
 ExportedPlans export_measured(const PlanRequest& request, const Problem& problem,
                               std::span<const RankedPlan> plans);
 

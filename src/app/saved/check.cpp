@@ -29,7 +29,7 @@ std::string to_json(const CheckAnswer& answer) {
 
 std::string as_text(const CheckAnswer& answer, const Style&) {
   if (!answer.valid()) {
-    std::string text = fmt::format("{} does not hold together:\n", answer.name);
+    std::string text = fmt::format("{} is not valid:\n", answer.name);
     for (const auto& [where, what] : answer.violations)
       text += fmt::format("  {}: {}\n", where, what);
     return text;
@@ -38,7 +38,7 @@ std::string as_text(const CheckAnswer& answer, const Style&) {
   if (!answer.fits())
     return fmt::format("{} does not fit: {}\n", answer.name, shortage(answer.file.problem, plan));
   const int tightest = tightest_stage(plan.cost);
-  return fmt::format("{} is sound and fits, with {} to spare on stage {}\n{}\n", answer.name,
+  return fmt::format("{} is valid and fits, with {} to spare on stage {}\n{}\n", answer.name,
                      in_words(plan.cost.stages[tightest].spare()), tightest + 1,
                      describe(plan.plan));
 }

@@ -28,7 +28,7 @@ Amount read_amount(const std::string& flag, const std::string& text, const char*
   return amount;
 }
 
-// 1 for "", 1e3 for "K" ... 1e15 for "P"; 0 for what is none of them.
+// 1 for "", 1e3 for "K" ... 1e15 for "P"; 0 for anything else.
 double magnitude(std::string_view unit) {
   if (unit.empty()) return 1;
   if (unit.size() > 1) return 0;
@@ -101,11 +101,12 @@ FlagGroup objective_flags(Objective& objective) {
         .choices = as_strings(metric_names())},
        {.name = "--deadline",
         .value = "T",
-        .help = "training may take so long (10d, 36h, 2w); of what meets it, the cheapest",
+        .help = "longest time of the training (10d, 36h, 2w); the cheapest plan within it is taken",
         .set = into_deadline(objective.deadline)},
        {.name = "--budget",
         .value = "USD",
-        .help = "training may cost so much (20000USD, 20k); of what meets it, the fastest",
+        .help =
+            "highest price of the training (20000USD, 20k); the fastest plan within it is taken",
         .set = into_budget(objective.budget)}}};
   for (Flag& flag : training_flags(objective)) group.flags.push_back(std::move(flag));
   return group;

@@ -213,7 +213,7 @@ FlagGroup peer_flags(PlanRequest& a) {
             .set = into_integer(a.search.rotations, 0, kMaxDegree)},
            {.name = "--max-permute-len",
             .value = "N",
-            .help = "metis: device groups are fused until so many are left to permute (6)",
+            .help = "metis: device groups are fused until this many are left to permute (6)",
             .set = into_integer(a.search.max_permute_len, 1, kMaxPermuteLength)},
            {.name = "--group-scale-variance",
             .value = "X",

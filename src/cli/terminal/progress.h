@@ -9,7 +9,7 @@
 namespace plait {
 
 // A bar on stderr while a search takes longer than a moment, gone when it ends. Does nothing where
-// stderr is no terminal. May be called from any thread.
+// stderr is not a terminal. May be called from any thread.
 class Progress {
  public:
   Progress();

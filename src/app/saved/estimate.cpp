@@ -7,6 +7,7 @@
 #include <set>
 
 #include "app/request/ranked_plan_json.h"
+#include "app/request/request_error.h"
 #include "plan/describe.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -183,10 +184,22 @@ std::string source_json(const UnitSource& source) {
   return object.str();
 }
 
+// Before memory is taken for a trace that no viewer opens.
+void check_trace_size(const Plan& plan) {
+  constexpr double kMostEvents = 5e6;
+  double events = 0;
+  for (const Stage& stage : plan.stages) events += 2.0 * plan.micro_batches * chunk_count(stage);
+  if (events > kMostEvents)
+    throw RequestError("trace", fmt::format("would have {:.3g} events, at most {:.3g} are written: "
+                                            "make a plan with fewer micro-batches",
+                                            events, kMostEvents));
+}
+
 }  // namespace
 
 EstimateAnswer answer(const EstimateRequest& request) {
   const auto& [problem, plan] = request.file;
+  if (request.trace) check_trace_size(plan);
   const CostEngine engine(problem);
   Trace trace;
   EstimateAnswer out{request.name,          request.file,

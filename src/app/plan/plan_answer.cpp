@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/plan/plan.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
@@ -107,10 +109,13 @@ std::string reason(const PlanAnswer& answer) {
            "tensor degrees and batches that were measured; `cost_model` plait has more kinds of "
            "plan";
   if (!answer.exported || answer.exported->written > 0 || by_metis) return "";
-  return fmt::format(
-      "none of the {} plans has a row in the form of {}; `planner` {} searches for those that "
-      "have, a larger `keep` shows more",
-      answer.result.plans.size(), answer.exported->format, answer.exported->format);
+  const std::string& format = answer.exported->format;
+  const std::string none = fmt::format("none of the {} plans can be written for {}; ",
+                                       answer.result.plans.size(), format);
+  const auto names = planner_names();
+  if (std::ranges::find(names, format) == names.end()) return none + "a larger `keep` shows more";
+  return none + fmt::format("`planner` {} searches for plans that can, a larger `keep` shows more",
+                            format);
 }
 
 std::string to_json(const PlanAnswer& answer) {

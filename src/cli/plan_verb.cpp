@@ -98,7 +98,7 @@ std::string as_json(const Problem& problem, const Outcome& outcome,
                           .str());
 }
 
-std::string verdict(const Problem& problem, const Outcome& outcome, bool pinned) {
+std::string verdict(const Problem& problem, const Outcome& outcome) {
   std::string out;
   const Plan& best = outcome.result.plans.front().plan;
   int idle = problem.cluster.device_count();
@@ -106,13 +106,17 @@ std::string verdict(const Problem& problem, const Outcome& outcome, bool pinned)
   if (idle > 0)
     out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
                        grouped(problem.cluster.device_count()));
-  // The bound is one on plans under 1F1B, whose best are then tried under other schedules.
-  const bool rescheduled = !pinned && best.schedule != Schedule::one_f_one_b;
-  const char* where = rescheduled ? "under 1F1B" : "in this space";
-  if (const auto gap = outcome.gap())
-    out += *gap < 5e-5
-               ? fmt::format("Nothing {} is faster. ", where)
-               : fmt::format("Within {} of the fastest plan possible {}. ", percent(*gap), where);
+  if (const auto gap = outcome.gap()) {
+    if (outcome.result.bounds_every_plan)
+      out += fmt::format("No plan is more than {} faster: what the devices can compute at best. ",
+                         percent(*gap));
+    else
+      out += *gap < 5e-5 ? std::string("Nothing in this space is faster. ")
+                         : fmt::format("Within {} of the fastest plan possible in this space. ",
+                                       percent(*gap));
+  } else {
+    out += "How much faster a plan could be is not proven. ";
+  }
   if (outcome.mixes > 0)
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(outcome.mixes)));
@@ -124,7 +128,7 @@ std::string verdict(const Problem& problem, const Outcome& outcome, bool pinned)
                            in_words(outcome.elapsed));
 }
 
-std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned) {
+std::string as_text(const Problem& problem, const Outcome& outcome) {
   const Style style = style_of(stdout);
   const RankedPlan& best = outcome.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";
@@ -133,7 +137,7 @@ std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned)
     out += training_in_words(
                training_of(*outcome.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
            "\n";
-  out += paragraph(verdict(problem, outcome, pinned), style) + "\n";
+  out += paragraph(verdict(problem, outcome), style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
                                        : fmt::format(" (times of one of {} micro-batches)\n",
@@ -197,7 +201,7 @@ int plan(PlanArguments arguments, const std::string& format, const std::string& 
   }
   if (!format.empty()) return print_rows(format, problem, arguments, outcome);
   print(arguments.json ? as_json(problem, outcome, loaded.warnings, "")
-                       : as_text(problem, outcome, arguments.search.pins.schedule.has_value()));
+                       : as_text(problem, outcome));
   return kDone;
 }
 

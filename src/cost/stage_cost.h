@@ -27,8 +27,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
 Seconds hand_over_time(const Problem& problem, const Plan& plan, const Stage& from, const Stage& to,
                        int unit);
 
-// To sum the gradients of tied parameters that are on two stages, `tensor` the degree of the
-// second.
+// To sum the gradients of tied parameters that are on two stages, each device with one of the other
+// stage, the slowest pair; `tensor` is the degree of the second.
 Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
                        std::span<const DeviceId> second, int tensor);
 

@@ -42,12 +42,6 @@ std::vector<std::string> plans_json(const PlanAnswer& answer) {
   return plans;
 }
 
-// Whether the best plan was searched under 1F1B, for which the bound holds, and then rescheduled.
-bool is_rescheduled(const PlanAnswer& answer) {
-  return !answer.options.pins.schedule &&
-         answer.result.plans.front().plan.schedule != Schedule::one_f_one_b;
-}
-
 int idle_devices(const PlanAnswer& answer) {
   int idle = answer.problem.cluster.device_count();
   for (const Stage& stage : answer.result.plans.front().plan.stages)
@@ -55,16 +49,23 @@ int idle_devices(const PlanAnswer& answer) {
   return idle;
 }
 
+// What is proven of the best plan, among all plans that were free to be chosen.
+std::string proof_in_words(const PlanAnswer& answer) {
+  const std::optional<double> gap = answer.gap();
+  if (!gap) return "How much faster a plan could be is not proven. ";
+  if (answer.result.bounds_every_plan)
+    return fmt::format("No plan is more than {} faster: what the devices can compute at best. ",
+                       percent(*gap));
+  if (*gap < 5e-5) return "Nothing in this space is faster. ";
+  return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
+}
+
 std::string verdict(const PlanAnswer& answer) {
   std::string out;
   if (const int idle = idle_devices(answer); idle > 0)
     out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
                        grouped(answer.problem.cluster.device_count()));
-  const char* where = is_rescheduled(answer) ? "under 1F1B" : "in this space";
-  if (const auto gap = answer.gap())
-    out += *gap < 5e-5
-               ? fmt::format("Nothing {} is faster. ", where)
-               : fmt::format("Within {} of the fastest plan possible {}. ", percent(*gap), where);
+  out += proof_in_words(answer);
   if (answer.mixes > 0)
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(answer.mixes)));

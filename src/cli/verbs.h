@@ -20,6 +20,7 @@ Command trial_command();
 Command tokenize_command();
 Command models_command();
 Command model_command();
+Command graph_command();
 Command devices_command();
 Command instances_command();
 Command completion_command();

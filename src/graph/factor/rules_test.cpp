@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "graph/factor/rule.h"
 #include "graph/hlo/read_text.h"
-#include "tests/source_tree.h"
+#include "source_tree.h"
 
 namespace plait::graph {
 namespace {

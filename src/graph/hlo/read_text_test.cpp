@@ -10,7 +10,7 @@
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/program.h"
 #include "graph/hlo/write_text.h"
-#include "tests/source_tree.h"
+#include "source_tree.h"
 
 namespace plait::graph {
 namespace {

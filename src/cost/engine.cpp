@@ -173,10 +173,11 @@ Estimate CostEngine::estimate(const Plan& plan) const {
   return estimate;
 }
 
-Estimate CostEngine::simulate(const Plan& plan, Trace* trace, StageMemo* memo) const {
+Estimate CostEngine::simulate(const Plan& plan, Trace* trace, StageMemo* memo,
+                              Seconds limit) const {
   Estimate estimate;
   const Pipeline pipeline = pipeline_of(plan, estimate, memo);
-  Trace made = plait::simulate(pipeline, trace != nullptr);
+  Trace made = plait::simulate(pipeline, trace != nullptr, limit);
   estimate.pipeline = splits_backward(plan.schedule) ? made.longest_stage : made.makespan;
   estimate.bubble = estimate.pipeline - *std::ranges::max_element(made.busy);
   std::vector<Seconds> stage_end = made.stage_end;
@@ -196,12 +197,13 @@ Estimate CostEngine::outline(const Plan& plan, StageMemo* memo) const {
   // Schedules that fill gaps count from a stage's own first task, others from that of the pipeline:
   // there the first micro-batch comes by way of the stages before, and the last goes back.
   const bool fills = !splits_backward(plan.schedule);
+  const std::vector<Seconds> spans = least_spans(pipeline);
   Seconds step;
   Seconds forward;
   Seconds backward;
   for (int s = 0; s < pipeline.stages; ++s) {
     const StageCost& stage = estimate.stages[s];
-    const Seconds own = least_span(pipeline, s);
+    const Seconds own = spans[s];
     step = std::max(step, forward + own + stage.gradient_sync + stage.optimizer);
     estimate.pipeline = std::max(estimate.pipeline, forward + own + backward);
     if (!fills || s + 1 == pipeline.stages) continue;
@@ -209,6 +211,7 @@ Estimate CostEngine::outline(const Plan& plan, StageMemo* memo) const {
     backward += pipeline.at(s, 0).backward + pipeline.send[s];
   }
   estimate.step = std::max(step, estimate.pipeline) + add_tied_sync(plan, estimate);
+  estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });
   return estimate;

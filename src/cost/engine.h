@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <shared_mutex>
@@ -36,8 +37,10 @@ class CostEngine {
   // Closed form where the schedule has one (simulator.h), else simulated.
   Estimate estimate(const Plan& plan) const;
   // Event by event; `trace` receives the timeline when given. Costs of stages come from `memo`
-  // where it is given; the numbers are the same.
-  Estimate simulate(const Plan& plan, Trace* trace = nullptr, StageMemo* memo = nullptr) const;
+  // where it is given; the numbers are the same. Plans that are not faster than the
+  // limit may be given up on the way: their step is infinite.
+  Estimate simulate(const Plan& plan, Trace* trace = nullptr, StageMemo* memo = nullptr,
+                    Seconds limit = Seconds(HUGE_VAL)) const;
 
   // What is known without a simulation: the stages, whether they fit, and a `step` that no
   // simulation of the plan undercuts, but for rounding: what its busiest stage has to do and to

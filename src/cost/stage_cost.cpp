@@ -263,12 +263,24 @@ HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, 
 
 Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
                        std::span<const DeviceId> second, int tensor) {
-  const std::vector<DeviceId> pair{first.front(), second.front()};
-  const int node = problem.cluster.device(first.front()).node;
-  int neighbours = 0;  // devices of the stage that use the same network for the same purpose
-  for (const DeviceId id : first) neighbours += problem.cluster.device(id).node == node;
-  const Group group = group_of(problem.cluster, pair, neighbours);
-  return all_reduce(group, Bytes(state_bytes(problem.job).gradient * tie.parameters / tensor));
+  const Cluster& cluster = problem.cluster;
+  const std::vector<NodeShare> senders = by_node(cluster, first);
+  const std::vector<NodeShare> receivers = by_node(cluster, second);
+  const std::size_t pairs = std::min(first.size(), second.size());
+  const Bytes size(state_bytes(problem.job).gradient * tie.parameters / tensor);
+  Seconds slowest;
+  Ends before;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const DeviceId a = first[i * first.size() / pairs];
+    const DeviceId b = second[i * second.size() / pairs];
+    const Ends ends = ends_of(cluster, a, b, senders, receivers);
+    if (ends == before) continue;
+    before = ends;
+    // Devices of the stage on the same node use its network for the same purpose.
+    const Group group = group_of(cluster, std::vector<DeviceId>{a, b}, ends.senders);
+    slowest = std::max(slowest, all_reduce(group, size));
+  }
+  return slowest;
 }
 
 }  // namespace plait

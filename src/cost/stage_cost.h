@@ -37,8 +37,8 @@ inline Seconds hand_over_time(const Problem& problem, const Plan& plan, const St
   return hand_over(problem, plan, from, to, unit).time;
 }
 
-// To sum the gradients of tied parameters that are on two stages, `tensor` the degree of the
-// second.
+// To sum the gradients of tied parameters that are on two stages, each device with one of the other
+// stage, the slowest pair; `tensor` is the degree of the second.
 Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
                        std::span<const DeviceId> second, int tensor);
 

@@ -107,6 +107,7 @@ SearchResult search_exhaustively(const SearchContext& context) {
   result.plans = found.plans();
   result.evaluations = found.evaluations();
   if (!result.cut_short && !found.empty()) result.lower_bound = found.best();
+  result.searched_whole_space = true;
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "cost/engine.h"
 #include "plan/check.h"
+#include "search/proof.h"
 #include "search/space/planners.h"
 #include "search/space/search.h"
 
@@ -43,6 +44,7 @@ SearchResult run_search(const Planner& planner, const SearchContext& context) {
   });
   if (static_cast<int>(result.plans.size()) > context.options.keep)
     result.plans.resize(context.options.keep);
+  keep_what_is_proven(context, engine, result);
   return result;
 }
 

@@ -40,10 +40,15 @@ std::vector<std::string> plans_json(const PlanAnswer& answer) {
   return plans;
 }
 
-// Whether the best plan was searched under 1F1B, for which the bound holds, and then rescheduled.
-bool is_rescheduled(const PlanAnswer& answer) {
-  return !answer.options.pins.schedule &&
-         answer.result.plans.front().plan.schedule != Schedule::one_f_one_b;
+// By what the bound holds for (search/proof.h).
+std::string proof(const PlanAnswer& answer) {
+  const std::optional<double> gap = answer.gap();
+  if (!gap) return "";
+  if (answer.result.bounds_every_plan)
+    return fmt::format("No plan is more than {} faster: what the devices can compute at best. ",
+                       percent(*gap));
+  if (*gap < 5e-5) return "Nothing in this space is faster. ";
+  return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
 }
 
 int idle_devices(const PlanAnswer& answer) {
@@ -58,11 +63,7 @@ std::string verdict(const PlanAnswer& answer) {
   if (const int idle = idle_devices(answer); idle > 0)
     out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
                        grouped(answer.problem.cluster.device_count()));
-  const char* where = is_rescheduled(answer) ? "under 1F1B" : "in this space";
-  if (const auto gap = answer.gap())
-    out += *gap < 5e-5
-               ? fmt::format("Nothing {} is faster. ", where)
-               : fmt::format("Within {} of the fastest plan possible {}. ", percent(*gap), where);
+  out += proof(answer);
   if (answer.mixes > 0)
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(answer.mixes)));

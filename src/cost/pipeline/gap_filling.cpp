@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -289,9 +290,9 @@ class GreedyOrder {
 
 }  // namespace
 
-std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline) {
+std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline, Seconds limit) {
   std::vector<std::vector<Task>> best;
-  double shortest = kNever;
+  double shortest = limit.value;
   GreedyOrder order(pipeline);
   for (const Policy& policy : kPolicies) {
     const double length = order.run(policy, shortest);
@@ -300,7 +301,7 @@ std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline) {
     best = order.lists();
     if (shortest <= (1 + kRounding) * order.most_work()) return best;
   }
-  PLAIT_CHECK(!best.empty());
+  PLAIT_CHECK(!best.empty() || std::isfinite(limit.value));
   return best;
 }
 

@@ -69,11 +69,12 @@ bool splits_backward(Schedule schedule) {
   return schedule == Schedule::zb_h1 || schedule == Schedule::zb_2p || schedule == Schedule::zb_v;
 }
 
-std::vector<std::vector<Task>> task_lists(const Pipeline& p) {
+std::vector<std::vector<Task>> task_lists(const Pipeline& p, Seconds limit) {
   PLAIT_CHECK(p.stages >= 1 && p.chunks >= 1 && p.micro_batches >= 1);
   PLAIT_CHECK(static_cast<int>(p.time.size()) == p.stages * p.chunks);
   PLAIT_CHECK(static_cast<int>(p.send.size()) == p.stages * p.chunks - 1);
-  if (p.schedule == Schedule::zb_2p || p.schedule == Schedule::zb_v) return gap_filling_lists(p);
+  if (p.schedule == Schedule::zb_2p || p.schedule == Schedule::zb_v)
+    return gap_filling_lists(p, limit);
   std::vector<std::vector<Task>> lists;
   for (int s = 0; s < p.stages; ++s) {
     if (p.schedule == Schedule::gpipe)

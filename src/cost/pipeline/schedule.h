@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "base/units.h"
@@ -48,8 +49,9 @@ bool splits_backward(Schedule schedule);
 // The order in which each stage runs its tasks: result[stage]. GPipe, 1F1B, interleaved (Narayanan
 // et al., SC'21) and ZB-H1 (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR'24) are fixed;
 // ZB-2p and ZB-V are made by filling gaps with weight gradients under the memory limit below, so
-// they depend on the times.
-std::vector<std::vector<Task>> task_lists(const Pipeline& pipeline);
+// they depend on the times; they are empty when no stage order found is shorter than the limit.
+std::vector<std::vector<Task>> task_lists(const Pipeline& pipeline,
+                                          Seconds limit = Seconds(HUGE_VAL));
 
 // The most micro-batch chunks whose activations a stage holds at once: forwards started minus
 // backward passes (weight gradients included) finished, over its whole task list. With p stages, v
@@ -63,6 +65,6 @@ std::vector<std::vector<Task>> task_lists(const Pipeline& pipeline);
 int chunks_in_flight(Schedule schedule, int stages, int stage, int micro_batches, int chunks);
 
 // The gap filling; called by task_lists().
-std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline);
+std::vector<std::vector<Task>> gap_filling_lists(const Pipeline& pipeline, Seconds limit);
 
 }  // namespace plait

@@ -1,6 +1,8 @@
 #include "cost/pipeline/simulator.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "base/error.h"
 
@@ -147,12 +149,23 @@ Trace simulate_long(const Pipeline& pipeline) {
   return trace;
 }
 
+// Of a pipeline that is too long to be of interest.
+Trace endless(const Pipeline& pipeline) {
+  Trace trace;
+  trace.makespan = trace.longest_stage = Seconds(HUGE_VAL);
+  trace.busy.resize(pipeline.stages);
+  trace.stage_begin.resize(pipeline.stages);
+  trace.stage_end.assign(pipeline.stages, Seconds(HUGE_VAL));
+  return trace;
+}
+
 }  // namespace
 
-Trace simulate(const Pipeline& pipeline, bool keep_events) {
+Trace simulate(const Pipeline& pipeline, bool keep_events, Seconds limit) {
   const double tasks = 3.0 * pipeline.stages * pipeline.chunks * pipeline.micro_batches;
   if (!keep_events && tasks > kMostTasks) return simulate_long(pipeline);
-  const std::vector<std::vector<Task>> lists = task_lists(pipeline);
+  const std::vector<std::vector<Task>> lists = task_lists(pipeline, limit);
+  if (lists.empty()) return endless(pipeline);
   return Run(pipeline, lists, keep_events).run();
 }
 
@@ -187,19 +200,63 @@ Seconds closed_form(const Pipeline& p) {
   return round_trip + longest;
 }
 
-Seconds least_span(const Pipeline& p, int stage) {
-  Seconds work;
-  for (int c = 0; c < p.chunks; ++c) {
-    const ChunkTime& time = p.at(stage, c);
-    work += time.forward + time.backward + time.weight_gradient;
+namespace {
+
+// How long the links into each stage carry its hand-overs, but for the first one of each.
+std::vector<Seconds> link_spans(const Pipeline& p, const std::vector<int>& slot) {
+  std::vector<Seconds> spans(p.stages);
+  std::map<std::pair<int, int>, std::pair<Seconds, Seconds>> links;  // all, the longest
+  for (std::size_t k = 0; k < p.send_busy.size(); ++k) {
+    const int a = slot[k] / p.chunks;
+    const int b = slot[k + 1] / p.chunks;
+    for (const auto& way : {std::pair(a, b), std::pair(b, a)}) {
+      auto& [all, longest] = links[way];
+      all += p.micro_batches * p.send_busy[k];
+      longest = std::max(longest, p.send_busy[k]);
+      spans[way.second] = std::max(spans[way.second], all - longest);
+    }
   }
-  if (p.chunks > 1 || !splits_backward(p.schedule)) return p.micro_batches * work;
-  Seconds wait;
-  for (int s = stage + 1; s < p.stages; ++s)
-    wait += p.time[s].forward + p.time[s].backward + 2 * p.send[s - 1];
-  const int in_flight = chunks_in_flight(p.schedule, p.stages, stage, p.micro_batches, p.chunks);
-  wait -= (in_flight - 1.0) * p.time[stage].forward;
-  return p.micro_batches * work + std::max(Seconds(0), wait);
+  return spans;
+}
+
+}  // namespace
+
+std::vector<Seconds> least_spans(const Pipeline& p) {
+  const int positions = p.stages * p.chunks;
+  std::vector<Seconds> held(positions);  // [position], from the first task of a chunk to its last
+  std::vector<int> slot(positions);      // [position] = stage * chunks + chunk
+  for (int s = 0; s < p.stages; ++s)
+    for (int c = 0; c < p.chunks; ++c)
+      slot[chunk_position(p.schedule, p.stages, s, c)] = s * p.chunks + c;
+  Seconds after;  // round trip through what follows
+  for (int k = positions - 1; k >= 0; --k) {
+    const ChunkTime& time = p.time[slot[k]];
+    after += time.forward + time.backward;
+    held[k] = after + time.weight_gradient;
+    if (k > 0) after += 2 * p.send[k - 1];
+  }
+  std::vector<Seconds> spans = link_spans(p, slot);
+  for (int s = 0; s < p.stages; ++s) {
+    Seconds work;
+    Seconds memory;
+    for (int c = 0; c < p.chunks; ++c) {
+      const ChunkTime& time = p.at(s, c);
+      work += time.forward + time.backward + time.weight_gradient;
+      memory += held[chunk_position(p.schedule, p.stages, s, c)];
+      // Orders that fill gaps keep room for all chunks of a micro-batch from its first one on.
+      if (p.schedule == Schedule::zb_v && c == 1)
+        for (int k = s; k + 1 < 2 * p.stages - s; ++k)
+          memory += p.time[slot[k]].forward + p.send[k];
+    }
+    const int in_flight =
+        std::max(p.chunks, chunks_in_flight(p.schedule, p.stages, s, p.micro_batches, p.chunks));
+    const double m = p.micro_batches;
+    spans[s] = std::max({spans[s], m * work, m / in_flight * memory});
+    if (p.chunks > 1 || !splits_backward(p.schedule)) continue;
+    const Seconds wait = held[s] - work - (in_flight - 1.0) * p.time[s].forward;
+    spans[s] = std::max(spans[s], m * work + wait);
+  }
+  return spans;
 }
 
 }  // namespace plait

@@ -28,9 +28,11 @@ struct Trace {
 
 // Runs the task lists: a task starts when its stage is free and its input has arrived. A send
 // does not occupy the stage, but its link, which carries one hand-over at a time in each direction.
-// Of very long pipelines (over a million tasks)
-// only the ends are run and the middle, which repeats itself, is added.
-Trace simulate(const Pipeline& pipeline, bool keep_events = false);
+// Of very long pipelines (over a million tasks) only the ends are run and the middle, which repeats
+// itself, is added. Where an order has to be found (zb-2p, zb-v), pipelines that are not shorter
+// than the limit may be given up: they are infinitely long.
+Trace simulate(const Pipeline& pipeline, bool keep_events = false,
+               Seconds limit = Seconds(HUGE_VAL));
 
 // Length of the pipeline by formula, for GPipe and 1F1B only.
 //   gpipe: sum (f + b + 2 c) + (m - 1) (max f + max b), exact, the links among what f and b are of.
@@ -47,6 +49,10 @@ Seconds closed_form(const Pipeline& pipeline);
 // round trip through the stages after it, in which it can only run the k - 1 forwards that its
 // memory allows. With k = min(m, chunks in flight):
 //   m (f + b + w) + max(0, sum over later stages of (f + b) + 2 sum of their c - (k - 1) f)
-Seconds least_span(const Pipeline& pipeline, int stage);
+// And a micro-batch is in memory from its forward pass until its backward pass is over, k at a
+// time:
+//   m / k * sum over its chunks of (f + b + w + sum over later chunks of (f + b) + 2 sum of c)
+// And a link carries one hand-over at a time. One for each stage.
+std::vector<Seconds> least_spans(const Pipeline& pipeline);
 
 }  // namespace plait

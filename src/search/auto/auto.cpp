@@ -10,10 +10,9 @@
 #include "search/auto/families.h"
 #include "search/auto/label_search.h"
 #include "search/auto/peer_plans.h"
-#include "search/auto/polish.h"
-#include "search/auto/reschedule.h"
 #include "search/auto/single_stage.h"
 #include "search/moves/improve.h"
+#include "search/space/host_order.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
 #include "search/space/shortlist.h"
@@ -28,7 +27,10 @@
 //   4. what the peers' planners find (on small clusters; before the tight bounds where these do not
 //      hold for them);
 //   5. branch and bound (on small clusters, for few devices or units), as far as its budget of
-//      nodes goes: the exact optimum of the space.
+//      nodes goes: the exact optimum of the space;
+//   6. moves, elsewhere: the best plans, and regular ones, changed step by step in all that is
+//   free,
+//      beyond the space too: schedules, the order of devices, shares.
 // Settings are searched in rounds of fixed size; all of a round start from the same incumbent, so
 // the result does not depend on the number of threads.
 namespace plait {
@@ -44,7 +46,6 @@ constexpr std::int64_t kNodes = 20'000;        // of branch and bound, per setti
 constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it cannot finish
 constexpr int kEnumerable = 8;                 // devices
 constexpr int kShortChain = 12;                // units
-constexpr int kPolished = 60;                  // plans tried to move the cuts of the best
 constexpr int kKept = 5;                       // plans, however few are asked for
 // Budgets of the settings that make the gap are multiplied by 4 until it is below this, or as the
 // size of the cluster allows: so many times the first budget, for all settings together.
@@ -88,17 +89,18 @@ class AutoSearch {
     if (small && !mixed) ask_peers();
     if (small && is_enumerable() && exact_schedule())
       sweep(0.6, 1.0, [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-    if (exact_schedule() && !is_within(0)) polish_best();
+    if (!small || !is_enumerable())
+      improve(context_, space_, engine_, found_, [this] { return stop(); });
     drop_idle_zero();
-    if (!small || !is_enumerable()) improve_plans();
     SearchResult result;
-    result.plans = found_.plans();
+    result.plans = space_.pools().size() == 1 ? found_.regular_first() : found_.plans();
     const auto asked = static_cast<std::size_t>(context_.options.keep);
     if (result.plans.size() > asked) result.plans.resize(asked);
     result.evaluations = found_.evaluations();
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
     if (!found_.empty()) result.lower_bound = lower_bound();
+    result.searched_whole_space = small && is_enumerable();
     return result;
   }
 
@@ -259,20 +261,6 @@ class AutoSearch {
     }
   }
 
-  void improve_plans() {
-    const std::function<bool()> stopped = [this] { return stop(); };
-    reschedule(context_, engine_, found_, stopped);
-    improve(context_, space_, engine_, found_, stopped);
-  }
-
-  void polish_best() {
-    if (found_.empty() || !context_.options.pins.stages.empty()) return;
-    const Plan best = found_.plans().front().plan;
-    const double tasks = 1.0 * best.stage_count() * best.micro_batches;
-    if (best.stage_count() > 1 && tasks <= kMostTasks)
-      polish(best, found_, kPolished, [this] { return stop(); });
-  }
-
   // Plans that are as fast without ZeRO go without.
   void drop_idle_zero() {
     if (context_.options.pins.zero) return;
@@ -371,7 +359,17 @@ class AutoSearch {
 }  // namespace
 
 SearchResult search_automatically(const SearchContext& context) {
-  return AutoSearch(context).run();
+  const HostOrder order(context.problem.cluster);
+  if (order.is_canonical()) return AutoSearch(context).run();
+  Problem sorted = context.problem;
+  sorted.cluster = order.canonical();
+  const CostEngine engine(sorted);
+  const SearchContext inner{sorted, context.options,     context.stop,
+                            {},     context.on_progress, &engine};
+  SearchResult result = AutoSearch(inner).run();
+  for (RankedPlan& ranked : result.plans) order.restore(ranked.plan);
+  if (result.nearest) order.restore(result.nearest->plan);
+  return result;
 }
 
 }  // namespace plait

@@ -49,18 +49,28 @@ ThroughputFloor::ThroughputFloor(const CostEngine& engine, const Pins& pins) {
   for (PaceTable& paces : paces_) paces.by_type.resize(types);
   units_of_kind_.resize(model.kinds.size());
   for (const int kind : model.units) ++units_of_kind_[kind];
-  fills_pipeline_ = !pins.schedule || *pins.schedule == searched_schedule(pins);
+  const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
+  fills_pipeline_ = pins.schedule
+                        ? *pins.schedule == searched_schedule(pins)
+                        : std::ranges::all_of(other_schedules(problem.job.framework), fills);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;
+  std::set<int> degrees;  // of any pool
+  for (const Pool& pool : space.pools())
+    for (const int tensor : space.tensor_degrees(pool)) degrees.insert(tensor);
   for (const PlanSettings& s : space.settings()) {
     micro_batches.insert(s.micro_batches);
+    // A sequence that is cut leaves less to compute; moves cut it wherever that comes out even.
+    const bool cut_pinned = pins.sequence_parallel.value_or(true);
     for (const Pool& pool : space.pools())
-      for (const int tensor : space.tensor_degrees(pool))
-        cuts.insert({pool.type, tensor, s.context, s.expert, s.sequence_parallel && tensor > 1});
+      for (const int tensor : degrees) {
+        const bool cut = cut_pinned && tensor > 1 && model.sequence_length % tensor == 0;
+        cuts.insert({pool.type, tensor, s.context, s.expert, cut});
+      }
   }
   for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts)
-    add_cut(problem, type, {1, tensor, context, expert, sequence_parallel});
+    add_cut(engine, type, {1, tensor, context, expert, sequence_parallel});
   for (PaceTable& paces : paces_) {
     for (std::vector<Pace>& own : paces.by_type) {
       std::ranges::sort(own, {}, &Pace::time);
@@ -74,14 +84,14 @@ ThroughputFloor::ThroughputFloor(const CostEngine& engine, const Pins& pins) {
   for (const int m : micro_batches_) economies_.push_back(economy_of(model, global_batch_ / m));
 }
 
-void ThroughputFloor::add_cut(const Problem& problem, int type, const Sharding& cut) {
+void ThroughputFloor::add_cut(const CostEngine& engine, int type, const Sharding& cut) {
   const double devices = static_cast<double>(cut.tensor) * cut.context;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     ReplicaShape shape;
     shape.device_type = type;
     shape.sharding = cut;
     shape.sharding.samples = counts_[i];
-    const std::vector<double> times = kind_times(problem.model, UnitTable(problem, shape));
+    const std::vector<double> times = kind_times(engine.problem().model, engine.table(shape));
     // Counts up to the next that is looked at are not slower.
     const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];
     Effort effort{counts_[i], {}};

@@ -43,7 +43,7 @@ class ThroughputFloor {
     double spend = 0;           // of one sample
   };
   // Times of every kind for one cut, for each of counts_.
-  void add_cut(const Problem& problem, int type, const Sharding& cut);
+  void add_cut(const CostEngine& engine, int type, const Sharding& cut);
   Economy economy_of(const Model& model, int most_samples) const;
   double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]
   double latency(const PaceTable& paces, const std::vector<int>& devices, double samples) const;

@@ -6,42 +6,56 @@
 namespace plait {
 namespace {
 
-constexpr double kLeastGain = 1e-4;   // of a move that is worth taking, relative
-constexpr double kHopeless = 1.03;    // balanced stages that take so many times the limit
-constexpr double kUphill = 1.01;      // where a walk may go on from, above the best
-constexpr int kBalancings = 2;        // rounds
-constexpr int kUnitsForMemory = 3;    // that are moved off a stage that is too full
-constexpr std::size_t kListed = 400;  // neighbours that a random one is drawn from
+constexpr double kLeastGain = 1e-4;    // of a move that is worth taking, relative
+constexpr double kHopeless = 1.03;     // balanced stages that take so many times the limit
+constexpr double kCold = 0.0005;       // last
+constexpr double kDescentAfter = 0.2;  // of the work of a walk is left for the descent at its end
+constexpr double kAlike = 0.8;         // of what a floor lacks, that of a neighbour lacks
+constexpr int kBalancings = 2;         // rounds
+constexpr int kUnitsForMemory = 3;     // that are moved off a stage that is too full
 
-// Simulations under schedules that fill gaps try several orders.
+// Simulations under schedules that fill gaps try several orders, and look at all stages for every
+// task.
 double work_of_simulation(const Plan& plan) {
-  const double tasks =
-      1.0 * plan.stage_count() * chunk_count(plan.stages.front()) * plan.micro_batches;
+  const double stages = plan.stage_count();
+  const double tasks = stages * chunk_count(plan.stages.front()) * plan.micro_batches;
   const bool fills_gaps = plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
-  return 5 + tasks * (fills_gaps ? 0.25 : 0.05);
+  return 2 + tasks * (fills_gaps ? 0.06 + 0.012 * stages : 0.025);
+}
+
+// Whether a simulation is worth it: its floor is below the limit, and would be if it were about as
+// far from the step as that of a neighbour under the same schedule.
+bool may_beat(const Settled& next, const Settled& neighbour, Seconds limit) {
+  if (next.floor() >= limit) return false;
+  if (next.draft.settings.schedule != neighbour.draft.settings.schedule) return true;
+  const double above = neighbour.step / neighbour.floor() - 1;
+  return next.floor() * (1 + kAlike * above) < limit;
 }
 
 }  // namespace
 
 Descent::Descent(const Ground& ground, const CostEngine& engine, double work,
                  const std::function<bool()>& stop)
-    : ground_(ground), engine_(engine), work_(work), stop_(stop), memo_(ground.problem()) {}
+    : ground_(ground), engine_(engine), work_(work), stop_(stop), memo_(ground.problem()) {
+  for (const Move& move : moves()) drawn_.insert(drawn_.end(), move.weight, &move);
+}
 
 std::optional<Settled> Descent::outlined(Draft draft) {
   work_ -= 0.2;
   if (!ground_.is_sound(draft)) return std::nullopt;
+  ++outlines_;
   const Plan plan = ground_.plan_of(draft);
   std::size_t devices = 0;
   for (const DraftStage& stage : draft.stages) devices += stage.devices.size();
-  work_ -= 1 + plan.stage_count() + 0.03 * static_cast<double>(devices);
+  work_ -= 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
   return Settled{std::move(draft), engine_.outline(plan, &memo_)};
 }
 
-void Descent::simulate(Settled& settled) {
+void Descent::simulate(Settled& settled, Seconds limit) {
   const Plan plan = ground_.plan_of(settled.draft);
   work_ -= work_of_simulation(plan);
   ++simulations_;
-  const Estimate estimate = engine_.simulate(plan, nullptr, &memo_);
+  const Estimate estimate = engine_.simulate(plan, nullptr, &memo_, limit);
   settled.step = estimate.fits ? estimate.step : Seconds(HUGE_VAL);
 }
 
@@ -113,17 +127,18 @@ std::optional<Settled> Descent::settle(Draft draft, bool unbalanced, Seconds lim
 bool Descent::try_move(const Move& move, Settled& settled) {
   bool taken = false;
   const Settled start = settled;
-  move.list({ground_, start.draft, start.cost}, [&](Draft&& draft) {
+  Visitor visit([&](Draft&& draft) {
     if (is_over()) return true;
     const Seconds limit = (1 - kLeastGain) * settled.step;
     std::optional<Settled> next = settle(std::move(draft), move.unbalances, limit);
-    if (!next || next->floor() >= limit) return false;
-    simulate(*next);
+    if (!next || !may_beat(*next, settled, limit)) return false;
+    simulate(*next, limit);
     if (next->step >= limit) return false;
     settled = *std::move(next);
     taken = true;
     return true;
   });
+  move.list({ground_, start.draft, start.cost}, visit);
   return taken;
 }
 
@@ -136,33 +151,43 @@ void Descent::descend(Settled& settled) {
   }
 }
 
-std::optional<Settled> Descent::kicked(const Settled& settled, std::mt19937_64& random) {
-  const std::span<const Move> all = moves();
-  const Move& move = all[random() % all.size()];
-  std::vector<Draft> listed;
-  move.list({ground_, settled.draft, settled.cost}, [&](Draft&& draft) {
-    work_ -= 0.2;
-    listed.push_back(std::move(draft));
-    return listed.size() >= kListed;
-  });
-  if (listed.empty()) return std::nullopt;
-  return settle(std::move(listed[random() % listed.size()]), move.unbalances);
+std::optional<Settled> Descent::step_at_random(const Settled& settled, std::mt19937_64& random,
+                                               Seconds limit) {
+  const Move& move = *drawn_[random() % drawn_.size()];
+  const Place place{ground_, settled.draft, settled.cost};
+  Visitor counting([](Draft&&) { return true; }, Visitor::kNone);
+  move.list(place, counting);
+  work_ -= 0.5;
+  std::optional<Settled> next;
+  if (counting.count() == 0) return next;
+  Visitor making(
+      [&](Draft&& draft) {
+        next = settle(std::move(draft), move.unbalances, limit);
+        return true;
+      },
+      static_cast<int>(random() % static_cast<unsigned>(counting.count())));
+  move.list(place, making);
+  return next;
 }
 
-void Descent::wander(Settled& settled, std::uint64_t seed) {
+void Descent::wander(Settled& settled, double hot, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Settled now = settled;
-  while (!is_over()) {
-    Settled next = now;
-    const int kicks = 1 + static_cast<int>(random() % 3);
-    for (int k = 0; k < kicks; ++k)
-      if (std::optional<Settled> other = kicked(next, random)) next = *std::move(other);
-    if (!next.fits()) continue;
-    simulate(next);
-    descend(next);
-    if (next.step < settled.step) settled = next;
-    if (next.step <= kUphill * settled.step) now = std::move(next);
+  const double all = work_;
+  while (work_ > kDescentAfter * all && !is_over()) {
+    const double way = (all - work_) / ((1 - kDescentAfter) * all);
+    const double temperature = hot * std::pow(kCold / hot, way);
+    // What a neighbour may take is drawn before it is looked at: most need no simulation then.
+    const double draw = (1 + static_cast<double>(random() % 1'000'000)) / 1e6;
+    const Seconds limit = (1 - temperature * std::log(draw)) * now.step;
+    std::optional<Settled> next = step_at_random(now, random, limit);
+    if (!next || !may_beat(*next, now, limit)) continue;
+    simulate(*next, limit);
+    if (next->step >= limit) continue;
+    now = *std::move(next);
+    if (now.step < settled.step) settled = now;
   }
+  descend(settled);
 }
 
 }  // namespace plait

@@ -33,30 +33,37 @@ class Descent {
   // Cuts the units anew and recomputes where memory is short. Nothing when the draft is not sound.
   // What cannot come below `limit` is left as it is.
   std::optional<Settled> settle(Draft draft, bool unbalanced, Seconds limit = Seconds(HUGE_VAL));
-  void simulate(Settled& settled);
+  // What is not faster than the limit may be left without a step.
+  void simulate(Settled& settled, Seconds limit = Seconds(HUGE_VAL));
 
   // Until no move makes it faster.
   void descend(Settled& settled);
-  // Random moves uphill and down again, as long as the budget lasts; the best of all.
-  void wander(Settled& settled, std::uint64_t seed);
+  // Random moves, uphill too (by about `hot` of the step at first, then ever less), and a descent
+  // at the end; the best of all.
+  void wander(Settled& settled, double hot, std::uint64_t seed);
 
   bool is_over() const { return work_ <= 0 || stop_(); }
   void set_budget(double work) { work_ = work; }
   double budget() const { return work_; }
   std::int64_t simulations() const { return simulations_; }
 
+  std::int64_t outlines_ = 0;
+
  private:
   std::optional<Settled> outlined(Draft draft);
   void balance(Settled& settled, Seconds limit);
   void make_room(Settled& settled);
   bool try_move(const Move& move, Settled& settled);
-  std::optional<Settled> kicked(const Settled& settled, std::mt19937_64& random);
+  // One of the neighbours, balanced where it may come below the limit.
+  std::optional<Settled> step_at_random(const Settled& settled, std::mt19937_64& random,
+                                        Seconds limit);
 
   const Ground& ground_;
   const CostEngine& engine_;
   double work_;
   const std::function<bool()>& stop_;
   StageMemo memo_;
+  std::vector<const Move*> drawn_;  // as often as their weight says
   std::int64_t simulations_ = 0;
 };
 

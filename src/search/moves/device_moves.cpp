@@ -27,7 +27,7 @@ void deal(Draft& draft, const std::vector<DeviceId>& all) {
   }
 }
 
-bool share_and_visit(const Place& place, Draft&& draft, const Visitor& visit) {
+bool share_and_visit(const Place& place, Draft&& draft, Visitor& visit) {
   return place.ground.share_out(draft) && visit(std::move(draft));
 }
 
@@ -89,7 +89,7 @@ std::vector<DeviceId> idle_devices(const Place& place) {
 
 }  // namespace
 
-void rotations(const Place& place, const Visitor& visit) {
+void rotations(const Place& place, Visitor& visit) {
   const std::vector<DeviceId> all = all_devices(place.draft);
   const int count = static_cast<int>(all.size());
   int step = place.draft.group(place.draft.stages.front());
@@ -97,6 +97,7 @@ void rotations(const Place& place, const Visitor& visit) {
     step = std::min(step, place.draft.group(stage));
   for (int i = 1; i <= kMostRotations / 2 && i * step <= count / 2; ++i)
     for (const int by : {i * step, count - i * step}) {
+      if (visit.skips()) continue;
       std::vector<DeviceId> turned = all;
       std::ranges::rotate(turned, turned.begin() + by);
       Draft draft = place.draft;
@@ -107,7 +108,7 @@ void rotations(const Place& place, const Visitor& visit) {
 
 // Regular ways to lay the stages over the nodes: each on neighbouring devices, or its replicas
 // apart and the pipeline inside; forwards and backwards.
-void layouts(const Place& place, const Visitor& visit) {
+void layouts(const Place& place, Visitor& visit) {
   std::vector<DeviceId> all = all_devices(place.draft);
   const auto by_speed = [&](DeviceId a, DeviceId b) {
     const double fast = place.ground.speed(place.ground.type(a));
@@ -120,6 +121,7 @@ void layouts(const Place& place, const Visitor& visit) {
     else
       std::ranges::sort(all);
     for (const bool reversed : {false, true}) {
+      if (visit.skips()) continue;
       Draft together = place.draft;
       Draft apart = place.draft;
       deal(together, all);
@@ -135,16 +137,17 @@ void layouts(const Place& place, const Visitor& visit) {
       if (!reversed && share_and_visit(place, std::move(apart), visit)) return;
     }
   }
+  if (visit.skips()) return;
   Draft inside = place.draft;
   for (DraftStage& stage : inside.stages) std::ranges::sort(stage.devices);
   share_and_visit(place, std::move(inside), visit);
 }
 
-void stage_swaps(const Place& place, const Visitor& visit) {
+void stage_swaps(const Place& place, Visitor& visit) {
   const int stages = place.draft.stage_count();
   for (const int a : place.by_load())
     for (int b = 0; b < stages; ++b) {
-      if (a == b) continue;
+      if (a == b || visit.skips()) continue;
       Draft draft = place.draft;
       DraftStage& own = draft.stages[a];
       DraftStage& other = draft.stages[b];
@@ -171,7 +174,7 @@ void stage_swaps(const Place& place, const Visitor& visit) {
 }
 
 // Two nodes change places.
-void node_swaps(const Place& place, const Visitor& visit) {
+void node_swaps(const Place& place, Visitor& visit) {
   const Cluster& cluster = place.ground.cluster();
   const int nodes = static_cast<int>(cluster.nodes.size());
   std::vector<std::vector<DeviceId>> devices(nodes);
@@ -179,7 +182,7 @@ void node_swaps(const Place& place, const Visitor& visit) {
     devices[cluster.devices[i].node].push_back(DeviceId(i));
   for (int a = 0; a < nodes; ++a)
     for (int b = a + 1; b < nodes; ++b) {
-      if (devices[a].size() != devices[b].size()) continue;
+      if (devices[a].size() != devices[b].size() || visit.skips()) continue;
       Draft draft = place.draft;
       for (DraftStage& stage : draft.stages)
         for (DeviceId& id : stage.devices) {
@@ -193,7 +196,7 @@ void node_swaps(const Place& place, const Visitor& visit) {
 }
 
 // Replicas of one stage become some of another, the busiest first.
-void replica_moves(const Place& place, const Visitor& visit) {
+void replica_moves(const Place& place, Visitor& visit) {
   const std::vector<int> order = place.by_load();
   const int stages = place.draft.stage_count();
   for (int b = 0; b < std::min(stages, 3); ++b)
@@ -202,6 +205,7 @@ void replica_moves(const Place& place, const Visitor& visit) {
       const int from = order[i];
       if (from == to) continue;
       for (const int type : types_of(place, place.draft.stages[from])) {
+        if (visit.skips()) continue;
         Draft draft = place.draft;
         std::vector<DeviceId> moved;
         const int count = std::lcm(draft.group(draft.stages[from]), draft.group(draft.stages[to]));
@@ -213,7 +217,7 @@ void replica_moves(const Place& place, const Visitor& visit) {
 }
 
 // Stages exchange replicas of different types.
-void replica_swaps(const Place& place, const Visitor& visit) {
+void replica_swaps(const Place& place, Visitor& visit) {
   if (place.ground.cluster().device_types.size() < 2) return;
   const int stages = place.draft.stage_count();
   const std::vector<int> order = place.by_load();
@@ -223,7 +227,7 @@ void replica_swaps(const Place& place, const Visitor& visit) {
       if (a == b) continue;
       for (const int own : types_of(place, place.draft.stages[a]))
         for (const int other : types_of(place, place.draft.stages[b])) {
-          if (own == other) continue;
+          if (own == other || visit.skips()) continue;
           Draft draft = place.draft;
           const int count = std::lcm(draft.group(draft.stages[a]), draft.group(draft.stages[b]));
           DraftStage& left = draft.stages[a];
@@ -249,9 +253,10 @@ void replica_swaps(const Place& place, const Visitor& visit) {
     }
 }
 
-void idle_replicas(const Place& place, const Visitor& visit) {
+void idle_replicas(const Place& place, Visitor& visit) {
   for (int s = 0; s < place.draft.stage_count(); ++s)
     for (const int type : types_of(place, place.draft.stages[s])) {
+      if (visit.skips()) continue;
       Draft draft = place.draft;
       std::vector<DeviceId> dropped;
       const int group = draft.group(draft.stages[s]);
@@ -261,9 +266,10 @@ void idle_replicas(const Place& place, const Visitor& visit) {
 }
 
 // Replicas that have a device on a node stop; stages that have no others go to their neighbours.
-void idle_nodes(const Place& place, const Visitor& visit) {
+void idle_nodes(const Place& place, Visitor& visit) {
   const int nodes = static_cast<int>(place.ground.cluster().nodes.size());
   for (int node = 0; node < nodes && nodes > 1; ++node) {
+    if (visit.skips()) continue;
     Draft draft = place.draft;
     for (int s = draft.stage_count() - 1; s >= 0; --s) {
       DraftStage& stage = draft.stages[s];
@@ -290,13 +296,13 @@ void idle_nodes(const Place& place, const Visitor& visit) {
 }
 
 // Idle devices join a stage or make one of their own.
-void awakenings(const Place& place, const Visitor& visit) {
+void awakenings(const Place& place, Visitor& visit) {
   const std::vector<DeviceId> idle = idle_devices(place);
   for (const int s : place.by_load()) {
     const int group = place.draft.group(place.draft.stages[s]);
     const int most = static_cast<int>(idle.size()) / group;
     for (const int replicas : std::set<int>{1, most}) {
-      if (replicas < 1 || replicas > most) continue;
+      if (replicas < 1 || replicas > most || visit.skips()) continue;
       const std::vector<DeviceId> woken(
           idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(replicas) * group);
       Draft joined = place.draft;

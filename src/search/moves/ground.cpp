@@ -9,7 +9,6 @@
 namespace plait {
 namespace {
 
-constexpr int kMostTensor = 64;
 constexpr int kMostChunks = 4;
 // Units that compute nothing (an embedding) weigh this part of the mean.
 constexpr double kLeastWeight = 0.02;
@@ -29,11 +28,15 @@ Ground::Ground(const Space& space)
     : problem_(space.problem()), pins_(space.pins()), prefix_(work_before(problem_.model)) {
   const Problem& problem = problem_;
   const Pins& pins = pins_;
+  node_sizes_.resize(problem.cluster.nodes.size());
+  for (const Device& device : problem.cluster.devices) ++node_sizes_[device.node];
   for (const DeviceType& type : problem.cluster.device_types)
     speeds_.push_back(type.peak_of(DType::fp16).value * type.efficiency.matmul);
-  tensor_degrees_.assign(kMostTensor + 1, false);
-  for (int t = 1; t <= kMostTensor; ++t)
-    tensor_degrees_[t] = (!pins.tensor || *pins.tensor == t) && cuts_evenly(problem.model, t);
+  for (const Pool& pool : space.pools())
+    for (const int t : space.tensor_degrees(pool)) {
+      if (t >= static_cast<int>(tensor_degrees_.size())) tensor_degrees_.resize(t + 1);
+      tensor_degrees_[t] = true;
+    }
   schedules_ = {searched_schedule(pins)};
   if (pins.schedule) schedules_ = {*pins.schedule};
   if (!pins.schedule && pins.stages.empty())
@@ -54,7 +57,8 @@ Ground::Ground(const Space& space)
 }
 
 bool Ground::allows_tensor(int degree) const {
-  return degree >= 1 && degree <= kMostTensor && tensor_degrees_[degree];
+  return degree >= 1 && degree < static_cast<int>(tensor_degrees_.size()) &&
+         tensor_degrees_[degree];
 }
 
 bool Ground::allows_expert(int degree) const {

@@ -22,6 +22,7 @@ class Ground {
   }
   int type(DeviceId id) const { return problem_.cluster.device(id).type; }
   int node(DeviceId id) const { return problem_.cluster.device(id).node; }
+  int node_size(DeviceId id) const { return node_sizes_[node(id)]; }
   double speed(int type) const { return speeds_[type]; }
 
   // What may be chosen, in ascending order of trouble to the user.
@@ -52,6 +53,7 @@ class Ground {
 
   const Problem& problem_;
   Pins pins_;
+  std::vector<int> node_sizes_;       // devices of each
   std::vector<double> speeds_;        // by device type
   std::vector<bool> tensor_degrees_;  // [degree]
   std::vector<int> expert_degrees_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
-#include <set>
+#include <tuple>
 
 #include "base/parallel.h"
 #include "plan/check.h"
@@ -13,49 +15,97 @@
 namespace plait {
 namespace {
 
-constexpr int kFollowed = 4;   // starts that are improved, each with a budget of its own
-constexpr double kNear = 1.6;  // starts may be so many times slower than the best
-// Work (descent.h) for everything: a few milliseconds on few devices.
-constexpr double kWork = 6'000;
-constexpr double kWorkPerDevice = 600;
-constexpr double kMostWork = 120'000;
-constexpr double kForStarts = 0.2;  // of it, to look for starts
-constexpr double kForDescents = 0.4;
+constexpr int kSimulatedOfSchedule = 4;  // starts of each schedule
+constexpr double kNear = 1.6;            // starts may be so many times slower than the best
+// Work (descent.h) of the first round, and of each one more while they gain enough: a few
+// milliseconds on tens of devices.
+constexpr double kWork = 1'500;
+constexpr double kWorkPerDevice = 100;
+constexpr double kMostWork = 60'000;
+constexpr double kForStarts = 0.35;  // of it, to look for starts
+constexpr double kGoesOn = 0.01;     // gain, relative
+constexpr int kMostRounds = 12;
+// Starts that are followed: one for each so much of the work.
+constexpr double kWorkOfStart = 4'000;
+constexpr int kFewestFollowed = 2;
+constexpr int kMostFollowed = 6;
+// Long walks may begin with large steps uphill.
+constexpr double kHot = 0.03;
+constexpr double kWarm = 0.01;
+constexpr double kLongWalk = 10'000;
+
+// The best of each schedule, number of stages and tensor degree.
+class StartList {
+ public:
+  void add(Settled settled) {
+    int tensor = 1;
+    for (const DraftStage& stage : settled.draft.stages) tensor = std::max(tensor, stage.tensor);
+    const Key key{settled.draft.settings.schedule, settled.draft.stage_count(), tensor};
+    const auto at = best_.find(key);
+    if (at == best_.end() || settled.floor() < at->second.floor())
+      best_.insert_or_assign(key, std::move(settled));
+  }
+
+  // By floor, at most so many of each schedule.
+  std::vector<Settled> lowest(int of_schedule) {
+    std::vector<Settled> all;
+    for (auto& [key, settled] : best_) all.push_back(std::move(settled));
+    std::ranges::stable_sort(all, {}, &Settled::floor);
+    std::map<Schedule, int> counts;
+    std::erase_if(all, [&](const Settled& settled) {
+      return ++counts[settled.draft.settings.schedule] > of_schedule;
+    });
+    return all;
+  }
+
+ private:
+  using Key = std::tuple<Schedule, int, int>;
+  std::map<Key, Settled> best_;
+};
 
 class Improvement {
  public:
   Improvement(const SearchContext& context, const Space& space, const CostEngine& engine,
               Shortlist& found, const std::function<bool()>& stop)
       : context_(context), ground_(space), engine_(engine), found_(found), stop_(stop) {
-    work_ = std::min(kMostWork, kWork + kWorkPerDevice * context.problem.cluster.device_count());
+    const int devices = context.problem.cluster.device_count();
+    work_ = context.options.moves_effort * std::min(kMostWork, kWork + kWorkPerDevice * devices);
+    if (getenv("MVX")) work_ *= atof(getenv("MVX"));
+    followed_ = std::clamp(static_cast<int>(work_ / kWorkOfStart), kFewestFollowed, kMostFollowed);
   }
 
   void run() {
-    std::vector<Settled> starts = all_starts();
-    const int count = static_cast<int>(starts.size());
-    if (count == 0) return;
-    each(starts, kForDescents * work_ / count, [](Descent& descent, Settled& own, int) {
-      descent.simulate(own);
-      descent.descend(own);
-    });
-    std::ranges::stable_sort(starts, {}, &Settled::step);
-    for (const Settled& start : starts) offer(start);
-    // Two walks from the best, and one from the next.
-    std::vector<Settled> walks{starts.front(), starts[std::min(1, count - 1)]};
-    each(walks, (1 - kForStarts - kForDescents) * work_ / 2,
-         [this](Descent& descent, Settled& own, int i) {
-           descent.wander(own, context_.options.seed + static_cast<std::uint64_t>(i));
-         });
-    for (const Settled& walk : walks) offer(walk);
+    // What cannot become faster than what is asked for is not worth the work.
+    const Seconds cutoff = context_.options.cutoff;
+    if (std::isfinite(cutoff.value) && found_.best() >= cutoff) return;
+    std::vector<Settled> all = all_starts();
+    for (int round = 0; round < kMostRounds && !all.empty() && !stop_(); ++round) {
+      const Seconds before = found_.best();
+      wander(all, round);
+      if (found_.best() > (1 - kGoesOn) * before) break;
+    }
   }
 
  private:
-  template <typename Follow>
-  void each(std::vector<Settled>& all, double work, const Follow& follow) {
-    parallel_for(static_cast<int>(all.size()), context_.options.threads, [&](int i) {
+  // Walks from all of them, side by side; the best first.
+  void wander(std::vector<Settled>& all, int round) {
+    const int count = static_cast<int>(all.size());
+    const double work = (1 - kForStarts) * work_ / count;
+    parallel_for(count, context_.options.threads, [&](int i) {
       Descent descent(ground_, engine_, work, stop_);
-      follow(descent, all[i], i);
+      const Seconds before = all[i].step;
+      const auto seed = static_cast<std::uint64_t>(1 + round * kMostFollowed + i);
+      descent.wander(all[i], work > kLongWalk ? kHot : kWarm, seed);
+      if (getenv("MVDBG"))
+        fprintf(
+            stderr,
+            "  %d: floor %.5g before %.5g after %.5g outlines %ld sims %ld left %.0f pp %d %d\n", i,
+            all[i].floor().value, before.value, all[i].step.value, (long)descent.outlines_,
+            (long)descent.simulations(), descent.budget(), all[i].draft.stage_count(),
+            (int)all[i].draft.settings.schedule);
     });
+    keep_fastest(all);
+    for (const Settled& settled : all) offer(settled);
   }
 
   void offer(const Settled& settled) {
@@ -64,28 +114,21 @@ class Improvement {
     if (check_plan(context_.problem, plan).empty()) found_.offer(plan);
   }
 
-  // The plans found so far and regular layouts, under every schedule; of each (stages, tensor) the
-  // one with the lowest floor, and of those the lowest.
+  // The plans found so far and regular layouts, under every schedule; of each schedule, number of
+  // stages and tensor degree the one with the lowest floor. The fastest of them.
   std::vector<Settled> all_starts() {
     Descent descent(ground_, engine_, kForStarts * work_, stop_);
-    std::map<std::pair<int, int>, Settled> best;
-    const auto keep = [&](Settled settled) {
-      int tensor = 1;
-      for (const DraftStage& stage : settled.draft.stages) tensor = std::max(tensor, stage.tensor);
-      const auto key = std::pair(settled.draft.stage_count(), tensor);
-      const auto at = best.find(key);
-      if (at == best.end() || settled.floor() < at->second.floor())
-        best.insert_or_assign(key, std::move(settled));
-    };
+    StartList list;
     const auto look = [&](const Draft& draft, bool unbalanced) {
       std::optional<Settled> plain = descent.settle(draft, unbalanced);
       if (!plain) return;
-      if (plain->fits()) keep(*plain);
-      moves_of::schedules({ground_, plain->draft, plain->cost}, [&](Draft&& other) {
+      if (plain->fits()) list.add(*plain);
+      Visitor others([&](Draft&& other) {
         std::optional<Settled> settled = descent.settle(std::move(other), false);
-        if (settled && settled->fits()) keep(*std::move(settled));
+        if (settled && settled->fits()) list.add(*std::move(settled));
         return descent.is_over();
       });
+      moves_of::schedules({ground_, plain->draft, plain->cost}, others);
     };
     for (const RankedPlan& ranked : found_.plans()) look(draft_of(ranked.plan), false);
     for (const RankedPlan& ranked : found_.without_bubble()) look(draft_of(ranked.plan), false);
@@ -94,18 +137,32 @@ class Improvement {
       look(draft, true);
     }
     std::vector<Settled> starts;
-    for (auto& [key, settled] : best) starts.push_back(std::move(settled));
-    std::ranges::stable_sort(starts, {}, &Settled::floor);
-    // The best plan so far is always one of them.
-    std::vector<Settled> chosen;
-    if (!found_.empty()) {
-      std::optional<Settled> own = descent.settle(draft_of(found_.plans().front().plan), false);
-      if (own) chosen.push_back(*std::move(own));
+    for (Settled& start : list.lowest(kSimulatedOfSchedule)) {
+      if (start.floor() >= kNear * found_.best()) continue;
+      descent.simulate(start);
+      offer(start);
+      starts.push_back(std::move(start));
     }
-    for (Settled& start : starts)
-      if (static_cast<int>(chosen.size()) < kFollowed && start.floor() < kNear * found_.best())
-        chosen.push_back(std::move(start));
-    return chosen;
+    if (!found_.empty())
+      if (auto best = descent.settle(draft_of(found_.plans().front().plan), false)) {
+        best->step = found_.best();
+        starts.push_back(*std::move(best));
+      }
+    keep_fastest(starts);
+    return starts;
+  }
+
+  // Without twins.
+  void keep_fastest(std::vector<Settled>& starts) const {
+    std::ranges::stable_sort(starts, {}, &Settled::step);
+    std::vector<Settled> kept;
+    for (Settled& start : starts) {
+      const bool known = std::ranges::any_of(kept, [&](const Settled& other) {
+        return ground_.plan_of(other.draft) == ground_.plan_of(start.draft);
+      });
+      if (!known && static_cast<int>(kept.size()) < followed_) kept.push_back(std::move(start));
+    }
+    starts = std::move(kept);
   }
 
   const SearchContext& context_;
@@ -114,6 +171,7 @@ class Improvement {
   Shortlist& found_;
   const std::function<bool()>& stop_;
   double work_ = 0;
+  int followed_ = 0;
 };
 
 }  // namespace

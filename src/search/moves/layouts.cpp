@@ -7,6 +7,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostTensorTried = 16;
+constexpr int kBatchesTried = 4;
 constexpr double kMinority = 0.5;  // a part of the cluster below this part of its speed is left out
 
 using Devices = std::vector<DeviceId>;
@@ -31,11 +32,11 @@ std::vector<Devices> device_sets(const Ground& ground) {
   return sets;
 }
 
-// 1, 2, 3, 4, 6, 8, 12, ..: and the number of units, if there are so many devices.
+// 1, 2, .. 8, 10, 12, 15, ..
 std::vector<int> stage_counts(const Ground& ground, int most) {
   if (ground.pins().pipeline) return {*ground.pins().pipeline};
   std::vector<int> counts;
-  for (int p = 1; p <= most; p = p < 4 ? p + 1 : p + p / 2 - (p / 2) % 2 / 2) counts.push_back(p);
+  for (int p = 1; p <= most; p = p < 8 ? p + 1 : p + p / 4) counts.push_back(p);
   return counts;
 }
 
@@ -44,6 +45,7 @@ class Layouts {
   explicit Layouts(const Ground& ground) : ground_(ground) {}
 
   std::vector<Draft> all() {
+    if (ground_.pins().context.value_or(1) > 1) return {};
     for (const Devices& devices : device_sets(ground_)) {
       const int count = static_cast<int>(devices.size());
       const int most = std::min(count, ground_.problem().model.unit_count());
@@ -55,43 +57,58 @@ class Layouts {
   }
 
  private:
+  // Tensor groups inside nodes, or over whole nodes of one type.
+  std::vector<Devices> groups_of(const Devices& devices, int tensor) const {
+    std::vector<Devices> groups;
+    Devices group;
+    for (const DeviceId id : devices) {
+      const bool other_type = !group.empty() && ground_.type(group.front()) != ground_.type(id);
+      const bool other_node = !group.empty() && ground_.node(group.back()) != ground_.node(id);
+      const int on_node = ground_.node_size(id);
+      if (other_type || (other_node && tensor <= on_node)) group.clear();
+      group.push_back(id);
+      if (static_cast<int>(group.size()) < tensor) continue;
+      groups.push_back(std::move(group));
+      group.clear();
+    }
+    return groups;
+  }
+
   void add(const Devices& devices, int stages, int tensor) {
-    const int data = static_cast<int>(devices.size()) / (stages * tensor);
+    const std::vector<Devices> groups = groups_of(devices, tensor);
+    const int count = static_cast<int>(groups.size());
+    if (count < stages) return;
+    const int most = (count + stages - 1) / stages;
     int tried = 0;
     // Numbers of micro-batches with one sample a replica, two, ..
     const std::vector<int>& all = ground_.micro_batches();
-    for (auto m = all.rbegin(); m != all.rend() && tried < 3; ++m) {
-      const int samples = ground_.problem().job.global_batch / *m;
-      if (samples < data) continue;
+    for (auto m = all.rbegin(); m != all.rend() && tried < kBatchesTried; ++m) {
+      if (ground_.problem().job.global_batch / *m < most) continue;
       ++tried;
-      for (const bool apart : {false, true}) {
-        if (apart && (stages == 1 || data == 1)) continue;
-        add(devices, stages, tensor, *m, apart);
-      }
+      add(groups, stages, *m, false);
+      if (stages > 1 && count > stages) add(groups, stages, *m, true);
     }
   }
 
-  void add(const Devices& devices, int stages, int tensor, int micro_batches, bool apart) {
-    const int data = static_cast<int>(devices.size()) / (stages * tensor);
+  // Stage s has the groups from s count / stages on, or every stages-th.
+  void add(const std::vector<Devices>& groups, int stages, int micro_batches, bool apart) {
     Draft draft;
     draft.settings.schedule = ground_.schedules().front();
     draft.settings.micro_batches = micro_batches;
     draft.settings.zero = ground_.zeros().front();
-    draft.settings.context = ground_.pins().context.value_or(1);
     draft.settings.expert = ground_.pins().expert.value_or(1);
     draft.stages.resize(stages);
+    const int count = static_cast<int>(groups.size());
     for (int s = 0; s < stages; ++s) {
       DraftStage& stage = draft.stages[s];
-      stage.tensor = tensor;
-      stage.data = data;
+      stage.tensor = static_cast<int>(groups.front().size());
+      stage.data = 0;
       stage.recompute = ground_.recomputes().front();
-      for (int d = 0; d < data; ++d) {
-        const int first = apart ? (d * stages + s) * tensor : (s * data + d) * tensor;
-        stage.devices.insert(stage.devices.end(), devices.begin() + first,
-                             devices.begin() + first + tensor);
-      }
+      const int begin = apart ? s : s * count / stages;
+      const int end = apart ? count : (s + 1) * count / stages;
+      for (int g = begin; g < end; g += apart ? stages : 1, ++stage.data)
+        stage.devices.insert(stage.devices.end(), groups[g].begin(), groups[g].end());
     }
-    if (draft.settings.context > 1) return;
     const std::vector<double> equal(stages, 1.0);
     if (!cut_units(draft, 1, equal, ground_.prefix()) || !ground_.share_out(draft)) return;
     drafts_.push_back(std::move(draft));

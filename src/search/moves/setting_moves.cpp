@@ -16,7 +16,8 @@ std::vector<int*> in_order(Draft& draft) {
   return at;
 }
 
-bool shift(const Place& place, int from, int to, int by, const Visitor& visit) {
+bool shift(const Place& place, int from, int to, int by, Visitor& visit) {
+  if (visit.skips()) return false;
   Draft draft = place.draft;
   const std::vector<int*> at = in_order(draft);
   if (*at[from] <= by) return false;
@@ -33,7 +34,7 @@ int chunks_of(Schedule schedule, int chunks) {
 }  // namespace
 
 // Units from the busiest stage to any other (those between are shifted along), then over each cut.
-void cuts(const Place& place, const Visitor& visit) {
+void cuts(const Place& place, Visitor& visit) {
   if (!place.ground.pins().stages.empty()) return;
   const int stages = place.draft.stage_count();
   const int positions = stages * place.draft.chunks();
@@ -53,7 +54,7 @@ void cuts(const Place& place, const Visitor& visit) {
       if (shift(place, k, k + 1, by, visit) || shift(place, k + 1, k, by, visit)) return;
 }
 
-void schedules(const Place& place, const Visitor& visit) {
+void schedules(const Place& place, Visitor& visit) {
   if (place.draft.stage_count() < 2) return;
   for (const Schedule schedule : place.ground.schedules()) {
     const bool interleaved = schedule == Schedule::interleaved;
@@ -61,6 +62,7 @@ void schedules(const Place& place, const Visitor& visit) {
       const int own = chunks_of(schedule, chunks);
       if (!interleaved && chunks != place.ground.chunk_counts().front()) break;
       if (schedule == place.draft.settings.schedule && own == place.draft.chunks()) continue;
+      if (visit.skips()) continue;
       Draft draft = place.draft;
       draft.settings.schedule = schedule;
       std::vector<double> targets =
@@ -71,21 +73,22 @@ void schedules(const Place& place, const Visitor& visit) {
   }
 }
 
-void micro_batches(const Place& place, const Visitor& visit) {
+void micro_batches(const Place& place, Visitor& visit) {
   const std::vector<int>& all = place.ground.micro_batches();
   const auto at = std::ranges::find(all, place.draft.settings.micro_batches) - all.begin();
   for (const int by : {1, -1, 2, -2, 3, -3}) {
     const auto next = at + by;
-    if (next < 0 || next >= std::ssize(all)) continue;
+    if (next < 0 || next >= std::ssize(all) || visit.skips()) continue;
     Draft draft = place.draft;
     draft.settings.micro_batches = all[next];
     if (place.ground.share_out(draft) && visit(std::move(draft))) return;
   }
 }
 
-void recomputes(const Place& place, const Visitor& visit) {
+void recomputes(const Place& place, Visitor& visit) {
   const std::vector<Recompute>& all = place.ground.recomputes();
   for (const Recompute recompute : all) {
+    if (visit.skips()) continue;
     Draft draft = place.draft;
     bool differs = false;
     for (DraftStage& stage : draft.stages) {
@@ -97,26 +100,26 @@ void recomputes(const Place& place, const Visitor& visit) {
   if (place.draft.stage_count() == 1) return;
   for (const int s : place.by_load())
     for (const Recompute recompute : all) {
-      if (place.draft.stages[s].recompute == recompute) continue;
+      if (place.draft.stages[s].recompute == recompute || visit.skips()) continue;
       Draft draft = place.draft;
       draft.stages[s].recompute = recompute;
       if (visit(std::move(draft))) return;
     }
 }
 
-void zeros(const Place& place, const Visitor& visit) {
+void zeros(const Place& place, Visitor& visit) {
   for (const ZeroStage zero : place.ground.zeros()) {
-    if (zero == place.draft.settings.zero) continue;
+    if (zero == place.draft.settings.zero || visit.skips()) continue;
     Draft draft = place.draft;
     draft.settings.zero = zero;
     if (visit(std::move(draft))) return;
   }
 }
 
-void experts(const Place& place, const Visitor& visit) {
+void experts(const Place& place, Visitor& visit) {
   if (place.ground.pins().expert) return;
   for (const int expert : {place.draft.settings.expert * 2, place.draft.settings.expert / 2}) {
-    if (expert < 1 || !place.ground.allows_expert(expert)) continue;
+    if (expert < 1 || !place.ground.allows_expert(expert) || visit.skips()) continue;
     Draft draft = place.draft;
     draft.settings.expert = expert;
     if (visit(std::move(draft))) return;
@@ -124,7 +127,7 @@ void experts(const Place& place, const Visitor& visit) {
 }
 
 // Samples from the replicas of one type to those of another, for mixed stages.
-void shares(const Place& place, const Visitor& visit) {
+void shares(const Place& place, Visitor& visit) {
   const Ground& ground = place.ground;
   for (const int s : place.by_load()) {
     const DraftStage& stage = place.draft.stages[s];
@@ -141,6 +144,7 @@ void shares(const Place& place, const Visitor& visit) {
       for (const int b : first) {
         if (a == b) continue;
         for (const double by : {1.1, 1.3}) {
+          if (visit.skips()) continue;
           std::vector<double> weights;
           for (int d = 0; d < stage.data; ++d)
             weights.push_back(own[d] * (type(d) == type(a) ? by : 1.0));
@@ -149,6 +153,7 @@ void shares(const Place& place, const Visitor& visit) {
           if (draft.stages[s].shares == own || draft.stages[s].shares.empty()) continue;
           if (visit(std::move(draft))) return;
         }
+        if (visit.skips()) continue;
         // One sample from the replica that has most to the one that has least.
         int most = b;
         int least = a;

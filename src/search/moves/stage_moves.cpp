@@ -81,19 +81,21 @@ std::vector<int> splitting_points(const Place& place, const DraftStage& stage) {
 
 }  // namespace
 
-void degrees(const Place& place, const Visitor& visit) {
+void degrees(const Place& place, Visitor& visit) {
   for (const int s : place.by_load())
     for (const int factor : {2, 4})
       for (const bool up : {true, false}) {
+        if (visit.skips()) continue;
         Draft draft = place.draft;
         if (trade(place.ground, draft, draft.stages[s], factor, up) && visit(std::move(draft)))
           return;
       }
 }
 
-void all_degrees(const Place& place, const Visitor& visit) {
+void all_degrees(const Place& place, Visitor& visit) {
   for (const int factor : {2, 3, 4})
     for (const bool up : {true, false}) {
+      if (visit.skips()) continue;
       Draft draft = place.draft;
       const bool all = std::ranges::all_of(draft.stages, [&](DraftStage& stage) {
         return trade(place.ground, draft, stage, factor, up);
@@ -102,34 +104,37 @@ void all_degrees(const Place& place, const Visitor& visit) {
     }
 }
 
-void merges(const Place& place, const Visitor& visit) {
+void merges(const Place& place, Visitor& visit) {
   const int stages = place.draft.stage_count();
   for (int s = 0; s + 1 < stages; ++s) {
+    if (visit.skips()) continue;
     Draft draft = place.draft;
     const bool sound = merge(place, draft, s);
     drop_schedule(draft);
     if (sound && visit(std::move(draft))) return;
   }
-  if (stages < 4) return;
+  if (stages < 4 || visit.skips()) return;
   Draft halved = place.draft;
   bool sound = true;
   for (int s = 0; s + 1 < halved.stage_count(); ++s) sound &= merge(place, halved, s);
   if (sound) visit(std::move(halved));
 }
 
-void splits(const Place& place, const Visitor& visit) {
+void splits(const Place& place, Visitor& visit) {
   for (const int s : place.by_load())
     for (const int kept : splitting_points(place, place.draft.stages[s])) {
+      if (visit.skips()) continue;
       Draft draft = place.draft;
       if (split(place, draft, s, kept) && visit(std::move(draft))) return;
     }
+  if (place.draft.stage_count() == 1 || visit.skips()) return;
   Draft doubled = place.draft;
   bool sound = true;
   for (int s = 0; s < doubled.stage_count() && sound; s += 2) {
     const DraftStage& stage = doubled.stages[s];
     sound = split(place, doubled, s, std::max(1, stage.data / 2));
   }
-  if (sound && place.draft.stage_count() > 1) visit(std::move(doubled));
+  if (sound) visit(std::move(doubled));
 }
 
 }  // namespace plait::moves_of

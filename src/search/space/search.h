@@ -24,6 +24,8 @@ struct SearchOptions {
   std::uint64_t seed = 1;  // same seed: same answer, on any number of threads
   int threads = 1;
   int keep = 5;  // how many plans to return
+  double moves_effort =
+      1;  // auto: work spent on changing plans step by step, relative to the usual
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
   // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
@@ -49,7 +51,10 @@ struct SearchResult {
   std::vector<RankedPlan> plans;  // best first; empty means nothing fits
   std::int64_t evaluations = 0;
   std::optional<Seconds> lower_bound;  // no plan of the space is faster; set by exact planners
-  bool cut_short = false;              // a limit or a stop request ended it
+  // Whether the bound holds for every plan, not only for those of the space (proof.h).
+  bool bounds_every_plan = false;
+  bool searched_whole_space = false;  // all plans that were free to choose are of the space
+  bool cut_short = false;             // a limit or a stop request ended it
   // When nothing fits: the plan that is nearest to fitting, and why it does not.
   std::optional<RankedPlan> nearest;
   std::string reason;

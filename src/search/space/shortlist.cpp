@@ -12,6 +12,7 @@ bool better(const RankedPlan& a, const RankedPlan& b) {
 }
 
 constexpr std::size_t kWithoutBubble = 8;
+constexpr double kWorthwhile = 0.01;  // gain of an irregular plan
 
 bool better_without_bubble(const RankedPlan& a, const RankedPlan& b) {
   const Seconds own = a.cost.step - a.cost.bubble;
@@ -37,6 +38,7 @@ bool Shortlist::offer(const Plan& plan) {
   }
   const bool first = plans_.empty() || better(ranked, plans_.front());
   insert_without_bubble(ranked);
+  insert_regular(ranked);
   insert(std::move(ranked));
   return first;
 }
@@ -57,11 +59,38 @@ void Shortlist::insert_without_bubble(const RankedPlan& plan) {
   if (without_bubble_.size() > kWithoutBubble) without_bubble_.pop_back();
 }
 
+void Shortlist::insert_regular(const RankedPlan& plan) {
+  if (!is_regular(plan.plan) || (regular_ && !better(plan, *regular_))) return;
+  regular_ = plan;
+}
+
+std::vector<RankedPlan> Shortlist::regular_first() const {
+  std::vector<RankedPlan> plans = plans_;
+  if (!regular_ || plans.empty() ||
+      plans.front().cost.step < (1 - kWorthwhile) * regular_->cost.step)
+    return plans;
+  std::erase_if(plans, [&](const RankedPlan& plan) { return better(plan, *regular_); });
+  if (plans.empty() || plans.front().plan != regular_->plan) plans.insert(plans.begin(), *regular_);
+  return plans;
+}
+
+bool is_regular(const Plan& plan) {
+  const Span& first = plan.stages.front().spans.front();
+  const auto like_first = [&](const Span& span) {
+    return span.tensor == first.tensor && span.data == first.data &&
+           span.recompute == first.recompute;
+  };
+  return std::ranges::all_of(plan.stages, [&](const Stage& stage) {
+    return stage.shares.empty() && std::ranges::all_of(stage.spans, like_first);
+  });
+}
+
 void Shortlist::merge(const Shortlist& other) {
   for (const RankedPlan& plan : other.plans_) insert(plan);
   for (const RankedPlan& plan : other.without_bubble_) insert_without_bubble(plan);
   if (other.nearest_ && (!nearest_ || excess_of(other.nearest_->cost) < excess_of(nearest_->cost)))
     nearest_ = other.nearest_;
+  if (other.regular_) insert_regular(*other.regular_);
   evaluations_ += other.evaluations_;
 }
 

@@ -26,6 +26,9 @@ class Shortlist {
   const std::vector<RankedPlan>& plans() const { return plans_; }
   const std::vector<RankedPlan>& without_bubble() const { return without_bubble_; }
   const std::optional<RankedPlan>& nearest() const { return nearest_; }
+  // The plans, but irregular ones that are less than 1 % faster than the best regular one are left
+  // out: they are not worth the trouble.
+  std::vector<RankedPlan> regular_first() const;
   // Step time of the best plan, infinite when there is none.
   Seconds best() const;
   // Step time that a plan must not exceed to enter the list.
@@ -35,14 +38,19 @@ class Shortlist {
  private:
   void insert(RankedPlan plan);
   void insert_without_bubble(const RankedPlan& plan);
+  void insert_regular(const RankedPlan& plan);
 
   const CostEngine& engine_;
   int keep_;
   std::vector<RankedPlan> plans_;           // best first
   std::vector<RankedPlan> without_bubble_;  // the same
   std::optional<RankedPlan> nearest_;
+  std::optional<RankedPlan> regular_;  // the best one
   std::int64_t evaluations_ = 0;
 };
+
+// Whether all stages are cut alike: easy to launch, and easy to reason about.
+bool is_regular(const Plan& plan);
 
 // Bytes by which the tightest stage exceeds its memory; negative when all fit.
 Bytes excess_of(const Estimate& estimate);

@@ -211,6 +211,7 @@ Estimate CostEngine::outline(const Plan& plan, StageMemo* memo) const {
     backward += pipeline.at(s, 0).backward + pipeline.send[s];
   }
   estimate.step = std::max(step, estimate.pipeline) + add_tied_sync(plan, estimate);
+  estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });
   return estimate;

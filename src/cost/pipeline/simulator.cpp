@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 
@@ -199,6 +200,27 @@ Seconds closed_form(const Pipeline& p) {
   return round_trip + longest;
 }
 
+namespace {
+
+// How long the links into each stage carry its hand-overs, but for the first one of each.
+std::vector<Seconds> link_spans(const Pipeline& p, const std::vector<int>& slot) {
+  std::vector<Seconds> spans(p.stages);
+  std::map<std::pair<int, int>, std::pair<Seconds, Seconds>> links;  // all, the longest
+  for (std::size_t k = 0; k < p.send_busy.size(); ++k) {
+    const int a = slot[k] / p.chunks;
+    const int b = slot[k + 1] / p.chunks;
+    for (const auto& way : {std::pair(a, b), std::pair(b, a)}) {
+      auto& [all, longest] = links[way];
+      all += p.micro_batches * p.send_busy[k];
+      longest = std::max(longest, p.send_busy[k]);
+      spans[way.second] = std::max(spans[way.second], all - longest);
+    }
+  }
+  return spans;
+}
+
+}  // namespace
+
 std::vector<Seconds> least_spans(const Pipeline& p) {
   const int positions = p.stages * p.chunks;
   std::vector<Seconds> held(positions);  // [position], from the first task of a chunk to its last
@@ -213,7 +235,7 @@ std::vector<Seconds> least_spans(const Pipeline& p) {
     held[k] = after + time.weight_gradient;
     if (k > 0) after += 2 * p.send[k - 1];
   }
-  std::vector<Seconds> spans;
+  std::vector<Seconds> spans = link_spans(p, slot);
   for (int s = 0; s < p.stages; ++s) {
     Seconds work;
     Seconds memory;
@@ -229,10 +251,10 @@ std::vector<Seconds> least_spans(const Pipeline& p) {
     const int in_flight =
         std::max(p.chunks, chunks_in_flight(p.schedule, p.stages, s, p.micro_batches, p.chunks));
     const double m = p.micro_batches;
-    spans.push_back(std::max(m * work, m / in_flight * memory));
+    spans[s] = std::max({spans[s], m * work, m / in_flight * memory});
     if (p.chunks > 1 || !splits_backward(p.schedule)) continue;
     const Seconds wait = held[s] - work - (in_flight - 1.0) * p.time[s].forward;
-    spans.back() = std::max(spans.back(), m * work + wait);
+    spans[s] = std::max(spans[s], m * work + wait);
   }
   return spans;
 }

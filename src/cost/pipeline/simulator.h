@@ -29,9 +29,8 @@ struct Trace {
 // Runs the task lists: a task starts when its stage is free and its input has arrived. A send
 // does not occupy the stage, but its link, which carries one hand-over at a time in each direction.
 // Of very long pipelines (over a million tasks) only the ends are run and the middle, which repeats
-// itself, is added. Where an order has to be
-// found (zb-2p, zb-v), pipelines that are not shorter than the limit may be given up: they are
-// infinitely long.
+// itself, is added. Where an order has to be found (zb-2p, zb-v), pipelines that are not shorter
+// than the limit may be given up: they are infinitely long.
 Trace simulate(const Pipeline& pipeline, bool keep_events = false,
                Seconds limit = Seconds(HUGE_VAL));
 
@@ -53,7 +52,7 @@ Seconds closed_form(const Pipeline& pipeline);
 // And a micro-batch is in memory from its forward pass until its backward pass is over, k at a
 // time:
 //   m / k * sum over its chunks of (f + b + w + sum over later chunks of (f + b) + 2 sum of c)
-// One for each stage.
+// And a link carries one hand-over at a time. One for each stage.
 std::vector<Seconds> least_spans(const Pipeline& pipeline);
 
 }  // namespace plait

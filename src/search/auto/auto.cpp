@@ -363,7 +363,9 @@ SearchResult search_automatically(const SearchContext& context) {
   if (order.is_canonical()) return AutoSearch(context).run();
   Problem sorted = context.problem;
   sorted.cluster = order.canonical();
-  const SearchContext inner{sorted, context.options, context.stop, {}, context.on_progress};
+  const CostEngine engine(sorted);
+  const SearchContext inner{sorted, context.options,     context.stop,
+                            {},     context.on_progress, &engine};
   SearchResult result = AutoSearch(inner).run();
   for (RankedPlan& ranked : result.plans) order.restore(ranked.plan);
   if (result.nearest) order.restore(result.nearest->plan);

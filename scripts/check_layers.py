@@ -31,7 +31,7 @@ FOLDERS = {
     "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
-    "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens"}],
+    "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens", "run"}],
     "cli": [{"terminal"}, {"flags"}, {"verbs"}, {""}],
 }
 

@@ -50,6 +50,18 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"vocabulary", "--vocabulary"},
     {"tokenizer", "--tokenizer"},
     {"trace", "--trace"},
+    {"device", "--device"},
+    {"comm", "--comm"},
+    {"launch", "--launch"},
+    {"time_pattern", "--time-pattern"},
+    {"memory_pattern", "--memory-pattern"},
+    {"learning_rate", "--lr"},
+    {"local", "--local"},
+    {"threads_per_rank", "--threads-per-rank"},
+    {"max_restarts", "--max-restarts"},
+    {"device_lost", "--device-lost"},
+    {"checkpoint", "--checkpoint"},
+    {"checkpoint_every", "--checkpoint-every"},
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ std::vector<int> threads_of(const LaunchOptions& options, std::size_t cores) {
   if (options.threads.size() == ranks) return options.threads;
   if (options.threads.size() == 1) return std::vector<int>(ranks, options.threads.front());
   if (!options.threads.empty())
-    throw InputError("--threads-per-rank",
+    throw InputError("`threads_per_rank`",
                      fmt::format("has {} numbers for {} ranks: give one for each, or one for all",
                                  options.threads.size(), ranks));
   return std::vector<int>(ranks, static_cast<int>(std::max<std::size_t>(1, cores / ranks)));
@@ -113,7 +113,7 @@ std::vector<int> threads_of(const LaunchOptions& options, std::size_t cores) {
 
 void Supervisor::start() {
   if (options_.ranks < 1 || options_.ranks > kMostRanks)
-    throw InputError("--local",
+    throw InputError("`local`",
                      fmt::format("must be from 1 to {}, is {}", kMostRanks, options_.ranks));
   const std::vector<int> available = available_cores();
   const std::vector<int> threads = threads_of(options_, available.size());

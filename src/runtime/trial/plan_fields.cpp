@@ -72,7 +72,7 @@ std::string as_word(const PlanFields::value_type& field, const std::string& befo
   });
   if (one_line && !nested) return shell_quoted(value);
   throw InputError(
-      "--launch",
+      "`launch`",
       fmt::format("{{{}}} is '{}', which the shell could take for more than a word inside quotes, "
                   "$(...), `...`, a here-document or a comment: write \"${}\" there, or {{{}}} "
                   "outside of them, where plait quotes it",
@@ -145,7 +145,7 @@ std::string with_fields(const std::string& command, const PlanFields& fields) {
     const std::string name = command.substr(i + 1, end - i - 1);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
-      throw InputError("--launch",
+      throw InputError("`launch`",
                        fmt::format("{{{}}} is not a field of a plan{}; write {{{{{}}}}} "
                                    "for the braces themselves",
                                    name, suggestion(name, names), name));

@@ -15,7 +15,7 @@ using PlanFields = std::vector<std::pair<std::string, std::string>>;
 PlanFields plan_fields(const Problem& problem, const Plan& plan, const std::string& plan_path);
 
 // The command with {names} replaced by their values, each as one word of the shell, whatever is in
-// it. "${NAME}" stays, as the shell's; "{{" and "}}" are braces. InputError, naming --launch, for a
+// it. "${NAME}" stays, as the shell's; "{{" and "}}" are braces. InputError, naming `launch`, for a
 // name that is not a field, and for a value that is not a plain word (a model called "x;y") where
 // the shell would read it a second time: inside quotes, substitutions, here-documents, comments.
 std::string with_fields(const std::string& command, const PlanFields& fields);

@@ -164,8 +164,8 @@ std::optional<double> number_after(std::string_view line, std::string_view key) 
 }
 
 RunLog::RunLog(const LogPatterns& patterns, int global_batch)
-    : own_time_(matcher("--time-pattern", patterns.time, kTimeUnits)),
-      own_memory_(matcher("--memory-pattern", patterns.memory, kMemoryUnits)),
+    : own_time_(matcher("`time_pattern`", patterns.time, kTimeUnits)),
+      own_memory_(matcher("`memory_pattern`", patterns.memory, kMemoryUnits)),
       global_batch_(global_batch) {}
 
 void RunLog::read(std::string_view line) {

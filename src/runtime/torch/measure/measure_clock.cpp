@@ -65,7 +65,7 @@ std::vector<double> Stopwatch::intervals() {
   events_.clear();
   return out;
 #else
-  throw InputError("--device", "this libtorch is too old to time a GPU: 2.5 or newer is needed");
+  throw InputError("`device`", "this libtorch is too old to time a GPU: 2.5 or newer is needed");
 #endif
 }
 

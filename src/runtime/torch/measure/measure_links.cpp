@@ -147,14 +147,14 @@ LinkCurves all_curves(const LinkRequest& request) {
 
 LinkCurves measure_links(const LinkRequest& request) {
   if (request.device == "cuda" && request.place.local_rank >= cuda_devices())
-    throw InputError("--device", fmt::format("cuda needs a GPU for each rank of a machine: there "
-                                             "are {}, this is local rank {}; --device cpu measures "
+    throw InputError("`device`", fmt::format("cuda needs a GPU for each rank of a machine: there "
+                                             "are {}, this is local rank {}; `device` cpu measures "
                                              "Gloo",
                                              cuda_devices(), request.place.local_rank));
   try {
     return all_curves(request);
   } catch (const PeerLost& error) {
-    throw InputError("--comm", error.what());
+    throw InputError("`comm`", error.what());
   }
 }
 

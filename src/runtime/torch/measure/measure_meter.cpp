@@ -88,7 +88,7 @@ namespace {
 c10::Device device_named(const std::string& name) {
   if (name == "cpu") return c10::Device(c10::kCPU);
   if (!at::hasCUDA() || at::getNumGPUs() < 1)
-    throw InputError("--device", "there is no CUDA device; --device cpu measures the CPU");
+    throw InputError("`device`", "there is no CUDA device; `device` cpu measures the CPU");
   return c10::Device(c10::kCUDA, 0);
 }
 
@@ -110,7 +110,7 @@ at::ScalarType storage_type(DType dtype) {
     case DType::fp8:
       break;
   }
-  throw InputError("--precision", "libtorch cannot train in fp8; measure bf16");
+  throw InputError("`precision`", "libtorch cannot train in fp8; measure bf16");
 }
 
 at::ScalarType storage_type(Precision precision) { return storage_type(compute_dtype(precision)); }

@@ -68,7 +68,7 @@ void refuse_divergence(const StepReport& report, const TrainOptions& options) {
       options.checkpoint.empty() ? std::nullopt : latest_checkpoint(options.checkpoint);
   throw Diverged(
       fmt::format("step {} has the loss {} and a gradient of norm {}: the training "
-                  "diverges; lower --lr{}",
+                  "diverges; lower `learning_rate`{}",
                   report.step, report.loss, report.gradient_norm,
                   saved ? " and go on from " + *saved : " and begin again"));
 }
@@ -91,7 +91,7 @@ int run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks
   if (saves && ranks.rank() == 0) claim.emplace(options.checkpoint);
   if (saves) first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
   if (ranks.rank() == 0 && first >= options.steps)
-    tell(request, fmt::format("{} has {} steps, and --steps is {}: nothing is left to do",
+    tell(request, fmt::format("{} has {} steps, and `steps` is {}: nothing is left to do",
                               latest_checkpoint(options.checkpoint).value_or(options.checkpoint),
                               first, options.steps));
   if (any_stops(request, ranks)) return kRankStopped;
@@ -160,7 +160,7 @@ int train_rank(const TrainRequest& request) {
   at::Device device(at::kCPU);
   if (request.options.cuda) {
     if (place.local_rank >= cuda_devices())
-      throw InputError("--device", fmt::format("cuda needs a GPU for each rank of a machine: there "
+      throw InputError("`device`", fmt::format("cuda needs a GPU for each rank of a machine: there "
                                                "are {}, this is local rank {}",
                                                cuda_devices(), place.local_rank));
     device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank));

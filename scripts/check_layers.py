@@ -29,7 +29,7 @@ FOLDERS = {
     "search": [{"space"}, {"bound", "papers", "moves"}, {"auto", "clusters"}, {""}],
     "graph": [{"hlo", "solve"}, {"factor"}, {"block"}, {""}, {"search"}],
     "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
-    "runtime": [{"launch", "lower", "state"}, {"profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
+    "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
     "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens"}],
     "cli": [{"terminal"}, {"flags"}, {"verbs"}, {""}],

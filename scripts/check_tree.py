@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on file and type names that name no idea, on paths of somebody's machine, and on unfinished
-marks; warns about files that grew too long. Run by ctest and ./dev lint from the repository root."""
+"""Fails on file and type names that name no idea, on paths of somebody's machine, on texts below the
+command line that name flags, and on unfinished marks; warns about files that grew too long. Run by ctest and ./dev lint from the repository root."""
 import pathlib
 import re
 import subprocess
@@ -11,6 +11,9 @@ TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".cmake", ".json", ".txt", ".yml", ".
 LINES = 500
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|workspace|work|mnt|scratch)/\w")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+# Layers whose texts name fields of requests (`tensor`); the command line knows the flags.
+FLAGLESS = {"plan", "cost", "search", "report", "export", "validation", "app"}
+SPOKEN_FLAG = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
 TYPE = re.compile(r"^\s*(?:struct|class|enum class|enum)\s+(\w+)", re.MULTILINE)
 
 
@@ -41,7 +44,11 @@ def complaints(path):
         for name in TYPE.findall(text):
             for word in BANNED & set(words(name)):
                 yield f"{path}: type {name}: '{word}' names no idea"
+    flagless = (path.parts[0] == "src" and path.suffix in {".h", ".cpp"} and path.parts[1] in FLAGLESS
+                and not path.name.endswith("_test.cpp"))
     for number, line in enumerate(text.splitlines(), 1):
+        if flagless and SPOKEN_FLAG.search(line):
+            yield f"{path}:{number}: a text names a flag; name the field between backquotes"
         if MACHINE_PATH.search(line):
             yield f"{path}:{number}: a path of somebody's machine"
         if UNFINISHED.search(line):

@@ -89,6 +89,8 @@ done
 $check && { echo "slow links work here"; exit 0; }
 
 world=$((nodes * per_node))
+# Ranks of several machines show each other a secret; in the environment, not among the words of env.
+export PLAIT_RUN_SECRET="${PLAIT_RUN_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')}"
 for ((rank = 0; rank < world; ++rank)); do
   node=$((rank / per_node))
   setsid ip netns exec "$name-$node" env RANK=$rank WORLD_SIZE=$world \

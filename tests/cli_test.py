@@ -13,7 +13,7 @@ from program import Here, SECONDS, SMALL, answer, on_terminal, plait, run_tests
 # The program as a whole.
 
 def test_version_is_one_line():
-    assert re.fullmatch(r"plait \d+\.\d+\.\d+\n", plait("version")[0])
+    assert re.fullmatch(r"plait \d+\.\d+\.\d+(\+[0-9a-f]+(-changed)?)?\n", plait("version")[0])
     assert plait("--version")[0] == plait("version")[0]
 
 

@@ -135,7 +135,7 @@ def test_a_stopped_rank_is_named_within_10_seconds():
     os.kill(ranks_of(process)[2], signal.SIGSTOP)
     begin = time.monotonic()
     _, told = ended(process, status=1)
-    assert "rank 2 is silent" in told, told[-2000:]
+    assert "rank 2 has sent no heartbeat" in told, told[-2000:]
     assert time.monotonic() - begin < 14, "8 s of silence, 3 s to end, and some for a busy machine"
 
 
@@ -153,9 +153,78 @@ def test_without_our_launcher_the_others_name_the_rank_that_died():
     begin = time.monotonic()
     for r in (0, 1, 3):
         _, told = ended(ranks[r], status=75)
-        assert "rank 2 is silent" in told, (r, told[-1000:])
+        assert "rank 2 has sent no heartbeat" in told, (r, told[-1000:])
     ranks[2].communicate()
     assert time.monotonic() - begin < 14
+
+
+def stops_lose_nothing(count, seed):
+    """SIGTERM or SIGINT at random moments: every finished step is in the checkpoint that is saved,
+    and all of the run together learns what a run without stops learns."""
+    shutil.rmtree(Here.folder / "run", ignore_errors=True)
+    make_plan("--pp", 2, "--tp", 1, "--dp", 2)
+    choice, losses, stops = random.Random(seed), {}, 0
+    for number in range(10 * count):
+        process = start("--steps", 1000000, "--checkpoint", "run")
+        when_up(process)
+        if number % 3:  # else while it still starts
+            process.stdout.readline()
+            time.sleep(choice.uniform(0, 1.5))
+        begin = time.monotonic()
+        process.send_signal(choice.choice((signal.SIGTERM, signal.SIGINT)))
+        out, told = process.communicate(timeout=SECONDS)
+        assert process.returncode == 130, (process.returncode, told[-2000:])
+        assert time.monotonic() - begin < 60, "the stated time"
+        rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        steps = [row["step"] for row in rows if "loss" in row]
+        losses.update({row["step"]: row["loss"] for row in rows if "loss" in row})
+        if steps:
+            assert newest_step() == steps[-1] + 1, (newest_step(), steps[-1], told[-2000:])
+            assert "has saved run/step-" in told, told[-2000:]
+            stops += 1
+        if stops >= count:
+            break
+    assert stops >= count
+    wanted, _ = ended(start("--steps", newest_step()))
+    for step, loss in losses.items():
+        assert abs(wanted[step] - loss) <= 1e-5 * loss, (step, wanted[step], loss)
+    return losses
+
+
+def newest_step():
+    found = sorted(path.name for path in (Here.folder / "run").glob("step-*"))
+    return int(found[-1][5:]) if found else 0
+
+
+def test_a_run_that_is_stopped_loses_no_finished_step():
+    stops_lose_nothing(3, 7)
+
+
+def test_one_rank_that_is_stopped_stops_all_of_them():
+    """As batch systems do it: the signal goes to the ranks, not to a launcher of ours."""
+    make_plan("--pp", 1, "--tp", 1, "--dp", 4)
+    port = str(random.Random().randrange(20000, 30000))
+    ranks = [start("--steps", 1000000, "--checkpoint", "run", launched=False, environment={
+        "RANK": str(r), "WORLD_SIZE": str(WORLD), "LOCAL_RANK": str(r), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port}) for r in range(WORLD)]
+    ranks[0].stdout.readline()
+    ranks[2].send_signal(signal.SIGTERM)
+    rows, _ = ended(ranks[0], status=130)
+    for rank in ranks[1:]:
+        ended(rank, status=130)
+    assert newest_step() == max(rows) + 1
+
+
+def test_a_token_file_that_shrinks_is_an_error():
+    make_plan("--pp", 1, "--tp", 1, "--dp", 4)
+    (Here.folder / "text").write_text("a text that is long enough to be trained on " * 2000)
+    plait("tokenize", "text", "-o", "tokens.bin")
+    process = start("--steps", 1000000, "--tokens", "tokens.bin", "--checkpoint", "run",
+                    "--checkpoint-every", 5)
+    when_training(process)
+    os.truncate(Here.folder / "tokens.bin", 1000)
+    _, told = ended(process, status=2)
+    assert "tokens.bin: has become shorter while it was read" in told, told[-2000:]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""kill -9 of any rank at any of 20 random moments: resumes, and learns the same."""
+"""kill -9 of any rank, or a stop of the run, at any of 20 random moments: resumes, learns the same."""
 import sys
 
-from faults_test import kills_change_nothing
+from faults_test import kills_change_nothing, stops_lose_nothing
 from program import run_tests
 
 
@@ -13,6 +13,10 @@ def test_twenty_kills_change_nothing():
         if kills >= 20:
             return
     assert kills >= 20, kills
+
+
+def test_twenty_stops_lose_no_finished_step():
+    stops_lose_nothing(20, 200)
 
 
 if __name__ == "__main__":

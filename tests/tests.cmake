@@ -33,7 +33,7 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
 
 # The program, as users and scripts run it.
 if(TARGET plait)
-  foreach(name cli plan_verbs saved_plans trial bad_input peer_rows)
+  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows)
     add_test(NAME ${PLAIT_TEST_PREFIX}${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)
@@ -45,10 +45,13 @@ endif()
 if(TARGET plait-torch)
   add_test(NAME torch.faults COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/faults_test.py
                                      --program $<TARGET_FILE:plait>)
+  add_test(NAME torch.strangers
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/strangers_test.py
+                   --program $<TARGET_FILE:plait>)
   add_test(NAME torch.slow_faults
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slow_faults_test.py
                    --program $<TARGET_FILE:plait>)
-  set_tests_properties(torch.faults PROPERTIES TIMEOUT 900)
+  set_tests_properties(torch.faults torch.strangers PROPERTIES TIMEOUT 900)
   set_tests_properties(torch.slow_faults PROPERTIES LABELS slow TIMEOUT 3600)
 endif()
 

@@ -63,12 +63,17 @@ def test_other_launchers_are_understood():
 
 
 def test_a_place_to_meet_that_is_taken_is_named():
+    """Ranks of one machine meet at a socket in Linux' abstract namespace, not at a TCP port."""
     plan("--dp", 2, ranks=2)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        _, err = plait("train", "plan.json", "--device", "cpu", status=75, RANK="0", WORLD_SIZE="2", LOCAL_RANK="0",
-                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    assert f"cannot meet the other ranks at 127.0.0.1:{port}" in err, err
+    port = 4711
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind(f"\0plait/{os.getuid()}/{port}")
+        taken.listen()
+        for rank, words in ((0, "another program has the port, perhaps another run: set MASTER_PORT"),
+                            (1, "accepts connections but does not greet")):
+            _, err = plait("train", "plan.json", "--device", "cpu", status=75, RANK=str(rank), WORLD_SIZE="2",
+                           LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            assert words in err, err
 
 
 def test_images_are_counted_as_such():
@@ -107,7 +112,7 @@ def test_every_rank_reads_the_plan_so_it_is_a_file():
     plan()
     with open(Here.folder / "plan.json") as text:
         done = subprocess.run([Here.program, "train", "-", "--device", "cpu"], stdin=text, capture_output=True, text=True)
-    assert done.returncode == 2 and "-: is no file: every rank reads the plan" in done.stderr, done.stderr
+    assert done.returncode == 2 and "-: is not a file: every rank reads the plan" in done.stderr, done.stderr
 
 
 def test_a_training_that_diverges_ends_and_keeps_its_last_checkpoint():
@@ -115,7 +120,7 @@ def test_a_training_that_diverges_ends_and_keeps_its_last_checkpoint():
     words = ["train", "plan.json", "--local", 2, "--threads-per-rank", 1, "--device", "cpu", "--json",
              "--checkpoint", "run", "--checkpoint-every", 1]
     plait(*words, "--steps", 2)
-    out, err = plait(*words, "--steps", 100, "--lr", 1e9, "--clip", 0, "--max-restarts", 2, status=2)
+    out, err = plait(*words, "--steps", 100, "--lr", 1e9, "--clip", 0, "--max-restarts", 2, status=4)
     rows = [json.loads(line) for line in out.splitlines()]
     assert rows[-1]["loss"] is None or rows[-1]["gradient_norm"] is None, rows
     assert "the training diverges; lower --lr and go on from run/step-" in err and "restart" not in err, err
@@ -132,7 +137,7 @@ def test_what_to_do_about_a_damaged_checkpoint_is_said():
     for damaged in last.glob("*.weight.npy"):
         damaged.write_bytes(damaged.read_bytes()[:-4])
     _, err = plait(*words, "--steps", 3, status=2)
-    assert "is not what checkpoint.json says of it; move run/step-00000002 away to go on from the" in err, err
+    assert ".weight.npy: is damaged: it has " in err and "; move run/step-00000002 away to go on from the" in err, err
     (last / "checkpoint.json").write_text("{")
     assert "move run/step-00000002 away" in plait(*words, "--steps", 3, status=2)[1]
     last.rename(Here.folder / "damaged")

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,10 +13,11 @@
 #include "cli/flags/field_flags.h"
 #include "cli/terminal/terminal.h"
 #include "io/format/json_reader.h"
-#include "runtime/backend.h"
 
 namespace plait {
 namespace {
+
+constexpr int kFailed = 1;  // for a reason of the program's own, not of the input
 
 const Verb& verb_named(const std::string& name) {
   std::vector<std::string_view> names;
@@ -48,15 +52,21 @@ int run(std::vector<std::string> words) {
 }  // namespace plait
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words(argv, argv + argc);
-  plait::runtime::set_command_line(words);
-  if (!words.empty()) words.erase(words.begin());
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   try {
     return plait::run(std::move(words));
   } catch (const plait::InputError& error) {
     plait::complain(plait::in_flags(error.what()));
   } catch (const std::bad_alloc&) {
     plait::complain("out of memory: the problem is too large for this machine");
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string path = error.path1().string();
+    plait::complain((path.empty() ? "a file" : path) + ": " + error.code().message());
+  } catch (const std::system_error& error) {
+    plait::complain("the system refuses what is needed: " + error.code().message());
+  } catch (const std::exception& error) {
+    plait::complain(std::string("an unexpected error: ") + error.what());
+    return plait::kFailed;
   }
   return plait::kWrongInput;
 }

@@ -17,6 +17,7 @@ Command profile_command();
 Command validate_command();
 Command train_command();
 Command trial_command();
+Command graph_command();
 Command tokenize_command();
 Command models_command();
 Command model_command();
@@ -107,6 +108,12 @@ std::span<const Verb> verbs() {
            "  plait trial --launch './run.sh' --plans my_plans --time-pattern 'took ([0-9.]+) "
            "(ms)'\n",
            trial_command},
+      Verb{"graph", "shard a JAX or XLA program: its blocks, the best plan for a mesh, running it",
+           "  plait graph analyze step.hlo\n"
+           "  plait graph search step.hlo --cluster 1xA100-80GB:8 --mesh 2x4 -o plan.json\n"
+           "  plait graph enumerate step.hlo --cluster 1xA100-80GB:8 --mesh 8 -o all.csv\n"
+           "  plait graph run step.py:make --plan plan.json --devices cpu:8\n",
+           graph_command},
       Verb{"tokenize", "turn a text into tokens to train on",
            "  plait tokenize book.txt -o tokens.bin --vocabulary 4096\n"
            "  plait tokenize more.txt -o more.bin --tokenizer tokens.json\n"

@@ -21,9 +21,12 @@ struct Exported {
 struct Exporter {
   std::string_view name;     // "metis"
   std::string_view summary;  // one line for the help and the docs
-  std::string_view heading;  // of a table with one row for each plan; "" = each plan stands alone
+  std::string_view heading;  // of a table with one row for each plan; "" = a text of one plan
   // `rank` counts the plans that have been written, from 1.
   Exported (*write)(const Problem& problem, const RankedPlan& ranked, int rank);
+  // Pins what the program has no words for and the user left free, so that a search for plans to
+  // write does not find others; nullptr = nothing.
+  void (*narrow)(Pins& pins) = nullptr;
 };
 
 // The one table of exporters. To add one: write a file, add a row.
@@ -38,6 +41,7 @@ struct ExportedPlans {
   int written = 0;                    // plans
   std::vector<std::string> left_out;  // a sentence for each of the others
 };
+// A table has all plans, a text the first that can be written.
 ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,
                            std::span<const RankedPlan> plans);
 

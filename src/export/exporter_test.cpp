@@ -59,6 +59,29 @@ TEST(Exporters, ARefusalIsASentenceForThePlan) {
   EXPECT_NE(out.text.find("\n1, 500,"), std::string::npos);
 }
 
+// A program without a heading takes one plan: the first that it has words for.
+TEST(Exporters, ATextHasOnePlan) {
+  const Exporter text{"text", "", "", [](const Problem&, const RankedPlan& ranked, int) {
+                        return ranked.cost.step > Seconds(0.5) ? Exported{"", "it is slow"}
+                                                               : Exported{"plan\n", ""};
+                      }};
+  std::vector<RankedPlan> plans(3, sample());
+  plans[0].cost.step = Seconds(1);
+  const ExportedPlans out = export_plans(text, one_node(), plans);
+  EXPECT_EQ(out.text, "plan\n");
+  EXPECT_EQ(out.written, 1);
+  EXPECT_EQ(out.left_out, std::vector<std::string>{"plan 1 is not written for text: it is slow"});
+}
+
+TEST(Exporters, SearchesForThePapersAreNarrowedUnlessPinned) {
+  Pins pins{.zero = ZeroStage::optimizer};
+  exporter_named("amp")->narrow(pins);
+  EXPECT_EQ(pins.zero, ZeroStage::optimizer);
+  EXPECT_EQ(pins.recompute, Recompute::none);
+  EXPECT_EQ(pins.schedule, Schedule::one_f_one_b);
+  EXPECT_FALSE(pins.tensor);
+}
+
 TEST(Exporters, FasopKnowsTwoDeviceTypes) {
   const Exported none = exporter_named("fasop")->write(one_node(), sample(), 1);
   EXPECT_EQ(none.text, "");

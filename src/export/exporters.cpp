@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "export/exporter.h"
+#include "export/paper_plans.h"
 
 namespace plait {
 
@@ -16,16 +17,16 @@ std::span<const Exporter> exporters() {
       {"metis", "rows of Metis' ranking, for its program to cost",
        "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
        "batches(number of batch), layer_partition\n",
-       metis_row},
+       metis_row, narrow_to_papers},
       {"amp", "rows of AMP's trials, with the settings that its program logs and tries",
        "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,units_per_stage,"
        "rank_map,predicted_s,setting\n",
-       amp_row},
+       amp_row, narrow_to_papers},
       {"fasop", "rows of FASOP's table of 18 columns",
        "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
        "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,is_oom,"
        "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
-       fasop_row}};
+       fasop_row, narrow_to_papers}};
   return kTable;
 }
 
@@ -45,13 +46,15 @@ ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,
   ExportedPlans out;
   out.format = exporter.name;
   out.text = exporter.heading;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
+  const bool table = !exporter.heading.empty();
+  for (std::size_t i = 0; i < plans.size() && (table || out.written == 0); ++i) {
     const Exported one = exporter.write(problem, plans[i], out.written + 1);
     out.text += one.text;
     if (one.refusal.empty())
       ++out.written;
     else
-      out.left_out.push_back(fmt::format("plan {} has no row in the form of {}: {}", i + 1,
+      out.left_out.push_back(fmt::format("plan {} {} {}: {}", i + 1,
+                                         table ? "has no row in the form of" : "is not written for",
                                          exporter.name, one.refusal));
   }
   return out;

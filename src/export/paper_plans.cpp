@@ -18,6 +18,14 @@ std::string beyond_the_papers(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+void narrow_to_papers(Pins& pins) {
+  if (!pins.zero) pins.zero = ZeroStage::off;
+  if (!pins.recompute) pins.recompute = Recompute::none;
+  if (!pins.schedule) pins.schedule = Schedule::one_f_one_b;
+  if (!pins.context) pins.context = 1;
+  if (!pins.expert) pins.expert = 1;
+}
+
 std::string not_uniform(const Problem& problem, const Plan& plan) {
   if (std::string fault = beyond_the_papers(problem, plan); !fault.empty()) return fault;
   const Span& first = plan.stages.front().spans.front();

@@ -5,6 +5,7 @@
 
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "search/space/pins.h"
 
 namespace plait {
 
@@ -13,6 +14,9 @@ namespace plait {
 
 // "" or what none of the three programs has words for.
 std::string beyond_the_papers(const Problem& problem, const Plan& plan);
+
+// Pins all of that which is left free.
+void narrow_to_papers(Pins& pins);
 
 // "" or why the plan is not one set of degrees, the same for all stages and replicas.
 std::string not_uniform(const Problem& problem, const Plan& plan);

@@ -5,22 +5,18 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 
 namespace plait::runtime {
-namespace {
 
-std::vector<std::string>& words() {
-  static std::vector<std::string> value;
-  return value;
+std::vector<std::string> command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(std::move(word));
+  return words;
 }
-
-}  // namespace
-
-void set_command_line(std::vector<std::string> value) { words() = std::move(value); }
-
-const std::vector<std::string>& command_line() { return words(); }
 
 std::string program_file() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
@@ -39,8 +35,9 @@ const Backend& need_backend(const std::string& verb) {
   if (backend() != nullptr) return *backend();
   need_torch_program(verb);
   const std::string program = torch_program_file();
+  std::vector<std::string> words = command_line();
   std::vector<char*> arguments;
-  for (std::string& word : words()) arguments.push_back(word.data());
+  for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(program.c_str(), arguments.data());
   throw InputError(program, std::string("cannot be run: ") + std::strerror(errno));

@@ -34,9 +34,8 @@ const Backend& need_backend(const std::string& verb);
 // Throws InputError where there is no plait-torch beside this program.
 void need_torch_program(const std::string& verb);
 
-// The words of this program's command line, for need_backend(). Set once, by main().
-void set_command_line(std::vector<std::string> words);
-const std::vector<std::string>& command_line();
+// The words of this program's command line, as the kernel keeps them.
+std::vector<std::string> command_line();
 
 // This program's own file, and the program that has libtorch beside it.
 std::string program_file();

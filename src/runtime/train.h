@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct StepReport {
       busy;  // per stage, the mean of its ranks: computing and inside its collectives
   std::vector<double> idle;  // waiting for other stages
   double peak_bytes = 0;     // of the rank that has most; 0 = not known
+  bool stop = false;         // some rank was asked to stop; all ranks see the same
 };
 
 struct TrainRequest {
@@ -53,8 +55,11 @@ struct TrainRequest {
   TrainOptions options;
   RankPlace place;
   Heartbeat* heart = nullptr;
-  std::function<void(const StepReport& report)> on_step;        // on rank 0
-  std::function<void(const std::string& sentence)> on_trouble;  // what goes wrong, before it ends
+  // A rank that is asked to stop ends its step; all ranks save a checkpoint and end after it.
+  std::stop_token stop;
+  std::function<void(const StepReport& report)> on_step;  // on rank 0
+  // Sentences for people: where ranks meet, what goes wrong. From any thread.
+  std::function<void(const std::string& sentence)> tell;
 };
 
 // Exit status of a rank that cannot go on for a reason of its own (memory, a fault of libtorch).

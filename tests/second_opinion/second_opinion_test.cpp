@@ -68,7 +68,7 @@ TEST(SecondOpinion, FindsNoPlanBelowABound) {
 }
 
 class SlowSecondOpinion : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Shards, SlowSecondOpinion, testing::Range(0, 10));
+INSTANTIATE_TEST_SUITE_P(Slow, SlowSecondOpinion, testing::Range(0, 10));
 
 TEST_P(SlowSecondOpinion, FindsNoPlanBelowABoundOnLargeClusters) {
   Judgement judgement;

@@ -10,15 +10,6 @@
 namespace plait {
 namespace {
 
-// What no row of another program can say is not searched, unless it is asked for.
-void pin_for_export(Pins& pins) {
-  if (!pins.zero) pins.zero = ZeroStage::off;
-  if (!pins.recompute) pins.recompute = Recompute::none;
-  if (!pins.schedule) pins.schedule = Schedule::one_f_one_b;
-  if (!pins.context) pins.context = 1;
-  if (!pins.expert) pins.expert = 1;
-}
-
 // The plans that are best in time and money, over all ways to leave nodes out.
 void search_mixes(const PlanRequest& request, const SearchContext& context, PlanAnswer& out) {
   ParetoResult found =
@@ -73,7 +64,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   check_names(request);
   if (is_costed_by_metis(request)) return plan_by_metis_formula(request, session);
   PlanRequest pinned = request;
-  if (!request.format.empty()) pin_for_export(pinned.search.pins);
+  const Exporter* exporter = exporter_named(request.format);
+  if (exporter && exporter->narrow) exporter->narrow(pinned.search.pins);
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);
@@ -84,10 +76,9 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   if (!is_hopeless(out.problem)) search(request, session, out);
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);
-  if (!out.found() || request.format.empty()) return out;
-  out.exported = request.format == "metis"
-                     ? export_measured(request, out.problem, out.result.plans)
-                     : export_plans(*exporter_named(request.format), out.problem, out.result.plans);
+  if (!out.found() || !exporter) return out;
+  out.exported = request.format == "metis" ? export_measured(request, out.problem, out.result.plans)
+                                           : export_plans(*exporter, out.problem, out.result.plans);
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/plan/plan.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
@@ -40,17 +42,6 @@ std::vector<std::string> plans_json(const PlanAnswer& answer) {
   return plans;
 }
 
-// By what the bound holds for (search/proof.h).
-std::string proof(const PlanAnswer& answer) {
-  const std::optional<double> gap = answer.gap();
-  if (!gap) return "";
-  if (answer.result.bounds_every_plan)
-    return fmt::format("No plan is more than {} faster: what the devices can compute at best. ",
-                       percent(*gap));
-  if (*gap < 5e-5) return "Nothing in this space is faster. ";
-  return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
-}
-
 int idle_devices(const PlanAnswer& answer) {
   int idle = answer.problem.cluster.device_count();
   for (const Stage& stage : answer.result.plans.front().plan.stages)
@@ -58,12 +49,23 @@ int idle_devices(const PlanAnswer& answer) {
   return idle;
 }
 
+// What is proven of the best plan, among all plans that were free to be chosen.
+std::string proof_in_words(const PlanAnswer& answer) {
+  const std::optional<double> gap = answer.gap();
+  if (!gap) return "How much faster a plan could be is not proven. ";
+  if (answer.result.bounds_every_plan)
+    return fmt::format("No plan is more than {} faster: what the devices can compute at best. ",
+                       percent(*gap));
+  if (*gap < 5e-5) return "Nothing in this space is faster. ";
+  return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
+}
+
 std::string verdict(const PlanAnswer& answer) {
   std::string out;
   if (const int idle = idle_devices(answer); idle > 0)
     out += fmt::format("The best plan leaves {} of the {} devices idle. ", grouped(idle),
                        grouped(answer.problem.cluster.device_count()));
-  out += proof(answer);
+  out += proof_in_words(answer);
   if (answer.mixes > 0)
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(answer.mixes)));
@@ -108,10 +110,13 @@ std::string reason(const PlanAnswer& answer) {
            "tensor degrees and batches that were measured; `cost_model` plait has more kinds of "
            "plan";
   if (!answer.exported || answer.exported->written > 0 || by_metis) return "";
-  return fmt::format(
-      "none of the {} plans has a row in the form of {}; `planner` {} searches for those that "
-      "have, a larger `keep` shows more",
-      answer.result.plans.size(), answer.exported->format, answer.exported->format);
+  const std::string& format = answer.exported->format;
+  const std::string none = fmt::format("none of the {} plans can be written for {}; ",
+                                       answer.result.plans.size(), format);
+  const auto names = planner_names();
+  if (std::ranges::find(names, format) == names.end()) return none + "a larger `keep` shows more";
+  return none + fmt::format("`planner` {} searches for plans that can, a larger `keep` shows more",
+                            format);
 }
 
 std::string to_json(const PlanAnswer& answer) {

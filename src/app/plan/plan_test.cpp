@@ -106,8 +106,7 @@ TEST(PlanAnswer, WordsOfOtherProgramsNarrowTheSearch) {
   EXPECT_EQ(found.exported->written, 3);
   EXPECT_EQ(found.options.pins.zero, ZeroStage::off);
   request.format = "word";
-  EXPECT_EQ(complaint([&] { answer(request, {}); }),
-            "`format`: must be one of metis, amp, fasop, is 'word'");
+  EXPECT_TRUE(complaint([&] { answer(request, {}); }).starts_with("`format`: must be one of "));
 }
 
 TEST(PlanAnswer, MetisFormulaNeedsItsProfile) {

@@ -11,7 +11,7 @@
 namespace plait {
 
 // How a front end takes part while a request is answered. Every member may be empty. Calls come
-// from any thread, one at a time for each member.
+// from any thread, also at the same time.
 struct Session {
   std::stop_token stop;                                     // asks for the best answer so far
   std::function<void(Seconds step)> on_improvement;         // the best step so far

@@ -7,6 +7,7 @@
 #include "app/saved/estimate.h"
 #include "app/saved/explain.h"
 #include "app/saved/neighbours.h"
+#include "plan/sample_plans.h"
 
 namespace plait {
 namespace {
@@ -51,6 +52,16 @@ TEST(EstimateAnswer, ATraceIsMadeOnRequest) {
   const EstimateAnswer estimated = answer(EstimateRequest{"plan.json", small_plan_file(), true});
   ASSERT_TRUE(estimated.trace);
   EXPECT_NE(estimated.trace->find("\"F0\""), std::string::npos);  // the first forward pass
+}
+
+// 2 stages x 2 passes x 2 million micro-batches are 8 million events.
+TEST(EstimateAnswer, ATraceThatNoViewerOpensIsRefused) {
+  PlanFile file{samples::sample_problem(), samples::sample_plan()};
+  file.problem.job.global_batch = 8'000'000;
+  file.plan.micro_batches = 2'000'000;
+  EXPECT_TRUE(samples::complaint([&] {
+                answer(EstimateRequest{"plan.json", file, true});
+              }).starts_with("`trace`: would have 8e+06 events"));
 }
 
 TEST(Explanation, TheSharesAddUpToTheStep) {

@@ -7,6 +7,7 @@
 
 #include "app/request/output_file.h"
 #include "app/request/request_error.h"
+#include "base/printable.h"
 #include "io/format/json_writer.h"
 #include "report/quantities.h"
 #include "runtime/state/token_file.h"
@@ -16,7 +17,7 @@ namespace {
 
 using runtime::Tokenizer;
 
-constexpr std::size_t kMostText = std::size_t{4} << 30;
+constexpr std::int64_t kMostText = std::int64_t{4} << 30;
 constexpr std::size_t kMostLearned = std::size_t{64} << 20;
 
 Tokenizer tokenizer_of(const std::string& index_file) {
@@ -52,12 +53,13 @@ void check_request(const TokenizeRequest& request) {
 
 TokenizeAnswer answer(const TokenizeRequest& request) {
   check_request(request);
-  const runtime::MappedFile file(request.path);
-  const std::string_view text = file.text();
-  if (text.empty()) throw InputError(request.path, "is empty");
-  if (text.size() > kMostText)
+  const runtime::RegularFile file(request.path);
+  if (file.size() == 0) throw InputError(request.path, "is empty");
+  if (file.size() > kMostText)
     throw InputError(request.path,
                      "is over 4 GiB: cut it and tokenize the parts with the same `tokenizer`");
+  const std::string content = file.text();
+  const std::string_view text = content;
   TokenizeAnswer out{request.output, runtime::index_path(request.output)};
   const int wanted = request.vocabulary.value_or(kLeastVocabulary);
   const Tokenizer tokenizer = request.tokenizer.empty()
@@ -84,8 +86,8 @@ std::string to_json(const TokenizeAnswer& answer) {
 
 std::string as_text(const TokenizeAnswer& answer) {
   return fmt::format("{}: {} tokens of a vocabulary of {}, {:.2f} bytes each; its index is {}\n",
-                     answer.tokens, grouped(answer.count), grouped(answer.vocabulary),
-                     answer.bytes_per_token, answer.index);
+                     printable(answer.tokens), grouped(answer.count), grouped(answer.vocabulary),
+                     answer.bytes_per_token, printable(answer.index));
 }
 
 std::string answer(const DetokenizeRequest& request) {

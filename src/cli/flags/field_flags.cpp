@@ -45,6 +45,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"slow", "--slow"},
     {"add", "--add"},
     {"database", "--database"},
+    {"trace", "--trace"},
     {"output", "--output"},
     {"vocabulary", "--vocabulary"},
     {"tokenizer", "--tokenizer"},

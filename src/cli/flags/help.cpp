@@ -19,6 +19,7 @@ constexpr std::string_view kExitCodes =
     1  a rank of plait train failed
     2  a flag or a file is wrong; the message names the place and the fix
     3  nothing fits, or the plan cannot be executed or written; the message says why
+    4  a training of plait train diverges
    75  of one rank of plait train: another rank is gone
   130  stopped by Ctrl-C
   134  an error of plait itself

@@ -338,7 +338,8 @@ std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
              .letter = "-o"},
             {.name = "--format",
              .value = "F",
-             .help = "rows of another planner's program instead: metis, amp or fasop",
+             .help = fmt::format("plans in the words of another program instead: {}",
+                                 fmt::join(exporter_names(), ", ")),
              .set = into_one_of(request.format, exporter_names()),
              .choices = exporter_names()}}},
           borrowed_flags(request)};

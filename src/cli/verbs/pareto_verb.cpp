@@ -1,11 +1,9 @@
-#include <fmt/format.h>
-
-#include <charconv>
 #include <memory>
 
 #include "app/clusters/pareto.h"
 #include "app/request/output_file.h"
 #include "base/error.h"
+#include "cli/flags/cluster_flags.h"
 #include "cli/flags/field_flags.h"
 #include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
@@ -15,8 +13,6 @@
 namespace plait {
 namespace {
 
-constexpr int kMostNodes = 10'000;  // of one entry
-
 struct ParetoArguments {
   PlanArguments plan;
   std::vector<Offer> instances;
@@ -24,58 +20,6 @@ struct ParetoArguments {
   bool csv = false;
   std::string svg;
 };
-
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-// "p4d.24xlarge:0-8", "g5.24xlarge@east:4", "p4d.24xlarge:2-4:spot"
-Offer read_offer(const std::string& flag, std::string_view text) {
-  const auto fault = [&] {
-    return InputError(
-        flag, fmt::format("must be like p4d.24xlarge:0-8 (from none to 8 of them), "
-                          "g5.24xlarge@east:4 (up to 4, in zone east) or p4d.24xlarge:0-8:spot, is "
-                          "'{}'",
-                          text.substr(0, 60)));
-  };
-  Offer offer;
-  std::string_view rest = without_blanks(text);
-  if (rest.ends_with(":spot")) {
-    offer.spot = true;
-    rest.remove_suffix(5);
-  }
-  const std::size_t colon = rest.rfind(':');
-  if (colon == rest.npos || colon == 0) throw fault();
-  offer.name = without_blanks(rest.substr(0, colon));
-  const std::string_view range = without_blanks(rest.substr(colon + 1));
-  const std::size_t dash = range.find('-');
-  const auto number = [&](std::string_view digits) {
-    int value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || value < 0)
-      throw fault();
-    return value;
-  };
-  if (dash != range.npos) offer.least = number(range.substr(0, dash));
-  offer.most = number(dash == range.npos ? range : range.substr(dash + 1));
-  if (offer.least > offer.most || offer.most < 1 || offer.most > kMostNodes)
-    throw InputError(flag, fmt::format("counts must ascend, from 0 to at most {}, in '{}'",
-                                       kMostNodes, text.substr(0, 60)));
-  return offer;
-}
-
-Setter into_offers(std::vector<Offer>& into) {
-  return [&into](const std::string& flag, const std::string& text) {
-    into.clear();
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t comma = std::min(text.find(',', begin), text.size());
-      into.push_back(read_offer(flag, std::string_view(text).substr(begin, comma - begin)));
-      begin = comma + 1;
-    }
-  };
-}
 
 int pareto(const ParetoArguments& arguments) {
   const bool json = arguments.plan.json;

@@ -6,6 +6,7 @@
 
 #include "app/request/output_file.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/version.h"
 #include "cli/flags/command.h"
 #include "cli/flags/profile_arguments.h"
@@ -31,7 +32,7 @@ namespace {
 // The command as it was typed, for the profile to tell.
 std::string typed() {
   std::string text = "plait";
-  const std::vector<std::string>& words = runtime::command_line();
+  const std::vector<std::string> words = runtime::command_line();
   for (std::size_t i = 1; i < words.size(); ++i) text += " " + words[i];
   return text;
 }
@@ -43,7 +44,7 @@ void save(const Profile& profile, const std::string& output, const std::string& 
     return;
   }
   write_text_file(output, text);
-  print(fmt::format("{}: {}\n", output, summary));
+  print(fmt::format("{}: {}\n", printable(output), summary));
 }
 
 int merge(const ProfileArguments& arguments) {
@@ -106,7 +107,7 @@ void save_as(const ProfileArguments& arguments, const Profile& profile, const Mo
                               ? metis_files(profile, model, arguments.meter.job)
                               : aceso_files(profile, model, arguments.meter.job);
   write_files(files, arguments.output);
-  print(fmt::format("{}: {} as {} names them\n", arguments.output,
+  print(fmt::format("{}: {} as {} names them\n", printable(arguments.output),
                     counted(static_cast<int>(files.size()), "file"), arguments.format));
 }
 
@@ -139,6 +140,7 @@ int measure_links(const ProfileArguments& arguments) {
     options.threads = arguments.threads;
     options.stop = interrupt.token();
     options.first_beat = Seconds(120);  // libtorch is loaded by then
+    options.on_line = pass_on_line;
     const runtime::LaunchOutcome outcome = runtime::launch(options);
     if (outcome.failure) throw InputError("--comm", in_words(*outcome.failure));
     return outcome.interrupted ? kInterrupted : kDone;
@@ -152,7 +154,8 @@ int measure_links(const ProfileArguments& arguments) {
                                        .device_type = machine.device_type,
                                        .sizes = arguments.sizes,
                                        .longest = arguments.meter.longest,
-                                       .heart = &heart});
+                                       .heart = &heart,
+                                       .tell = complain});
   if (place->rank != 0) return kDone;
   profile.provenance = {
       .source = "plait profile",

@@ -1,11 +1,9 @@
-#include <fmt/format.h>
-
-#include <charconv>
 #include <memory>
 
 #include "app/clusters/replan.h"
 #include "app/request/output_file.h"
 #include "base/error.h"
+#include "cli/flags/cluster_flags.h"
 #include "cli/flags/field_flags.h"
 #include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
@@ -20,61 +18,6 @@ struct ReplanArguments {
   ReplanRequest request;
   std::string path;
 };
-
-std::vector<std::string> words_of(const std::string& flag, const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, comma - begin));
-    if (words.back().empty()) throw InputError(flag, "has an empty entry");
-    begin = comma + 1;
-  }
-  return words;
-}
-
-Setter into_words(std::vector<std::string>& into) {
-  return [&into](const std::string& flag, const std::string& text) {
-    for (std::string& word : words_of(flag, text)) into.push_back(std::move(word));
-  };
-}
-
-// "5" or "5-7" as first and last.
-Setter into_devices(std::vector<std::pair<int, int>>& into) {
-  return [&into](const std::string& flag, const std::string& text) {
-    for (const std::string& word : words_of(flag, text)) {
-      const char* end = word.data() + word.size();
-      int first = 0;
-      auto read = std::from_chars(word.data(), end, first);
-      int last = first;
-      if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
-        read = std::from_chars(read.ptr + 1, end, last);
-      if (read.ec != std::errc() || read.ptr != end)
-        throw InputError(
-            flag, fmt::format("must be ids such as 5,6 or 8-15, is '{}'", word.substr(0, 40)));
-      into.emplace_back(first, last);
-    }
-  };
-}
-
-// "node2=0.5"
-Setter into_slow(std::vector<SlowNode>& into) {
-  return [&into](const std::string& flag, const std::string& text) {
-    for (const std::string& word : words_of(flag, text)) {
-      const std::size_t equals = word.rfind('=');
-      double speed = 0;
-      if (equals != word.npos) {
-        const char* end = word.data() + word.size();
-        const auto read = std::from_chars(word.data() + equals + 1, end, speed);
-        if (read.ec != std::errc() || read.ptr != end) speed = 0;
-      }
-      if (!(speed >= 0.001 && speed <= 1000))
-        throw InputError(flag, fmt::format("must be like node2=0.5, half as fast as before, is "
-                                           "'{}'",
-                                           word.substr(0, 40)));
-      into.push_back({word.substr(0, equals), speed});
-    }
-  };
-}
 
 int replan(const ReplanArguments& arguments) {
   ReplanRequest request = arguments.request;

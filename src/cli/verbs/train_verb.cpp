@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <set>
+#include <optional>
 
 #include "app/request/output_file.h"
 #include "base/error.h"
@@ -21,9 +21,11 @@
 #include "plan/describe.h"
 #include "report/quantities.h"
 #include "runtime/backend.h"
+#include "runtime/launch/private_folder.h"
 #include "runtime/launch/restarts.h"
 #include "runtime/lower/layout.h"
 #include "runtime/lower/network_support.h"
+#include "runtime/rank_request.h"
 #include "runtime/state/token_file.h"
 #include "runtime/train.h"
 
@@ -38,6 +40,7 @@ struct TrainArguments {
   std::vector<int> threads;
   std::string device = "auto";
   bool json = false;
+  int stop_within = 60;  // seconds
   runtime::RestartOptions restarts;
   runtime::TrainOptions options;
 };
@@ -100,7 +103,7 @@ class TrainLog {
   }
 
  private:
-  // What diverges is no number.
+  // The loss of a run that diverges is not a number.
   static std::string number_or_null(double value) {
     return std::isfinite(value) ? json_number(value) : "null";
   }
@@ -116,25 +119,6 @@ class TrainLog {
   bool json_;
   std::vector<double> seconds_;
 };
-
-// The words of one rank: this command line without what starts ranks, and with the plan that a
-// restart may have changed.
-std::vector<std::string> rank_words(const std::string& own_plan, const std::string& plan) {
-  const std::set<std::string> with_value{"--local", "--threads-per-rank", "--max-restarts"};
-  std::vector<std::string> words{runtime::torch_program_file()};
-  const std::vector<std::string>& all = runtime::command_line();
-  for (std::size_t i = 1; i < all.size(); ++i) {
-    std::string name = all[i].substr(0, all[i].find('='));
-    std::replace(name.begin(), name.end(), '_', '-');
-    if (name == "--device-lost") continue;
-    if (with_value.contains(name)) {
-      if (name.size() == all[i].size()) ++i;
-      continue;
-    }
-    words.push_back(all[i] == own_plan ? plan : all[i]);
-  }
-  return words;
-}
 
 void check_flags(const TrainArguments& a) {
   if (a.restarts.most > 0 && (a.local == 0 || a.options.checkpoint.empty()))
@@ -155,12 +139,28 @@ void check_files(const runtime::TrainOptions& options) {
   if (options.checkpoint.empty()) return;
   std::error_code fault;
   fs::create_directories(options.checkpoint, fault);
-  if (fs::exists(options.checkpoint) && !fs::is_directory(options.checkpoint))
+  std::error_code unknown;
+  const fs::file_status found = fs::status(options.checkpoint, unknown);
+  if (fs::exists(found) && !fs::is_directory(found))
     throw InputError(options.checkpoint, "is a file; checkpoints go to a directory");
-  if (!fs::is_directory(options.checkpoint))
-    throw InputError(options.checkpoint, "cannot be made: " + fault.message());
+  if (!fs::is_directory(found))
+    throw InputError(options.checkpoint, "cannot be made: " + (fault ? fault : unknown).message());
   if (access(options.checkpoint.c_str(), W_OK) != 0)
     throw InputError(options.checkpoint, std::string("cannot be written: ") + std::strerror(errno));
+}
+
+// The words of the ranks that train a plan: a request in a file, which they read.
+std::vector<std::string> rank_words(const TrainArguments& arguments, const std::string& plan,
+                                    const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "request.json").string();
+  write_text_file(path, runtime::rank_request_json({.plan = plan,
+                                                    .options = arguments.options,
+                                                    .device = arguments.device,
+                                                    .json = arguments.json}));
+  std::error_code ignored;
+  std::filesystem::permissions(
+      path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, ignored);
+  return {runtime::torch_program_file(), "train", path};
 }
 
 int launch_ranks(const TrainArguments& arguments, int world) {
@@ -168,44 +168,28 @@ int launch_ranks(const TrainArguments& arguments, int world) {
     throw InputError("--local", fmt::format("must be {}, the devices of the plan, is {}", world,
                                             arguments.local));
   const Interrupt interrupt(Interrupt::By::requests);
+  const runtime::PrivateFolder folder;
   runtime::LaunchOptions options;
   options.threads = arguments.threads;
   options.stop = interrupt.token();
   options.first_beat = Seconds(120);  // libtorch is loaded by then
-  options.on_line = [](int rank, bool error_stream, const std::string& line) {
-    const std::string before = rank == 0 ? "" : fmt::format("rank {}: ", rank);
-    std::fputs((before + line + "\n").c_str(), error_stream ? stderr : stdout);
-    if (!error_stream) std::fflush(stdout);
-  };
+  if (!arguments.options.checkpoint.empty()) options.stop_grace = Seconds(arguments.stop_within);
+  options.on_line = pass_on_line;
   runtime::RestartOptions restarts = arguments.restarts;
   restarts.folder = arguments.options.checkpoint;
   restarts.unsupported_reason = runtime::unsupported_reason;
   restarts.tell = [](const std::string& sentence) { complain(sentence); };
   const runtime::LaunchOutcome outcome = runtime::launch_with_restarts(
       options, arguments.path, restarts,
-      [&](const std::string& plan) { return rank_words(arguments.path, plan); });
+      [&](const std::string& plan) { return rank_words(arguments, plan, folder.path()); });
   if (outcome.interrupted) return kInterrupted;
   if (!outcome.failure) return kDone;
-  return outcome.failure->status == kWrongInput ? kWrongInput : runtime::kRankFailed;
+  const int status = outcome.failure->status;
+  return status == kWrongInput || status == runtime::kDiverged ? status : runtime::kRankFailed;
 }
 
-int train(const TrainArguments& arguments) {
-  check_flags(arguments);
-  const PlanFile file = read_plan_file(arguments.path);
-  if (!std::filesystem::is_regular_file(arguments.path))
-    throw InputError(arguments.path, "is no file: every rank reads the plan, so save it in one");
-  const std::string reason = runtime::unsupported_reason(file.problem, file.plan);
-  if (!reason.empty()) {
-    complain(fmt::format("{} cannot be executed: {}", arguments.path, reason));
-    return kNothingFits;
-  }
-  int world = 0;
-  for (const Stage& stage : file.plan.stages) world += static_cast<int>(stage.devices.size());
-  if (arguments.local > 0) {
-    if (runtime::backend() == nullptr) runtime::need_torch_program("train");
-    check_files(arguments.options);
-    return launch_ranks(arguments, world);
-  }
+// A rank that a launcher has started, or the only one.
+int run_rank(const TrainArguments& arguments, const PlanFile& file, int world) {
   const auto place = runtime::rank_place(runtime::environment_variables());
   if (!place && world > 1)
     throw InputError(arguments.path,
@@ -231,11 +215,49 @@ int train(const TrainArguments& arguments) {
   runtime::Heartbeat heart;
   request.heart = &heart;
   TrainLog log(file, arguments.json);
+  // Without a checkpoint there is nothing to end in order for.
+  std::optional<Interrupt> interrupt;
+  if (!request.options.checkpoint.empty()) interrupt.emplace(Interrupt::By::requests);
+  if (interrupt) request.stop = interrupt->token();
   request.on_step = [&](const runtime::StepReport& report) { log.step(report); };
-  request.on_trouble = complain;
+  request.tell = complain;
   const int status = backend.train(request);
   if (status == kDone && request.place.rank == 0) log.end();
   return status;
+}
+
+// What a launcher of ours wrote for its ranks, in the place of flags.
+TrainArguments arguments_in(const std::string& path) {
+  const runtime::RankRequest request = runtime::rank_request_from(read_json_file(path));
+  TrainArguments arguments;
+  arguments.path = request.plan;
+  arguments.options = request.options;
+  arguments.device = request.device;
+  arguments.json = request.json;
+  return arguments;
+}
+
+int train(TrainArguments arguments) {
+  check_flags(arguments);
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(arguments.path, unknown)) {
+    read_text_file(arguments.path);  // says why where there is nothing at all
+    throw InputError(arguments.path, "is not a file: every rank reads the plan, so save it in one");
+  }
+  if (runtime::is_rank_request(read_json_file(arguments.path)))
+    arguments = arguments_in(arguments.path);
+  const PlanFile file = read_plan_file(arguments.path);
+  const std::string reason = runtime::unsupported_reason(file.problem, file.plan);
+  if (!reason.empty()) {
+    complain(fmt::format("{} cannot be executed: {}", arguments.path, reason));
+    return kNothingFits;
+  }
+  int world = 0;
+  for (const Stage& stage : file.plan.stages) world += static_cast<int>(stage.devices.size());
+  if (arguments.local == 0) return run_rank(arguments, file, world);
+  if (runtime::backend() == nullptr) runtime::need_torch_program("train");
+  check_files(arguments.options);
+  return launch_ranks(arguments, world);
 }
 
 Setter into_number(double& into, double least) {
@@ -279,7 +301,11 @@ std::vector<Flag> launch_flags(TrainArguments& a) {
           {.name = "--device-lost",
            .value = "",
            .help = "restart without the device of a rank that failed, with a new plan",
-           .set = into_switch(a.restarts.device_lost)}};
+           .set = into_switch(a.restarts.device_lost)},
+          {.name = "--stop-within",
+           .value = "SECONDS",
+           .help = "when stopped, let the ranks end their step and save for so long (60)",
+           .set = into_integer(a.stop_within, 0, 86400)}};
 }
 
 std::vector<Flag> training_flags(TrainArguments& a) {

@@ -1,5 +1,7 @@
 #include "graph/hlo/cursor.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <vector>
 
@@ -82,7 +84,7 @@ void Cursor::expect(char c, std::string_view after) {
   skip_space();
   if (take(c)) return;
   if (at_end()) fail("the text ends after " + std::string(after) + ": it is cut off");
-  fail("'" + std::string(1, c) + "' is missing after " + std::string(after));
+  fail(fmt::format("'{}' is missing after {}", c, after));
 }
 
 std::string_view Cursor::name() {
@@ -137,8 +139,7 @@ void Cursor::skip_nested() {
     }
     if (const char close = closing(c); close != '\0') open.push_back(close);
     if (c == ')' || c == ']' || c == '}') {
-      if (open.back() != c)
-        fail(std::string("'") + c + "' stands where '" + open.back() + "' must");
+      if (open.back() != c) fail(fmt::format("'{}' stands where '{}' must", c, open.back()));
       open.pop_back();
     }
     step();

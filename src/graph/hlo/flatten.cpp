@@ -193,6 +193,7 @@ class Flattener {
     Leaves carried;
     for (const int value : before) {
       const int node = new_node(NodeKind::loop_enter, it, {value});
+      program_.nodes[node].argument = static_cast<int>(carried.size());
       carried.push_back(add_output(node, *program_.values[value].shape));
     }
     const Leaves after = inline_computation(called_in_role(module_, it, "body"), {carried}, it);
@@ -209,6 +210,7 @@ class Flattener {
       }
       program_.nodes[program_.values[carried[i]].node].operands.push_back(after[i]);
       const int node = new_node(NodeKind::loop_exit, it, {after[i]});
+      program_.nodes[node].argument = static_cast<int>(i);
       result.push_back(add_output(node, *program_.values[after[i]].shape));
     }
     set_trips(it, id, go_on.empty() ? -1 : go_on.front());

@@ -31,7 +31,7 @@ struct Node {
   std::vector<int> operands;            // values
   std::vector<int> outputs;             // values
   int loop = -1;                        // that it runs in
-  int argument = -1;                    // the leaf's number
+  int argument = -1;                    // the leaf's number, of the program's or the loop's
 
   bool is(std::string_view opcode) const {
     return kind == NodeKind::op && source->opcode == opcode;

@@ -376,6 +376,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
     const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
     for (std::size_t r = 0; r < at.reductions.size(); ++r) {
       const int value = node.outputs[at.reduction_output[r]];
+      if (program.values[value].dims().empty()) continue;
       all.push_back({at.reductions[r], value, -1, program.trips(n), placed[value]});
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i) {

@@ -37,6 +37,16 @@ Bytes least_memory(const GraphCosts& costs) {
   return sum;
 }
 
+}  // namespace
+
+std::vector<Bytes> ShardingPlan::traffic() const {
+  std::vector<Bytes> sum(kCollectiveKinds);
+  for (const Movement& m : movements)
+    sum[static_cast<int>(m.transfer.kind)] +=
+        traffic_of(mesh, m.transfer.kind, m.transfer.axes, m.transfer.size) * m.times;
+  return sum;
+}
+
 std::vector<int> choice_of(const GraphCosts& costs, const ShardingPlan& plan) {
   std::vector<int> choice;
   for (std::size_t b = 0; b < costs.blocks.size(); ++b) {
@@ -46,16 +56,6 @@ std::vector<int> choice_of(const GraphCosts& costs, const ShardingPlan& plan) {
     choice.push_back(static_cast<int>(found - all.begin()));
   }
   return choice;
-}
-
-}  // namespace
-
-std::vector<Bytes> ShardingPlan::traffic() const {
-  std::vector<Bytes> sum(kCollectiveKinds);
-  for (const Movement& m : movements)
-    sum[static_cast<int>(m.transfer.kind)] +=
-        traffic_of(mesh, m.transfer.kind, m.transfer.axes, m.transfer.size) * m.times;
-  return sum;
 }
 
 ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,

@@ -51,6 +51,9 @@ SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOpti
 ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,
                        const std::vector<int>& choice);
 
+// Positions of the plan's strategies among those of each block.
+std::vector<int> choice_of(const GraphCosts& costs, const ShardingPlan& plan);
+
 // For each block: what the step takes longer with the best other strategy of that block, the others
 // staying.
 struct RunnerUp {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "graph/solve/descent.h"
@@ -9,8 +11,6 @@
 
 namespace plait::solve {
 namespace {
-
-constexpr std::size_t kMostHeld = 100'000'000;  // cells of networks that wait for their turn
 
 class Tree {
  public:
@@ -22,28 +22,30 @@ class Tree {
 
   void explore(Network net, std::vector<double> prices, Amount bound, int depth) {
     if (budget_.spent()) return leave_open(bound);
-    std::vector<Branching> list;
+    ++nodes_;
+    Branching branching;
     for (int round = 0;; ++round) {
       reduce(net, {.below = result_.cost});
-      budget_.used += 10 * cells(net) + 20 * net.room.size();
+      charge_reduction(net);
       if (net.impossible) return;
       if (nothing_left(net)) return offer(net, std::vector<int>(net.variables.size(), 0));
       Dual dual(net);
       dual.set_prices(at_rows(net, prices));
       tune(net, dual, depth == 0 && round == 0 ? options_.root_sweeps : options_.node_sweeps,
-           round == 0 && depth == 0 ? options_.root_scale : 0.2);
+           round == 0 && depth == 0 ? 1.0 : 0.2);
       budget_.used += dual.work();
       prices = by_name(net, dual.best_prices());
       bound = std::max(bound, whole_bound(dual.best()));
       if (depth == 0) result_.prices = prices;
+      if (getenv("TRACE")) fprintf(stderr, "depth %d round %d n %d bound %.6g best %.8g nodes %d\n", depth, round, alive(net), (double)bound, (double)result_.cost, nodes_);
       if (bound >= result_.cost) return;
       const std::size_t before = choices(net);
       const std::size_t gone = prune(net, dual);
-      list = rank(net, dual);
+      branching = choose(net, dual);
       if (budget_.spent()) return leave_open(bound);
-      if (gone * 20 < before && !list.empty()) break;
+      if (gone * 20 < before) break;
     }
-    descend_into(std::move(net), prices, bound, depth, std::move(list));
+    descend_into(std::move(net), prices, bound, depth, branching);
   }
 
   BranchResult take() {
@@ -54,8 +56,7 @@ class Tree {
  private:
   struct Branching {
     int variable = -1;
-    int label = 0;
-    double certainty = 0;
+    int choice = 0;
   };
 
   void leave_open(Amount bound) { result_.bound = std::min(result_.bound, bound); }
@@ -73,11 +74,8 @@ class Tree {
     return count;
   }
 
-  static std::size_t cells(const Network& net) {
-    std::size_t count = 0;
-    for (const Link& link : net.links) count += link.cost.size();
-    for (const Variable& x : net.variables) count += x.cost.size() * (x.loads.size() + 2);
-    return count;
+  void charge_reduction(const Network& net) {
+    for (const Link& link : net.links) budget_.used += 4 * link.cost.size();
   }
 
   std::vector<double> at_rows(const Network& net, const std::vector<double>& prices) const {
@@ -113,7 +111,7 @@ class Tree {
       const double target = result_.cost < kForbidden ? static_cast<double>(result_.cost)
                                                       : best + 0.1 * std::abs(best);
       dual.step(position, target, scale);
-      if (i % 16 == 0 && (budget_.used + dual.work() >= budget_.limit || budget_.spent())) break;
+      if (i % 32 == 0 && budget_.stop && budget_.stop()) break;
     }
     dual.restore_best_prices();
     dual.sweep();
@@ -129,7 +127,6 @@ class Tree {
   }
 
   void try_offer(const Network& net, const std::vector<int>& position) {
-    budget_.used += 8 * net.links.size() + net.room.size();
     const Position found = evaluate(net, position);
     if (found.fits && found.cost < result_.cost) offer(net, position);
   }
@@ -142,6 +139,7 @@ class Tree {
     for (std::size_t v = 0; v < net.variables.size(); ++v)
       if (net.variables[v].alive) result_.labels[v] = net.variables[v].label[position[v]];
     recover(net, result_.labels);
+    if (getenv("TRACE")) fprintf(stderr, "  FOUND %.10g nodes %d used %.3g\n", (double)result_.cost, nodes_, (double)budget_.used);
   }
 
   // Forbids what cannot be part of an answer that is better than the best one.
@@ -172,9 +170,10 @@ class Tree {
     return gone;
   }
 
-  // How much the second best choice of each variable costs above its best one.
-  std::vector<Branching> rank(const Network& net, const Dual& dual) const {
-    std::vector<Branching> list;
+  // The variable whose other choices cost most, and its best choice.
+  Branching choose(const Network& net, const Dual& dual) const {
+    Branching best;
+    double most = -1;
     for (std::size_t v = 0; v < net.variables.size(); ++v) {
       const Variable& x = net.variables[v];
       if (!x.alive) continue;
@@ -187,44 +186,40 @@ class Tree {
         ++left;
         if (j != k) second = std::min(second, slack[j]);
       }
-      if (left >= 2) list.push_back({static_cast<int>(v), x.label[k], second});
+      if (left < 2) continue;
+      if (second > most) {
+        most = second;
+        best = {static_cast<int>(v), k};
+      }
     }
-    std::stable_sort(list.begin(), list.end(), [](const Branching& a, const Branching& b) {
-      return a.certainty > b.certainty;
-    });
-    return list;
+    return best;
   }
 
   void descend_into(Network net, const std::vector<double>& prices, Amount bound, int depth,
-                    std::vector<Branching> list) {
-    const bool dive = alive(net) > options_.most_variables;
-    list.resize(dive ? std::max<std::size_t>(1, list.size() / 5) : 1);
-    const std::size_t size = cells(net);
-    if (held_ + size > kMostHeld) return leave_open(bound);
-    held_ += size;
+                    const Branching& branching) {
+    const Variable& x = net.variables[branching.variable];
+    const int label = x.label[branching.choice];
     {
-      Network part = net;
-      for (const Branching& one : list) restrict(part, one, true);
-      explore(std::move(part), prices, bound, depth + 1);
+      Network one = net;
+      restrict(one, branching.variable, label, true);
+      explore(std::move(one), prices, bound, depth + 1);
     }
-    held_ -= size;
-    if (dive) return leave_open(bound);
     if (bound >= result_.cost) return;
-    restrict(net, list[0], false);
+    restrict(net, branching.variable, label, false);
     explore(std::move(net), prices, bound, depth + 1);
   }
 
-  static void restrict(Network& net, const Branching& branching, bool to) {
-    Variable& x = net.variables[branching.variable];
+  static void restrict(Network& net, int variable, int label, bool to) {
+    Variable& x = net.variables[variable];
     for (int k = 0; k < x.size(); ++k)
-      if ((x.label[k] == branching.label) != to) x.cost[k] = kForbidden;
+      if ((x.label[k] == label) != to) x.cost[k] = kForbidden;
   }
 
   const BranchOptions& options_;
   Budget& budget_;
   std::size_t row_count_;
-  std::size_t held_ = 0;
   BranchResult result_;
+  int nodes_ = 0;
 };
 
 }  // namespace

@@ -20,10 +20,7 @@ struct Budget {
 struct BranchOptions {
   int root_sweeps = 3000;
   int node_sweeps = 60;
-  double root_scale = 1;  // first part of Polyak's step at the root; less where prices are good
-  // With more variables than this, a fifth of them is fixed at once and the rest of the tree left
-  // open: one dive, not a proof.
-  int most_variables = 600;
+  std::size_t dive_share = 0;  // variables that one branching may fix: this part of 1000; 0 = one
 };
 
 struct BranchResult {

@@ -19,7 +19,7 @@ class Descent {
       const int other = position_[arc.to];
       for (int k = 0; k < x.size(); ++k) cost_[k] = add_costs(cost_[k], link(k, other));
     }
-    work += 16 + x.cost.size() * (1 + x.arcs.size());
+    work += x.cost.size() * (1 + x.arcs.size());
     const int now = position_[v];
     int best = now;
     for (int k = 0; k < x.size(); ++k)

@@ -9,9 +9,6 @@
 namespace plait::solve {
 namespace {
 
-// What a link or a variable takes beside its cells; a cell takes about a nanosecond.
-constexpr std::size_t kLinkWork = 24;
-
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 double real(Amount cost) { return cost >= kForbidden ? kInfinite : static_cast<double>(cost); }
@@ -137,7 +134,6 @@ double Dual::half_sweep(bool forth) {
     for (const Side& side : down_[s])
       for (int k = 0; k < choices; ++k) hat[k] += message_[links_[side.link].to_high + k];
     const double least = *std::min_element(hat, hat + choices);
-    work_ += kLinkWork;
     if (least == kInfinite) return kInfinite;
     bound += least;
     for (int k = 0; k < choices; ++k) hat[k] -= least;
@@ -154,7 +150,7 @@ double Dual::half_sweep(bool forth) {
       if (shift == kInfinite) return kInfinite;
       bound += shift;
       link.shift = shift;
-      work_ += static_cast<std::size_t>(choices) * others + kLinkWork + choices;
+      work_ += static_cast<std::size_t>(choices) * others;
     }
   }
   return bound;
@@ -206,7 +202,6 @@ bool Dual::decode(bool fitting, std::vector<int>& position) {
                                                    choices_[s]];
       for (int k = 0; k < choices_[s]; ++k) scratch_[k] += row[k];
     }
-    work_ += kLinkWork + choices_[s] * (1 + up_[s].size() + down_[s].size());
     int best = -1;
     for (int k = 0; k < choices_[s]; ++k)
       if ((best < 0 || scratch_[k] < scratch_[best]) && scratch_[k] < kInfinite &&
@@ -216,7 +211,6 @@ bool Dual::decode(bool fitting, std::vector<int>& position) {
     best = std::max(best, 0);
     position[variable_[s]] = best;
     if (!fitting) continue;
-    for (const Load& load : x.loads) work_ += 2 * (load.end - load.begin);
     for (const Load& load : x.loads)
       for (int r = load.begin; r < load.end; ++r) left[r] -= load.usage[best];
   }
@@ -239,7 +233,7 @@ void Dual::step(const std::vector<int>& position, double target, double scale) {
     direction_[r] = kMemory * direction_[r] + (1 - kMemory) * excess;
     norm += direction_[r] * direction_[r];
   }
-  work_ += 4 * price_.size();
+  work_ += price_.size();
   if (norm <= 0) return;
   const double distance = std::max(target - bound_, 1e-4 * std::abs(target));
   const double length = scale * distance / norm;

@@ -1,6 +1,8 @@
 #include "graph/solve/regions.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "base/parallel.h"
 
@@ -112,15 +114,16 @@ struct Trial {
 
 }  // namespace
 
-std::size_t improve_by_regions(const Network& network, std::vector<int>& position,
-                               const std::vector<double>& prices, const RegionOptions& options) {
+Amount improve_by_regions(const Network& network, std::vector<int>& position,
+                          const std::vector<double>& prices, const RegionOptions& options) {
   Amount cost = evaluate(network, position).cost;
   RegionDraw draw(network);
   std::size_t used = 0;
   double size[3] = {40, 40, 40};
   const int most = static_cast<int>(network.variables.size());
-  for (std::uint64_t round = options.seed; used < options.work && cost > options.enough; ++round) {
-    if (options.stop && options.stop()) break;
+  int won[3] = {0, 0, 0}, tried[3] = {0, 0, 0};
+  double next = 0;
+  for (std::uint64_t round = 0; used < options.work && !(options.stop && options.stop()); ++round) {
     const std::vector<Amount> left = room_left(network, position);
     std::vector<Trial> trials(options.batch);
     parallel_for(options.batch, options.threads, [&](int i) {
@@ -135,17 +138,18 @@ std::size_t improve_by_regions(const Network& network, std::vector<int>& positio
       Budget budget{options.region_work, 0, options.stop};
       trial.result = branch(region.network, region.now, prices, {100, 20}, budget);
       trial.now = region.now;
-      trial.work = budget.used + 100 * count;
+      trial.work = budget.used + 1000;
       trial.complete = budget.used < budget.limit;
       trial.variables = std::move(region.variables);
     });
     for (int i = 0; i < options.batch; ++i) {
       const Trial& trial = trials[i];
       const int kind = static_cast<int>((round * options.batch + i) % 3);
-      used += trial.work + network.links.size();
+      used += trial.work;
       size[kind] *= trial.complete ? 1.05 : 0.93;
       size[kind] = std::max(size[kind], 5.0);
       size[kind] = std::min(size[kind], 1.0 * most);
+      tried[kind]++;
       if (trial.result.labels.empty() || trial.result.cost >= trial.now) continue;
       std::vector<int> changed = position;
       for (std::size_t j = 0; j < trial.variables.size(); ++j)
@@ -154,9 +158,14 @@ std::size_t improve_by_regions(const Network& network, std::vector<int>& positio
       if (!found.fits || found.cost >= cost) continue;
       cost = found.cost;
       position = std::move(changed);
+      won[kind]++;
+    }
+    if (getenv("TRACE") && used > next) {
+      next = used * 1.3;
+      fprintf(stderr, "round %d used %.3g cost %.8g sizes %.0f %.0f %.0f won %d/%d %d/%d %d/%d\n", (int)round, (double)used, (double)cost, size[0], size[1], size[2], won[0], tried[0], won[1], tried[1], won[2], tried[2]);
     }
   }
-  return used;
+  return cost;
 }
 
 }  // namespace plait::solve

@@ -34,16 +34,14 @@ class RegionDraw {
 
 struct RegionOptions {
   std::size_t work = 0;         // in all
-  std::size_t region_work = 12'000'000;
+  std::size_t region_work = 4'000'000;
   int batch = 4;                // regions that are tried on the same answer
   int threads = 1;
-  std::uint64_t seed = 0;       // other regions for another one
-  Amount enough = -1;           // a cost that ends the search
   std::function<bool()> stop;
 };
 
-// Improves `position`, which must fit, by solving one region after another. Gives the work done.
-std::size_t improve_by_regions(const Network& network, std::vector<int>& position,
-                               const std::vector<double>& prices, const RegionOptions& options);
+// Improves `position`, which must fit, by solving one region after another.
+Amount improve_by_regions(const Network& network, std::vector<int>& position,
+                          const std::vector<double>& prices, const RegionOptions& options);
 
 }  // namespace plait::solve

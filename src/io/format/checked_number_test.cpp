@@ -28,5 +28,13 @@ TEST(CheckedNumber, AConversionOfUnitsAndBackStaysInside) {
   EXPECT_FALSE(in_range(HUGE_VAL));
 }
 
+// 1e-18 us are 1e-24 s, 1e18 TB are 1e30 bytes: both within the range of plain units.
+TEST(CheckedNumber, UnitsWithAPrefixAreKnownByTheirKey) {
+  for (const char* key : {"latency_us", "memory_GiB", "bandwidth_Gbps", "price_usd_per_hour"})
+    EXPECT_TRUE(has_prefixed_unit(key)) << key;
+  for (const char* key : {"latency_s", "memory_B", "bandwidth_Bps", "forward_flops", "us"})
+    EXPECT_FALSE(has_prefixed_unit(key)) << key;
+}
+
 }  // namespace
 }  // namespace plait

@@ -36,6 +36,12 @@ std::string shown(const Json& value) {
   return text.size() > 40 ? text.substr(0, 37) + "..." : text;
 }
 
+// Of the value at a JSON pointer.
+std::pair<double, double> range_of(std::string_view where) {
+  if (has_prefixed_unit(where)) return {kSmallestWithPrefix, kLargestWithPrefix};
+  return {kSmallestQuantity, kLargestQuantity};
+}
+
 // JSON pointer escaping (RFC 6901).
 std::string escaped(std::string_view key) {
   std::string out;
@@ -180,17 +186,19 @@ double JsonValue::number() const {
 double JsonValue::positive() const {
   const double value = number();
   if (!(value > 0)) expected("positive");
-  const auto inside = in_range(value);
-  if (!inside) expected(fmt::format("from {} to {}", kSmallestQuantity, kLargestQuantity));
+  const auto [smallest, largest] = range_of(where_);
+  const auto inside = in_range(value, smallest, largest);
+  if (!inside) expected(fmt::format("from {} to {}", smallest, largest));
   return *inside;
 }
 
 double JsonValue::at_least(double least) const {
   const double value = number();
   if (!(value >= least)) expected(fmt::format("at least {}", least));
-  const auto inside = in_range(value);
-  if (!inside && value > 1) expected(fmt::format("at most {}", kLargestQuantity));
-  if (!inside) expected(fmt::format("0 or at least {}", kSmallestQuantity));
+  const auto [smallest, largest] = range_of(where_);
+  const auto inside = in_range(value, smallest, largest);
+  if (!inside && value > 1) expected(fmt::format("at most {}", largest));
+  if (!inside) expected(fmt::format("0 or at least {}", smallest));
   return *inside;
 }
 

@@ -36,7 +36,7 @@ TEST(Npy, EveryTruncationIsAnError) {
 }
 
 TEST(Npy, ComplaintsSayWhatIsWrong) {
-  EXPECT_NE(complaint("PK\x03\x04 a zip").find("no .npy file"), std::string::npos);
+  EXPECT_NE(complaint("PK\x03\x04 a zip").find("not a .npy file"), std::string::npos);
   EXPECT_NE(complaint(npy({1}) + "x").find("1 bytes after its 1 values"), std::string::npos);
   EXPECT_NE(complaint(npy_bytes<long>({1}, "<i8")).find("holds '<i8'"), std::string::npos);
   EXPECT_NE(complaint(npy_bytes<double>({1}, ">f8")).find("little-endian"), std::string::npos);

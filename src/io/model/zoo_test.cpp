@@ -26,14 +26,15 @@ TEST(Zoo, HasTheParameterCountsThatAreKnown) {
   EXPECT_EQ(parameters("flan-t5-base"), 247'577'856);
 }
 
-TEST(Zoo, EveryEntryIsReadWithoutWarningAndHasItsOwnName) {
+TEST(Zoo, EveryEntryIsReadWithItsOwnNameAndWarnsOfWindowsOnly) {
   std::set<std::string> names;
   for (const ZooEntry& entry : zoo_entries()) {
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
     for (const std::string& alias : entry.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
     const auto loaded = zoo_model(entry.name, std::nullopt);
     ASSERT_TRUE(loaded) << entry.name;
-    EXPECT_TRUE(loaded->warnings.empty()) << entry.name << ": " << loaded->warnings[0];
+    for (const std::string& warning : loaded->warnings)
+      EXPECT_NE(warning.find("sliding window"), std::string::npos) << entry.name << ": " << warning;
     EXPECT_EQ(loaded->model.name, entry.name);
     EXPECT_FALSE(entry.source.empty()) << entry.name;
   }

@@ -42,7 +42,18 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-std::optional<double> number(const std::string& text) { return checked_number(text); }
+// Nothing for what is not a number; a log has other words, too.
+std::optional<double> number(const std::string& path, const std::string& text) {
+  double value = 0;
+  const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault == std::errc::invalid_argument || stop != text.data() + text.size())
+    return std::nullopt;
+  const auto inside = checked_number(text);
+  if (!inside)
+    throw InputError(path, fmt::format("has the number {}, outside of 0 and {} to {}",
+                                       text.substr(0, 40), kSmallestQuantity, kLargestQuantity));
+  return inside;
+}
 
 // What one program printed.
 struct Output {
@@ -67,7 +78,7 @@ void read_rank(const std::string& line, Output& output) {
   }
 }
 
-void read_line(const std::string& line, Output& output) {
+void read_line(const std::string& path, const std::string& line, Output& output) {
   if (line.starts_with("#")) {
     if (const char* named = collective_in(line); named != nullptr) output.collective = named;
     if (line.find(" Rank ") != line.npos) read_rank(line, output);
@@ -79,8 +90,8 @@ void read_line(const std::string& line, Output& output) {
   }
   const std::vector<std::string> words = words_of(line);
   if (output.time_column == 0 || words.size() <= output.time_column) return;
-  const auto size = number(words[0]);
-  const auto time = number(words[output.time_column]);
+  const auto size = number(path, words[0]);
+  const auto time = number(path, words[output.time_column]);
   if (size && time && *size > 0 && *time > 0) output.points[*size] = *time * kMicrosecond;
 }
 
@@ -100,7 +111,7 @@ std::vector<Output> outputs_in(const std::string& path, const std::string& name)
     if (outputs.empty() || (begins && (outputs.back().ranks > 0 || outputs.back().time_column > 0)))
       outputs.push_back(
           {.collective = collective_in(name), .hosts = {}, .device = {}, .points = {}});
-    read_line(line, outputs.back());
+    read_line(path, line, outputs.back());
   }
   std::erase_if(outputs, [](const Output& output) { return output.time_column == 0; });
   return outputs;

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "runtime/launch/child_process.h"
 #include "runtime/launch/cores.h"
+#include "runtime/launch/run_secret.h"
 
 namespace plait::runtime {
 namespace {
@@ -120,6 +120,7 @@ void Supervisor::start() {
   const auto cores = cores_of_ranks(threads, available);
   const std::string port = std::to_string(free_port());
   const std::string world = std::to_string(options_.ranks);
+  const std::string secret = new_secret();
   ranks_.reserve(static_cast<std::size_t>(options_.ranks));
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
@@ -133,11 +134,13 @@ void Supervisor::start() {
                          {"LOCAL_WORLD_SIZE", world},
                          {"MASTER_ADDR", "127.0.0.1"},
                          {"MASTER_PORT", port},
+                         {kSecretVariable, secret},
+                         {kSecretFileVariable, std::nullopt},
                          {"OMP_NUM_THREADS", std::to_string(threads[r])},
                          {"MKL_NUM_THREADS", std::to_string(threads[r])}};
-    // Gloo would otherwise ask for this host's name, which need not resolve.
-    if (std::getenv("GLOO_SOCKET_IFNAME") == nullptr)
-      child.environment.emplace_back("GLOO_SOCKET_IFNAME", "lo");
+    // All ranks are on this machine: nothing of theirs listens to others.
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
+      if (std::getenv(name) == nullptr) child.environment.emplace_back(name, "lo");
     if (!child.cores.empty()) child.environment.emplace_back(kCoresOfRun, list_of_cores(available));
     for (const auto& [name, value] : options_.environment)
       child.environment.emplace_back(name, value);
@@ -185,7 +188,8 @@ bool Supervisor::note_ends() {
     rank.ended = true;
     moved_ = Clock::now();
     drain(number, rank);
-    if (!end->good())
+    const bool stopped = outcome_.interrupted && end->signal == 0 && end->code == kRankStopped;
+    if (!end->good() && !stopped)
       suspect(number, in_words(*end),
               end->signal != 0         ? kCertain
               : end->code == kPeerLost ? kVictim
@@ -231,16 +235,19 @@ void Supervisor::look_for_hangs() {
     if (!rank.record.beat()) {
       if (!rank.process.is_stopped()) rank.ran = looked_;
       if (const double stopped = seconds_since(rank.ran); stopped > options_.silence.value)
-        return suspect(number, fmt::format("is stopped since {:.1f} s", stopped), kCertain);
+        return suspect(number, fmt::format("has been stopped for {:.1f} s", stopped), kCertain);
       if (options_.first_beat.value > 0 && seconds_since(rank.started) > options_.first_beat.value)
         return suspect(number,
-                       fmt::format("has not begun after {:.1f} s", seconds_since(rank.started)),
+                       fmt::format("has not sent its first heartbeat after {:.1f} s",
+                                   seconds_since(rank.started)),
                        kCertain);
       continue;
     }
     if (const double silent = rank.record.silent(); silent > options_.silence.value)
-      return suspect(number, fmt::format("is silent since {:.1f} s (stopped, or starved)", silent),
-                     kCertain);
+      return suspect(
+          number,
+          fmt::format("has sent no heartbeat for {:.1f} s (stopped or starved of CPU)", silent),
+          kCertain);
     const double still = rank.record.still();
     const bool works = rank.record.beat()->activity == Activity::working;
     if (still <= limit) continue;
@@ -252,10 +259,12 @@ void Supervisor::look_for_hangs() {
     }
   }
   if (stalled_rank < 0 || (!stalled_works && seconds_since(moved_) <= limit)) return;
-  const std::string reason = stalled_works ? "makes no progress since {:.1f} s"
-                                           : "waits since {:.1f} s, as all ranks do: for a message "
-                                             "that was lost, or for each other";
-  suspect(stalled_rank, fmt::format(fmt::runtime(reason), longest), kCertain);
+  suspect(stalled_rank,
+          stalled_works ? fmt::format("has made no progress for {:.1f} s", longest)
+                        : fmt::format("has been waiting for {:.1f} s, as all ranks have: for a "
+                                      "message that was lost, or for each other",
+                                      longest),
+          kCertain);
 }
 
 void Supervisor::drain(int number, Rank& rank) {
@@ -270,21 +279,20 @@ void Supervisor::stop_all() {
       rank.process.signal_group(SIGTERM);
       rank.process.signal_group(SIGCONT);
     }
+  // Ranks that are asked to stop need each other to save; once one of them has failed, they cannot.
+  suspect_.reset();
   const Clock::time_point begin = Clock::now();
-  while (!note_ends() && seconds_since(begin) < options_.grace.value) listen();
+  const double grace = outcome_.interrupted ? options_.stop_grace.value : options_.grace.value;
+  while (!note_ends() && seconds_since(begin) < grace &&
+         !(suspect_ && seconds_since(suspect_->since) > options_.grace.value))
+    listen();
   for (const Rank& rank : ranks_) rank.process.signal_group(SIGKILL);
   while (!note_ends()) listen();
 }
 
 void Supervisor::tell(int rank, bool error_stream, const std::vector<std::string>& lines) const {
   for (const std::string& line : lines)
-    if (options_.on_line)
-      options_.on_line(rank, error_stream, line);
-    else if (error_stream)
-      fmt::print(stderr, "rank {}: {}\n", rank, line);
-    else
-      fmt::print("{}\n", line);
-  if (!lines.empty() && !options_.on_line && !error_stream) std::fflush(stdout);
+    if (options_.on_line) options_.on_line(rank, error_stream, line);
 }
 
 }  // namespace

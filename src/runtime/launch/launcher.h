@@ -15,7 +15,7 @@ namespace plait::runtime {
 
 // Starts the ranks of a program on this machine and watches over them, as torchrun does: they find
 // RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in their environment,
-// and PLAIT_HEARTBEAT_FD (runtime/launch/heartbeat.h).
+// PLAIT_HEARTBEAT_FD (runtime/launch/heartbeat.h) and PLAIT_RUN_SECRET, a new one for each launch.
 struct LaunchOptions {
   std::vector<std::string> command;  // the same for all ranks
   int ranks = 1;
@@ -32,21 +32,24 @@ struct LaunchOptions {
   StallLimits stall;
   // Watched from its first beat on; a rank that has not beaten after this long hangs. 0 = for ever.
   Seconds first_beat{0};
-  Seconds grace{3};  // between SIGTERM and SIGKILL
+  Seconds grace{3};  // between SIGTERM and SIGKILL, when a rank has failed
+  // The same when `stop` asks for it: time for the ranks to end their step and save their state.
+  Seconds stop_grace{3};
 
-  // What the ranks print. Without it, stdout goes to stdout as it is and stderr to stderr after
-  // "rank 3: ".
+  // What the ranks print; dropped without it.
   std::function<void(int rank, bool error_stream, const std::string& line)> on_line;
   std::function<void(int rank, const Beat& beat)> on_beat;
-  std::stop_token stop;  // Ctrl-C: stops all ranks
+  std::stop_token stop;  // Ctrl-C: asks all ranks to stop
 };
 
 // Exit status of a rank that stops because another one is gone: it is not the one to name.
 inline constexpr int kPeerLost = 75;
+// Exit status of a rank that stops because it was asked to.
+inline constexpr int kRankStopped = 130;
 
 struct RankFailure {
   int rank = 0;
-  std::string reason;      // "was killed by SIGKILL", "makes no progress since 12.3 s"
+  std::string reason;      // "was killed by SIGKILL", "has made no progress for 12.3 s"
   std::int64_t step = -1;  // that it was in; -1 = it never beat
   int status = 0;          // that it exited with; 0 = it did not exit
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "runtime/launch/run_secret.h"
 
 namespace plait::runtime {
 namespace {
@@ -63,6 +64,8 @@ std::string needed(const Variables& variables, const char* name, const Names& na
 RankPlace counts(const Variables& variables, const Names& names) {
   RankPlace place;
   place.launcher = names.launcher;
+  place.interface = variables("GLOO_SOCKET_IFNAME").value_or("");
+  place.secret = secret_of_run(variables);
   place.world = integer_in(names.world, needed(variables, names.world, names), 1, kMostRanks);
   const auto number = [&](const char* name, int most) {
     return integer_in(name, needed(variables, name, names), 0, most);

@@ -14,7 +14,9 @@ struct RankPlace {
   int local_world = 0;  // ranks of its machine; 0 = the launcher does not say
   std::string address;  // of rank 0
   int port = 0;
-  std::string launcher;  // who started it, for messages
+  std::string launcher;   // who started it, for messages
+  std::string interface;  // that ranks listen on; "" = the one that leads to rank 0
+  std::string secret;     // that all ranks of the run know; "" = none
   friend bool operator==(const RankPlace&, const RankPlace&) = default;
 };
 
@@ -29,6 +31,7 @@ Variables environment_variables();
 //   MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
 //   Slurm's srun              SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID SLURM_STEP_NODELIST
 //                             SLURM_NODEID SLURM_STEP_TASKS_PER_NODE
+// GLOO_SOCKET_IFNAME names the interface, PLAIT_RUN_SECRET is the secret (run_secret.h).
 // MASTER_ADDR and MASTER_PORT count under all of them. Without: mpirun on one machine meets at the
 // loopback, srun at the first node of its list; ports follow from the numbers of job and step, so
 // that two of them on a machine do not meet. InputError for variables that are set in part or

@@ -98,8 +98,9 @@ LaunchOutcome launch_with_restarts(
     options.command = command(path);
     LaunchOutcome outcome = launch(options);
     if (!outcome.failure) return outcome;
-    tell(in_words(*outcome.failure));
-    const bool hopeless = outcome.failure->status == kWrongInputStatus;
+    const int status = outcome.failure->status;
+    const bool hopeless = status == kWrongInputStatus || status == kDiverged;
+    if (status != kDiverged) tell(in_words(*outcome.failure));  // rank 0 has told of it
     if (hopeless || start >= restarts.most) return outcome;
     if (restarts.device_lost) {
       Successor next = plan_without_ranks(file, {outcome.failure->rank}, restarts);

@@ -22,8 +22,10 @@ struct RestartOptions {
   std::function<void(const std::string& sentence)> tell;  // what happens; may be empty
 };
 
-// Exit status of ranks that say the user's input is wrong: the next start would say the same.
+// Exit statuses of ranks that would end in the same way after the next start: the user's input is
+// wrong; the training diverges.
 inline constexpr int kWrongInputStatus = 2;
+inline constexpr int kDiverged = 4;
 
 // launch() with restarts. `command` gives the words of the ranks for a plan file; `options.ranks`
 // and `options.command` follow from the plan. Gives how the last start ended.

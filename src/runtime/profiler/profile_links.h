@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct LinkRequest {
   std::vector<int> sizes;  // bytes of the whole tensor; empty = 1 KiB to 64 MiB
   Seconds longest{1};      // for one collective of one size
   Heartbeat* heart = nullptr;
+  std::function<void(const std::string& sentence)> tell;  // for people
 };
 
 using LinkCurves = std::map<CollectiveKey, std::vector<CollectivePoint>>;

@@ -3,54 +3,32 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "base/error.h"
-#include "io/format/json_reader.h"
-#include "io/format/json_writer.h"
+#include "io/format/random_name.h"
+#include "io/format/text_file.h"
+#include "runtime/state/checksum.h"
+#include "runtime/state/regular_file.h"
 
 namespace plait::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kKindNames{"value", "first_moment", "second_moment"};
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kUnfinished = ".unfinished-";
-constexpr double kMostCount = 9e15;  // whole numbers in JSON
+constexpr std::int64_t kMostIndexBytes = std::int64_t{64} << 20;
 
-std::string file_name(const std::string& name, StateKind kind) {
-  return kind == StateKind::value ? name + ".npy" : fmt::format("{}.{}.npy", name, name_of(kind));
-}
-
-std::int64_t count_of(const std::vector<std::int64_t>& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return count;
-}
-
-// The head of a NumPy file (format 1.0) of fp32 in C order, padded to a multiple of 64 bytes.
-std::string npy_head(const std::vector<std::int64_t>& shape) {
-  std::string sizes;
-  for (const std::int64_t size : shape) sizes += fmt::format("{}, ", size);
-  std::string text =
-      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sizes);
-  const std::size_t before = 10;
-  text.append((64 - (before + text.size() + 1) % 64) % 64, ' ');
-  text += '\n';
-  std::string head("\x93NUMPY\x01\x00", 8);
-  head += static_cast<char>(text.size() & 0xff);
-  head += static_cast<char>(text.size() >> 8);
-  return head + text;
-}
+std::string directory_name(std::int64_t step) { return fmt::format("{}{:08}", kPrefix, step); }
 
 [[noreturn]] void cannot_write(const std::string& path) {
   throw InputError(path, std::string("cannot be written: ") + std::strerror(errno));
@@ -82,30 +60,32 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   if (digits.empty() || digits.size() > 15 ||
       digits.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
-  return std::stoll(digits);
+  const std::int64_t step = std::stoll(digits);
+  return directory_name(step) == name ? std::optional(step) : std::nullopt;
 }
 
-// Complete ones, by step.
 std::map<std::int64_t, std::string> checkpoints_in(const std::string& directory) {
   std::map<std::int64_t, std::string> found;
   std::error_code fault;
-  for (const auto& entry : fs::directory_iterator(directory, fault))
-    if (const auto step = step_of(entry.path().filename().string());
-        step && fs::exists(entry.path() / "checkpoint.json", fault))
-      found[*step] = entry.path().string();
+  for (fs::directory_iterator entry(directory, fault), end; !fault && entry != end;
+       entry.increment(fault))
+    if (const auto step = step_of(entry->path().filename().string()))
+      found[*step] = entry->path().string();
+  if (fault && fault != std::errc::no_such_file_or_directory)
+    throw InputError(directory, "cannot be read: " + fault.message());
   return found;
 }
 
-std::int64_t whole_number(const JsonValue& json) {
-  const double value = json.at_least(0);
-  if (value > kMostCount || value != static_cast<double>(static_cast<std::int64_t>(value)))
-    throw InputError(json.where(), "must be a whole number");
-  return static_cast<std::int64_t>(value);
+// Takes its name away first: half a checkpoint is never seen as one.
+void remove_checkpoint(const std::string& path) {
+  const fs::path doomed =
+      fs::path(path).parent_path() / fmt::format("{}{}", kUnfinished, random_name());
+  std::error_code ignored;
+  fs::rename(path, doomed, ignored);
+  fs::remove_all(doomed, ignored);
 }
 
 }  // namespace
-
-std::string_view name_of(StateKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
 CheckpointClaim::CheckpointClaim(const std::string& directory) {
   std::error_code fault;
@@ -120,18 +100,22 @@ CheckpointClaim::CheckpointClaim(const std::string& directory) {
 CheckpointClaim::~CheckpointClaim() { close(descriptor_); }
 
 CheckpointWriter::CheckpointWriter(std::string directory, std::int64_t step)
-    : directory_(std::move(directory)), name_(fmt::format("{}{:08}", kPrefix, step)) {
+    : directory_(std::move(directory)), name_(directory_name(step)) {
   std::error_code fault;
   fs::create_directories(directory_, fault);
-  for (const auto& entry : fs::directory_iterator(directory_, fault))
-    if (entry.path().filename().string().starts_with(kUnfinished)) {
+  for (fs::directory_iterator entry(directory_, fault), end; !fault && entry != end;
+       entry.increment(fault))
+    if (entry->path().filename().string().starts_with(kUnfinished)) {
       std::error_code ignored;
-      fs::remove_all(entry.path(), ignored);
+      fs::remove_all(entry->path(), ignored);
     }
-  temporary_ = (fs::path(directory_) / fmt::format("{}{}", kUnfinished, name_)).string();
-  fs::create_directory(temporary_, fault);
-  if (!fs::is_directory(temporary_))
-    throw InputError(directory_, "cannot be written: " + fault.message());
+  // A name that nobody can know before, and that must be new.
+  temporary_ =
+      (fs::path(directory_) / fmt::format("{}{}-{}", kUnfinished, name_, random_name())).string();
+  if (mkdir(temporary_.c_str(), 0777) != 0) {
+    temporary_.clear();
+    cannot_write(directory_);
+  }
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -143,18 +127,23 @@ void CheckpointWriter::add(const std::string& name, StateKind kind,
                            const std::vector<std::int64_t>& shape, std::span<const float> values) {
   PLAIT_CHECK(!name.empty() && name.find('/') == std::string::npos);
   PLAIT_CHECK(count_of(shape) == static_cast<std::int64_t>(values.size()));
-  Entry& entry = entries_[name];
-  PLAIT_CHECK(entry.kinds.empty() || entry.shape == shape);
-  PLAIT_CHECK(std::find(entry.kinds.begin(), entry.kinds.end(), kind) == entry.kinds.end());
-  entry.shape = shape;
-  entry.kinds.push_back(kind);
-  const std::string path = (fs::path(temporary_) / file_name(name, kind)).string();
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  SavedParameter& saved = index_.parameters[name];
+  PLAIT_CHECK(saved.checksums.empty() || saved.shape == shape);
+  PLAIT_CHECK(!saved.checksums.contains(kind));
+  saved.shape = shape;
+  const std::string path = (fs::path(temporary_) / npy_name(name, kind)).string();
+  const int descriptor =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0) cannot_write(path);
   try {
     const std::string head = npy_head(shape);
+    const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size_bytes());
     write_all(descriptor, head.data(), head.size(), path);
-    write_all(descriptor, reinterpret_cast<const char*>(values.data()), values.size_bytes(), path);
+    write_all(descriptor, bytes.data(), bytes.size(), path);
+    Checksum checksum;
+    checksum.add(head);
+    checksum.add(bytes);
+    saved.checksums[kind] = checksum.value();
   } catch (...) {
     close(descriptor);
     throw;
@@ -166,56 +155,32 @@ void CheckpointWriter::add(const std::string& name, StateKind kind,
 
 std::string CheckpointWriter::commit(const CheckpointNote& note, int keep,
                                      const std::function<void()>& on_progress) {
-  std::vector<std::string> parameters;
-  for (const auto& [name, entry] : entries_) {
-    std::vector<std::string> shape, kinds;
-    for (const std::int64_t size : entry.shape) shape.push_back(std::to_string(size));
-    for (const StateKind kind : entry.kinds) kinds.push_back(json_text(name_of(kind)));
-    parameters.push_back(JsonObject()
-                             .text("name", name)
-                             .json("shape", json_list(shape))
-                             .json("kept", json_list(kinds))
-                             .str());
-  }
-  const std::string index = (fs::path(temporary_) / "checkpoint.json").string();
-  write_text_file(index, lay_out_json(JsonObject()
-                                          .number("plait_checkpoint", 1)
-                                          .number("step", static_cast<double>(note.step))
-                                          .text("seed", std::to_string(note.seed))
-                                          .text("model", note.model)
-                                          .text("tokens", note.tokens)
-                                          .number("samples", static_cast<double>(note.samples))
-                                          .text("optimizer", note.optimizer)
-                                          .json("parameters", json_list(parameters))
-                                          .str()));
-  for (const auto& entry : fs::directory_iterator(temporary_)) {
-    sync_path(entry.path().string());
+  index_.note = note;
+  write_text_file((fs::path(temporary_) / kIndexName).string(), index_text(index_));
+  std::vector<std::string> files{(fs::path(temporary_) / kIndexName).string()};
+  for (const auto& [name, saved] : index_.parameters)
+    for (const auto& [kind, checksum] : saved.checksums)
+      files.push_back((fs::path(temporary_) / npy_name(name, kind)).string());
+  for (const std::string& file : files) {
+    sync_path(file);
     if (on_progress) on_progress();
   }
   sync_path(temporary_);
   std::string path = (fs::path(directory_) / name_).string();
-  std::error_code fault;
   // The same step again changes places with the one that is there, in one move where the file
   // system can.
-  if (fs::exists(path) &&
-      renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(temporary_, fault);
+  if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
   } else {
-    fs::remove_all(path, fault);
-    fs::rename(temporary_, path, fault);
-    if (fault) throw InputError(path, "cannot be written: " + fault.message());
+    remove_checkpoint(path);
+    if (std::rename(temporary_.c_str(), path.c_str()) != 0) cannot_write(path);
   }
   temporary_.clear();
   sync_path(directory_);
-  if (keep > 0) {
-    auto all = checkpoints_in(directory_);
-    while (static_cast<int>(all.size()) > keep) {
-      // Without its index it is none any more, whatever of it is still there.
-      fs::remove(fs::path(all.begin()->second) / "checkpoint.json", fault);
-      fs::remove_all(all.begin()->second, fault);
-      all.erase(all.begin());
-    }
-  }
+  auto all = checkpoints_in(directory_);
+  for (; keep > 0 && static_cast<int>(all.size()) > keep; all.erase(all.begin()))
+    remove_checkpoint(all.begin()->second);
   return path;
 }
 
@@ -225,66 +190,73 @@ std::optional<std::string> latest_checkpoint(const std::string& directory) {
 }
 
 Checkpoint::Checkpoint(const std::string& path) : path_(path) {
-  const JsonValue root = read_json_file((fs::path(path) / "checkpoint.json").string());
-  root.allow_only({"plait_checkpoint", "step", "seed", "model", "tokens", "samples", "optimizer",
-                   "parameters"});
-  root.at("plait_checkpoint").integer(1, 1);
-  note_.step = whole_number(root.at("step"));
-  const std::string seed = root.at("seed").text();
-  const auto read = std::from_chars(seed.data(), seed.data() + seed.size(), note_.seed);
-  if (read.ec != std::errc() || read.ptr != seed.data() + seed.size())
-    throw InputError(root.at("seed").where(), "must be a whole number in quotes");
-  note_.model = root.at("model").text();
-  note_.tokens = root.at("tokens").text();
-  note_.samples = whole_number(root.at("samples"));
-  note_.optimizer = root.at("optimizer").text();
-  for (const JsonValue& item : root.at("parameters").items()) {
-    item.allow_only({"name", "shape", "kept"});
-    const std::string name = item.at("name").text();
-    if (name.empty() || name.find('/') != std::string::npos)
-      throw InputError(item.at("name").where(), "is no name of a parameter");
-    auto& [shape, kinds] = entries_[name];
-    for (const JsonValue& size : item.at("shape").items()) shape.push_back(whole_number(size));
-    for (const JsonValue& kind : item.at("kept").items())
-      kinds.push_back(static_cast<StateKind>(kind.choice({kKindNames.begin(), kKindNames.end()})));
-  }
+  const std::string file = (fs::path(path) / kIndexName).string();
+  const RegularFile opened(file);
+  if (opened.size() > kMostIndexBytes) throw InputError(file, "is larger than 64 MiB");
+  index_ = index_from(file, opened.text());
+  const std::string name = fs::path(path).filename().string();
+  if (name != directory_name(index_.note.step))
+    throw InputError(file, fmt::format("is of step {}, but lies in {}", index_.note.step, name));
+}
+
+void Checkpoint::check_files() const {
+  std::set<std::string> listed{kIndexName};
+  for (const auto& [name, saved] : index_.parameters)
+    for (const auto& [kind, checksum] : saved.checksums) {
+      const std::string file = npy_name(name, kind);
+      const std::string path = (fs::path(path_) / file).string();
+      const std::int64_t size = RegularFile(path).size();
+      if (size != npy_size(saved.shape))
+        throw InputError(path, fmt::format("is damaged: it has {} bytes, and was saved with {}",
+                                           size, npy_size(saved.shape)));
+      listed.insert(file);
+    }
+  std::error_code fault;
+  for (fs::directory_iterator entry(path_, fault), end; !fault && entry != end;
+       entry.increment(fault))
+    if (!listed.contains(entry->path().filename().string()))
+      throw InputError(entry->path().string(),
+                       "is not a file of this checkpoint: checkpoint.json does not list it");
+  if (fault) throw InputError(path_, "cannot be read: " + fault.message());
 }
 
 bool Checkpoint::has(const std::string& name, StateKind kind) const {
-  const auto found = entries_.find(name);
-  return found != entries_.end() &&
-         std::find(found->second.second.begin(), found->second.second.end(), kind) !=
-             found->second.second.end();
+  const auto found = index_.parameters.find(name);
+  return found != index_.parameters.end() && found->second.checksums.contains(kind);
 }
 
 std::span<const float> Checkpoint::read(const std::string& name, StateKind kind,
                                         const std::vector<std::int64_t>& shape) {
   PLAIT_CHECK(has(name, kind));
-  if (entries_.at(name).first != shape)
-    throw InputError(path_,
-                     fmt::format("{} has the shape [{}] there, and [{}] in this model", name,
-                                 fmt::join(entries_.at(name).first, ", "), fmt::join(shape, ", ")));
-  const std::string file = (fs::path(path_) / file_name(name, kind)).string();
+  const SavedParameter& saved = index_.parameters.at(name);
+  if (saved.shape != shape)
+    throw InputError(path_, fmt::format("{} has the shape [{}] there, and [{}] in this model", name,
+                                        fmt::join(saved.shape, ", "), fmt::join(shape, ", ")));
+  const std::string path = (fs::path(path_) / npy_name(name, kind)).string();
+  const RegularFile file(path);
   const std::string head = npy_head(shape);
-  const auto count = static_cast<std::size_t>(count_of(shape));
-  file_ = std::make_unique<MappedFile>(file);
-  const std::string_view text = file_->text();
-  if (!text.starts_with(head) || text.size() != head.size() + count * sizeof(float))
-    throw InputError(file, "is not what checkpoint.json says of it");
-  return {reinterpret_cast<const float*>(text.data() + head.size()), count};
+  if (file.size() != npy_size(shape))
+    throw InputError(path, fmt::format("is damaged: it has {} bytes, and was saved with {}",
+                                       file.size(), npy_size(shape)));
+  bytes_ = file.text();
+  if (checksum_of(bytes_) != saved.checksums.at(kind) || !bytes_.starts_with(head))
+    throw InputError(path, "is damaged: its checksum is not the one in checkpoint.json");
+  return {reinterpret_cast<const float*>(bytes_.data() + head.size()),
+          static_cast<std::size_t>(count_of(shape))};
 }
 
 void Checkpoint::check_names(const std::vector<std::string>& names) const {
   for (const std::string& name : names)
-    if (!entries_.contains(name))
+    if (!index_.parameters.contains(name))
       throw InputError(path_, fmt::format("has no {}, which the model has: it is of another model "
                                           "({})",
-                                          name, note_.model));
-  for (const auto& [name, entry] : entries_)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+                                          name, note().model));
+  const std::set<std::string> known(names.begin(), names.end());
+  for (const auto& [name, saved] : index_.parameters)
+    if (!known.contains(name))
       throw InputError(path_, fmt::format("has {}, which the model has not: it is of another model "
                                           "({})",
-                                          name, note_.model));
+                                          name, note().model));
 }
 
 }  // namespace plait::runtime

@@ -2,15 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "runtime/state/token_file.h"
+#include "runtime/state/checkpoint_index.h"
 
 namespace plait::runtime {
 
@@ -18,22 +15,9 @@ namespace plait::runtime {
 // under the name that it has in every plan, with what the optimizer remembers of it. A run resumes
 // from it under any plan, on any number of devices. docs/runtime.md describes the files:
 //
-//   DIR/step-00000120/checkpoint.json                        what it is, and what it has
+//   DIR/step-00000120/checkpoint.json                        what it is, what it has, checksums
 //                     3.attention.qkv.weight.npy             fp32, as NumPy reads it
 //                     3.attention.qkv.weight.first_moment.npy ...
-
-// What is stored of a parameter.
-enum class StateKind { value, first_moment, second_moment };
-std::string_view name_of(StateKind kind);  // value, first_moment, second_moment
-
-struct CheckpointNote {
-  std::int64_t step = 0;     // that were done: the next one has this number
-  std::uint64_t seed = 0;    // of the samples
-  std::string model;         // its name
-  std::string tokens;        // the token file; "" = synthetic samples
-  std::int64_t samples = 0;  // that were seen, over all steps
-  std::string optimizer;     // its name
-};
 
 // The directory is one run's as long as this lives: a second one would write into the same files.
 // Ends with the process, however that ends. Makes the directory; InputError when it cannot, or when
@@ -68,30 +52,32 @@ class CheckpointWriter {
                      const std::function<void()>& on_progress = {});
 
  private:
-  struct Entry {
-    std::vector<std::int64_t> shape;
-    std::vector<StateKind> kinds;
-  };
   std::string directory_;
   std::string name_;
   std::string temporary_;
-  std::map<std::string, Entry> entries_;
+  CheckpointIndex index_;
 };
 
-// The path of the last complete checkpoint under a directory; nothing when there is none.
+// The path of the last checkpoint under a directory, sound or not; nothing when there is none.
+// InputError when the directory cannot be read.
 std::optional<std::string> latest_checkpoint(const std::string& directory);
 
-// Reads one; values come from the disk as they are asked for.
+// Reads one; values come from the disk as they are asked for, and are compared with their checksum.
 class Checkpoint {
  public:
-  explicit Checkpoint(const std::string& path);  // InputError when it is not one
+  // InputError when it is not one, is damaged, or is that of another step than its directory says.
+  explicit Checkpoint(const std::string& path);
 
-  const CheckpointNote& note() const { return note_; }
+  // InputError when a file is missing, has another size, is not a regular file, or is not listed.
+  // Its values are not read.
+  void check_files() const;
+
+  const CheckpointNote& note() const { return index_.note; }
   const std::string& path() const { return path_; }
   bool has(const std::string& name, StateKind kind) const;
 
-  // The values of a parameter that is there, which must have this shape: InputError otherwise.
-  // Valid until the next call.
+  // The values of a parameter that is there, which must have this shape and be as they were saved:
+  // InputError otherwise. Valid until the next call.
   std::span<const float> read(const std::string& name, StateKind kind,
                               const std::vector<std::int64_t>& shape);
 
@@ -101,9 +87,8 @@ class Checkpoint {
 
  private:
   std::string path_;
-  CheckpointNote note_;
-  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<StateKind>>> entries_;
-  std::unique_ptr<MappedFile> file_;
+  CheckpointIndex index_;
+  std::string bytes_;  // of the file that was read last
 };
 
 }  // namespace plait::runtime

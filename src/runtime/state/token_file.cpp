@@ -1,16 +1,10 @@
 #include "runtime/state/token_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "base/error.h"
 #include "io/format/json_reader.h"
@@ -24,6 +18,7 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 constexpr int kMostVocabulary = 16'000'000;
 constexpr double kMostTokens = 1e15;
 constexpr int kLongestToken = 64;
+constexpr std::int64_t kMostIndexBytes = std::int64_t{64} << 20;
 
 // splitmix64 (Steele et al. 2014): every bit of the input reaches every bit of the output.
 std::uint64_t mixed(std::uint64_t x) {
@@ -54,36 +49,14 @@ Tokenizer::Merges merges_from(const JsonValue& json) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status {};
-  std::string fault;
-  if (descriptor < 0 || fstat(descriptor, &status) != 0)
-    fault = std::strerror(errno);
-  else if (!S_ISREG(status.st_mode))
-    fault = "it is no file";
-  if (fault.empty() && status.st_size > 0) {
-    size_ = static_cast<std::size_t>(status.st_size);
-    address_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (address_ == MAP_FAILED) fault = std::strerror(errno);
-  }
-  if (descriptor >= 0) close(descriptor);
-  if (!fault.empty()) throw InputError(path, "cannot be read: " + fault);
-}
-
-MappedFile::~MappedFile() {
-  if (address_ != nullptr) munmap(address_, size_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
 std::string index_path(const std::string& tokens_path) {
   return std::filesystem::path(tokens_path).replace_extension(".json").string();
 }
 
 TokenIndex read_token_index(const std::string& path) {
-  const JsonValue root = read_json_file(path);
+  const RegularFile file(path);
+  if (file.size() > kMostIndexBytes) throw InputError(path, "is larger than 64 MiB");
+  const JsonValue root = parse_json(path, file.text());
   root.allow_only({"format", "vocabulary", "count", "dtype", "tokenizer", "merges"});
   if (root.at("format").text() != "plait-tokens")
     throw InputError(root.at("format").where(), "must be \"plait-tokens\"");
@@ -150,7 +123,8 @@ TokenFile::TokenFile(const std::string& path)
     : path_(path),
       index_([&path] {
         const std::string index = index_path(path);
-        if (!std::filesystem::exists(index))
+        std::error_code fault;
+        if (std::filesystem::status(index, fault).type() == std::filesystem::file_type::not_found)
           throw InputError(path,
                            fmt::format("has no index {}: write {{\"format\": \"plait-tokens\", "
                                        "\"vocabulary\": ..., \"count\": ..., \"dtype\": "
@@ -159,7 +133,7 @@ TokenFile::TokenFile(const std::string& path)
         return read_token_index(index);
       }()),
       file_(path) {
-  const auto bytes = static_cast<std::int64_t>(file_.text().size());
+  const std::int64_t bytes = file_.size();
   if (bytes != index_.count * index_.token_bytes)
     throw InputError(path, fmt::format("has {} bytes, but {} says {} tokens of {} bytes", bytes,
                                        index_path(path), index_.count, index_.token_bytes));
@@ -168,7 +142,9 @@ TokenFile::TokenFile(const std::string& path)
 void TokenFile::read(std::int64_t begin, std::span<std::int64_t> into) const {
   PLAIT_CHECK(begin >= 0 && begin + static_cast<std::int64_t>(into.size()) <= count());
   const auto width = static_cast<std::size_t>(index_.token_bytes);
-  const char* from = file_.text().data() + static_cast<std::size_t>(begin) * width;
+  std::vector<char> bytes(into.size() * width);
+  file_.read(begin * index_.token_bytes, bytes);
+  const char* from = bytes.data();
   for (std::int64_t& token : into) {
     std::uint32_t value = 0;
     std::memcpy(&value, from, width);

@@ -4,27 +4,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "runtime/state/regular_file.h"
 #include "runtime/state/tokenizer.h"
 
 namespace plait::runtime {
-
-// A file as it lies in memory; read-only.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path);  // InputError when it cannot be read
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  std::string_view text() const { return {static_cast<const char*>(address_), size_}; }
-
- private:
-  void* address_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 // What stands beside tokens.bin in tokens.json. docs/files-tokens.md describes both.
 struct TokenIndex {
@@ -50,7 +35,7 @@ void write_token_file(const std::string& path, const std::vector<std::int32_t>& 
 std::int64_t sample_begin(std::int64_t count, std::int64_t length, std::uint64_t seed,
                           std::int64_t step, std::int64_t sample);
 
-// A token file, mapped into memory.
+// A token file. Samples are read as they are asked for.
 class TokenFile {
  public:
   // InputError when the index is missing or wrong, or the sizes do not agree.
@@ -59,7 +44,8 @@ class TokenFile {
   const TokenIndex& index() const { return index_; }
   std::int64_t count() const { return index_.count; }
 
-  // Tokens [begin, begin + into.size()). InputError for a token outside the vocabulary.
+  // Tokens [begin, begin + into.size()). InputError for a token outside the vocabulary, and when
+  // the file has become shorter.
   void read(std::int64_t begin, std::span<std::int64_t> into) const;
 
   // `length` + 1 tokens: the sequence, and what it should have predicted is one further.
@@ -69,7 +55,7 @@ class TokenFile {
  private:
   std::string path_;
   TokenIndex index_;
-  MappedFile file_;
+  RegularFile file_;
 };
 
 }  // namespace plait::runtime

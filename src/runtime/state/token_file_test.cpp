@@ -1,6 +1,7 @@
 #include "runtime/state/token_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
@@ -101,6 +102,32 @@ TEST(TokenFileTest, SamplesAreUniformOverTheFile) {
   for (int step = 0; step < 4000; ++step)
     ++counts[static_cast<std::size_t>(sample_begin(13, 10, 7, step, 0))];
   for (const int count : counts) EXPECT_NEAR(count, 1000, 110);
+}
+
+TEST(TokenFileTest, AFileThatShrinksUnderTheRunIsAnError) {
+  const std::string path = file_in_temporary("shrinking.bin");
+  write_token_file(path, std::vector<std::int32_t>(5000, 7), Tokenizer());
+  const TokenFile file(path);
+  std::vector<std::int64_t> tokens(5000);
+  file.read(0, tokens);
+  std::filesystem::resize_file(path, 4000);  // 2,000 tokens of two bytes
+  EXPECT_NO_THROW(file.read(0, std::span(tokens).first(2000)));
+  EXPECT_THROW(file.read(0, tokens), InputError);
+  EXPECT_THROW(file.read(4000, std::span(tokens).first(1)), InputError);
+}
+
+TEST(TokenFileTest, APipeIsNotWaitedFor) {
+  const std::string path = file_in_temporary("pipe.bin");
+  std::filesystem::remove(path);
+  write_text_file(index_path(path), R"({"format": "plait-tokens", "vocabulary": 9, "count": 4,
+                                        "dtype": "uint16"})");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(TokenFile{path}, InputError);
+  std::filesystem::remove(path);
+  std::filesystem::remove(index_path(path));
+  ASSERT_EQ(mkfifo(index_path(path).c_str(), 0600), 0);
+  EXPECT_THROW(TokenFile{path}, InputError);
+  std::filesystem::remove(index_path(path));
 }
 
 }  // namespace

@@ -11,20 +11,24 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #if defined(USE_C10D_NCCL)
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
 #include "base/error.h"
 #include "runtime/launch/cores.h"
+#include "runtime/meet/meeting_server.h"
+#include "runtime/torch/comm/meeting_store.h"
 
 namespace plait::runtime {
 
+// What is there of the run besides its groups. The server goes after the store that asks it.
 class Meeting {
  public:
-  explicit Meeting(c10::intrusive_ptr<c10d::Store> s) : store(std::move(s)) {}
+  std::unique_ptr<MeetingServer> server;  // of rank 0
   c10::intrusive_ptr<c10d::Store> store;
+  std::string address = "127.0.0.1";  // that Gloo listens on, unless there is an
+  std::string interface;              // interface
 };
 
 namespace {
@@ -47,20 +51,14 @@ std::string key_of(const std::vector<int>& ranks) {
   return key;
 }
 
-bool is_loopback(const std::string& address) {
-  return address.empty() || address == "localhost" || address.rfind("127.", 0) == 0;
-}
-
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address) {
+// Gloo listens on one interface too: the one that is named, else the one that leads to rank 0.
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const Meeting& meeting) {
   const RoamingThreads receiving;
   auto options = c10d::ProcessGroupGloo::Options::create();
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interface != nullptr && *interface != 0)
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
-  else if (is_loopback(address))
-    options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  else
-    options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+  options->devices.push_back(
+      meeting.interface.empty()
+          ? c10d::ProcessGroupGloo::createDeviceForHostname(meeting.address)
+          : c10d::ProcessGroupGloo::createDeviceForInterface(meeting.interface));
   options->threads = 1;
   options->timeout = kTimeout;
   return options;
@@ -81,24 +79,28 @@ auto guarded(Heartbeat* heart, const Operation& operation) {
 
 }  // namespace
 
-std::shared_ptr<Meeting> meet_at(const RankPlace& place) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(place.port);
-  options.isServer = place.rank == 0;
-  options.waitWorkers = false;
-  options.timeout = kMeetingTimeout;
+std::shared_ptr<Meeting> meet_at(const MeetingPlace& place, int rank, const Tell& tell) {
   try {
-    return std::make_shared<Meeting>(c10::make_intrusive<c10d::TCPStore>(place.address, options));
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw PeerLost(
-        "cannot meet the other ranks at " + place.address + ":" + std::to_string(place.port) +
-        " (MASTER_ADDR and MASTER_PORT name another place): " + text.substr(0, text.find('\n')));
+    auto meeting = std::make_shared<Meeting>();
+    if (rank == 0) meeting->server = std::make_unique<MeetingServer>(place, tell);
+    if (rank == 0 && place.network && tell)
+      tell("ranks meet at " + meeting->server->where() + ", and must show the secret of the run");
+    auto client = std::make_unique<MeetingClient>(place, rank, kMeetingTimeout);
+    meeting->address = client->address();
+    meeting->interface = place.interface;
+    meeting->store = c10::make_intrusive<MeetingStore>(place, rank, std::move(client));
+    return meeting;
+  } catch (const MeetingFault& fault) {
+    throw PeerLost(std::string("cannot meet the other ranks: ") + fault.what());
   }
 }
 
 std::shared_ptr<Meeting> meet_in_process() {
-  return std::make_shared<Meeting>(c10::make_intrusive<c10d::HashStore>());
+  auto meeting = std::make_shared<Meeting>();
+  meeting->store = c10::make_intrusive<c10d::HashStore>();
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface != nullptr) meeting->interface = interface;
+  return meeting;
 }
 
 namespace {
@@ -197,11 +199,10 @@ struct Communicator::Groups {
 };
 
 Communicator::Communicator(std::shared_ptr<Meeting> meeting, int rank, int world, at::Device device,
-                           const std::string& address, Heartbeat* heart)
+                           Heartbeat* heart)
     : rank_(rank),
       world_(world),
       device_(device),
-      address_(address),
       meeting_(std::move(meeting)),
       heart_(heart),
       groups_(std::make_unique<Groups>()) {}
@@ -216,9 +217,9 @@ namespace {
 [[maybe_unused]] const int kNoRecord = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
 
 BackendPointer make_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                            bool cuda, const std::string& address) {
+                            bool cuda, const Meeting& meeting) {
   if (!cuda)
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo_options(address));
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo_options(meeting));
 #if defined(USE_C10D_NCCL)
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size);
 #else
@@ -241,7 +242,7 @@ void Communicator::make_group(const std::vector<int>& ranks, const std::string& 
   const auto store =
       c10::make_intrusive<c10d::PrefixStore>(name + " " + key_of(ranks), meeting_->store);
   BackendPointer backend =
-      guarded(heart_, [&] { return make_backend(store, place, size, cuda, address_); });
+      guarded(heart_, [&] { return make_backend(store, place, size, cuda, *meeting_); });
   auto member = std::make_unique<Member>(std::move(backend), size, place, !cuda, heart_);
   // NCCL meets at its first collective, which must not be one that only some ranks have reached.
   if (cuda) {
@@ -267,7 +268,7 @@ void Communicator::make_groups(std::vector<std::vector<int>> groups,
     const auto store =
         c10::make_intrusive<c10d::PrefixStore>("messages " + std::to_string(i), meeting_->store);
     groups_->messages.push_back(
-        guarded(heart_, [&] { return make_backend(store, rank_, world_, cuda, address_); }));
+        guarded(heart_, [&] { return make_backend(store, rank_, world_, cuda, *meeting_); }));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/launch/heartbeat.h"
-#include "runtime/launch/rank.h"
+#include "runtime/meet/meeting_place.h"
 #include "runtime/torch/comm/tensor_group.h"
 
 namespace plait::runtime {
@@ -20,16 +20,17 @@ class PeerLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A key-value store that all ranks see; c10d's, behind a header without it.
+// Keys and values that all ranks see, as c10d wants them, behind a header without it.
 class Meeting;
-std::shared_ptr<Meeting> meet_at(const RankPlace& place);  // TCP, served by rank 0
-std::shared_ptr<Meeting> meet_in_process();                // for ranks that are threads
+// Rank 0 serves them (runtime/meet/meeting_server.h) and tells where.
+std::shared_ptr<Meeting> meet_at(const MeetingPlace& place, int rank, const Tell& tell);
+std::shared_ptr<Meeting> meet_in_process();  // for ranks that are threads
 
 // All ranks of a run: Gloo on CPUs, NCCL on GPUs. Every operation throws PeerLost when it fails.
 class Communicator {
  public:
   Communicator(std::shared_ptr<Meeting> meeting, int rank, int world, at::Device device,
-               const std::string& address, Heartbeat* heart);
+               Heartbeat* heart);
   ~Communicator();
 
   int rank() const { return rank_; }
@@ -66,7 +67,6 @@ class Communicator {
   int rank_;
   int world_;
   at::Device device_;
-  std::string address_;
   std::shared_ptr<Meeting> meeting_;
   Heartbeat* heart_;
   std::unique_ptr<Groups> groups_;

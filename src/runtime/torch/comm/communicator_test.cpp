@@ -24,7 +24,7 @@ TEST(Communicator, RanksThatAreThreadsLeaveTheEnvironmentAlone) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      Communicator ranks(meeting, rank, 2, at::kCPU, "", nullptr);
+      Communicator ranks(meeting, rank, 2, at::kCPU, nullptr);
       ranks.make_groups({}, {});
       ranks.everyone().all_gather(at::zeros({1}), 0);
     });

@@ -114,7 +114,8 @@ LinkCurves all_curves(const LinkRequest& request) {
       request.device == "cuda"
           ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank))
           : at::Device(at::kCPU);
-  Communicator all(meet_at(place), place.rank, place.world, device, place.address, request.heart);
+  Communicator all(meet_at(meeting_place(place), place.rank, request.tell), place.rank, place.world,
+                   device, request.heart);
   const int per_node = place.local_world > 0 ? place.local_world : place.world;
   const std::vector<LinkShape> shapes = link_shapes(place.world, per_node);
   std::vector<std::vector<int>> groups;

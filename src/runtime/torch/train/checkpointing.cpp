@@ -12,17 +12,6 @@
 namespace plait::runtime {
 namespace {
 
-StateKind kind_of(Kept kept) {
-  switch (kept) {
-    case Kept::first_moment:
-      return StateKind::first_moment;
-    case Kept::second_moment:
-      return StateKind::second_moment;
-    default:
-      return StateKind::value;
-  }
-}
-
 void refuse_other_run(const Checkpoint& saved, const CheckpointNote& run) {
   const auto refuse = [&](const std::string& what, const std::string& there,
                           const std::string& here) {
@@ -66,11 +55,11 @@ void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
                      Heartbeat* heart) {
   std::unique_ptr<CheckpointWriter> writer;
   if (ranks.rank() == 0) writer = std::make_unique<CheckpointWriter>(directory, note.step);
-  parameters.collect({Kept::value, Kept::first_moment, Kept::second_moment},
-                     [&](const Parameter& parameter, Kept kept, const at::Tensor& whole) {
+  parameters.collect({StateKind::value, StateKind::first_moment, StateKind::second_moment},
+                     [&](const Parameter& parameter, StateKind kind, const at::Tensor& whole) {
                        const at::Tensor values = whole.to(at::kFloat).contiguous();
                        writer->add(
-                           parameter.name, kind_of(kept), parameter.shape,
+                           parameter.name, kind, parameter.shape,
                            {values.data_ptr<float>(), static_cast<std::size_t>(values.numel())});
                      });
   if (writer)
@@ -86,10 +75,11 @@ std::int64_t resume_checkpoint(ParameterStore& parameters, const CheckpointNote&
   const std::string path = ranks.get(key).substr(5);
   if (path.empty()) return 0;
   Checkpoint saved = read_or_tell(path, [&] { return Checkpoint(path); });
+  // Each rank reads, and verifies, the parameters that it holds; together they read all of them.
+  if (ranks.rank() == 0) read_or_tell(path, [&] { saved.check_files(); });
   refuse_other_run(saved, run);
   saved.check_names(parameters.names());
-  parameters.restore([&](const Parameter& parameter, Kept kept) {
-    const StateKind kind = kind_of(kept);
+  parameters.restore([&](const Parameter& parameter, StateKind kind) {
     if (!saved.has(parameter.name, kind))
       throw InputError(path, fmt::format("has no {} of {}", name_of(kind), parameter.name));
     const auto values =

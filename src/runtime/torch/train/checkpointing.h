@@ -19,7 +19,8 @@ void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
 
 // Sets parameters and optimizer state from the last checkpoint of a directory and gives the number
 // of the next step; 0, and nothing is set, where there is none. All ranks call it and must see the
-// same directory; rank 0 decides. InputError when it is of another model, seed, optimizer or text.
+// same directory; rank 0 decides. InputError when it is of another model, seed, optimizer or text,
+// and when any file of it is damaged, missing or not its own.
 std::int64_t resume_checkpoint(ParameterStore& parameters, const CheckpointNote& run,
                                const std::string& directory, Communicator& ranks);
 

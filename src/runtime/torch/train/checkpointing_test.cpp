@@ -41,7 +41,7 @@ std::map<std::int64_t, double> train(const Problem& problem, const Plan& plan,
     threads.emplace_back([&, rank] {
       try {
         use_threads(1);
-        Communicator ranks(meeting, rank, world, at::kCPU, "", nullptr);
+        Communicator ranks(meeting, rank, world, at::kCPU, nullptr);
         Trainer trainer(problem, plan, options(), ranks);
         std::int64_t step =
             resume_checkpoint(trainer.parameters(), note_of(problem, options(), 0), folder, ranks);
@@ -139,7 +139,7 @@ TEST(Checkpointing, ARunOfAnotherKindIsRefused) {
   const Folder other_folder("checkpoint_other");
   const std::string folder = other_folder.path();
   train(problem, samples::lone_plan(problem), folder, 1);
-  Communicator ranks(meet_in_process(), 0, 1, at::kCPU, "", nullptr);
+  Communicator ranks(meet_in_process(), 0, 1, at::kCPU, nullptr);
   Trainer trainer(problem, samples::lone_plan(problem), options(), ranks);
   TrainOptions other = options();
   other.seed = 6;

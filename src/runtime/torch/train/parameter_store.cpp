@@ -114,8 +114,8 @@ void ParameterStore::make_groups() {
     made.mine = settings_.spread ? made.counted : Interval{0, made.size};
     const std::int64_t size = made.mine.size();
     if (!made.in_place || settings_.dtype != wide()) made.master = at::zeros({size}, options);
-    if (uses(Kept::first_moment)) made.first = at::zeros({size}, options);
-    if (uses(Kept::second_moment)) made.second = at::zeros({size}, options);
+    if (uses(StateKind::first_moment)) made.first = at::zeros({size}, options);
+    if (uses(StateKind::second_moment)) made.second = at::zeros({size}, options);
     groups_.push_back(std::move(made));
   }
 }
@@ -137,9 +137,9 @@ void ParameterStore::make_sums() {
 
 at::ScalarType ParameterStore::wide() const { return wide_type(settings_.dtype); }
 
-bool ParameterStore::uses(Kept kept) const {
-  if (kept == Kept::first_moment) return settings_.optimizer != Optimizer::sgd;
-  if (kept == Kept::second_moment) return settings_.optimizer == Optimizer::adam;
+bool ParameterStore::uses(StateKind kind) const {
+  if (kind == StateKind::first_moment) return settings_.optimizer != Optimizer::sgd;
+  if (kind == StateKind::second_moment) return settings_.optimizer == Optimizer::adam;
   return true;
 }
 
@@ -267,48 +267,49 @@ void ParameterStore::restore(const WholeParameter& source) {
   for (const LocalTensor& local : layout_.mine) {
     const Parameter& parameter = local.parameter;
     if (std::exchange(last, parameter.name) == parameter.name) continue;
-    for (const Kept kept : {Kept::value, Kept::first_moment, Kept::second_moment}) {
-      if (!uses(kept)) continue;
-      const at::Tensor whole = source(parameter, kept);
+    for (const StateKind kind :
+         {StateKind::value, StateKind::first_moment, StateKind::second_moment}) {
+      if (!uses(kind)) continue;
+      const at::Tensor whole = source(parameter, kind);
       if (!whole.defined()) continue;
       for (const auto& [group, range] : ranges[parameter.name]) {
         const at::Tensor part =
             parameter.dim == 0
                 ? whole.narrow(0, range->rows.begin, range->rows.size())
                 : local_part(whole, parameter, {.tensor = range->tensor, .rank = range->t});
-        set_range(*group, *range, kept, part.reshape({-1}));
+        set_range(*group, *range, kind, part.reshape({-1}));
       }
     }
   }
 }
 
-void ParameterStore::set_range(Group& group, const SharedRange& range, Kept kept,
+void ParameterStore::set_range(Group& group, const SharedRange& range, StateKind kind,
                                const at::Tensor& values) {
-  if (kept == Kept::value)
+  if (kind == StateKind::value)
     for (const Segment& segment : segments(group.number, range.offset))
       values_.narrow(0, segment.flat, segment.count).copy_(values);
-  const at::Tensor kept_tensor = kept == Kept::value          ? group.master
-                                 : kept == Kept::first_moment ? group.first
+  const at::Tensor stored = kind == StateKind::value          ? group.master
+                            : kind == StateKind::first_moment ? group.first
                                                               : group.second;
-  if (!kept_tensor.defined()) return;
+  if (!stored.defined()) return;
   const Interval both = overlap(group.mine, {range.offset, range.offset + range.count});
   if (both.size() <= 0) return;
-  kept_tensor.narrow(0, both.begin - group.mine.begin, both.size())
+  stored.narrow(0, both.begin - group.mine.begin, both.size())
       .copy_(values.narrow(0, both.begin - range.offset, both.size()));
 }
 
 // All ranks of a group take the same way here, whether or not its values lie in one piece.
-at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
-  if (kept == Kept::value && settings_.dtype == wide()) {
+at::Tensor ParameterStore::whole_group(const Group& group, StateKind kind) const {
+  if (kind == StateKind::value && settings_.dtype == wide()) {
     at::Tensor values = at::empty({group.size}, values_.options());
     for (const SharedRange& range : layout_.groups[group.number].ranges)
       values.narrow(0, range.offset, range.count)
           .copy_(values_.narrow(0, segments(group.number, range.offset)[0].flat, range.count));
     return values;
   }
-  const at::Tensor own = kept == Kept::value          ? group.master
-                         : kept == Kept::first_moment ? group.first
-                                                      : group.second;
+  const at::Tensor own = kind == StateKind::value          ? group.master
+                         : kind == StateKind::first_moment ? group.first
+                                                           : group.second;
   if (!settings_.spread || group.ranks->size() == 1) return own;
   const std::int64_t each = (group.size + group.ranks->size() - 1) / group.ranks->size();
   at::Tensor part = at::zeros({each}, own.options());
@@ -316,10 +317,10 @@ at::Tensor ParameterStore::whole_group(const Group& group, Kept kept) const {
   return group.ranks->all_gather(part, 0);
 }
 
-void ParameterStore::collect(const std::vector<Kept>& kept, const Sink& sink) {
+void ParameterStore::collect(const std::vector<StateKind>& kinds, const Sink& sink) {
   c10::NoGradGuard no_gradients;
   constexpr int kTag = 1 << 20;
-  for (const Kept what : kept) {
+  for (const StateKind what : kinds) {
     if (!uses(what)) continue;
     std::map<int, at::Tensor> groups;
     for (const Group& group : groups_) groups[group.number] = whole_group(group, what);

@@ -11,6 +11,7 @@
 
 #include "plan/problem.h"
 #include "runtime/lower/layout.h"
+#include "runtime/state/checkpoint_index.h"
 #include "runtime/torch/comm/communicator.h"
 #include "runtime/torch/train/gradient_sums.h"
 #include "runtime/torch/train/unit_module.h"
@@ -18,11 +19,8 @@
 
 namespace plait::runtime {
 
-// What is stored of every learnt value.
-enum class Kept { value, first_moment, second_moment };
-
 // A whole parameter on the CPU; undefined = none is stored.
-using WholeParameter = std::function<at::Tensor(const Parameter& parameter, Kept kept)>;
+using WholeParameter = std::function<at::Tensor(const Parameter& parameter, StateKind kind)>;
 
 // All parameters of a rank in one piece of memory, and the optimizer.
 //
@@ -61,8 +59,9 @@ class ParameterStore {
   void restore(const WholeParameter& source);
   // Hands every whole parameter, one after the other in order of name, to `sink` on rank 0. All
   // ranks call it.
-  using Sink = std::function<void(const Parameter& parameter, Kept kept, const at::Tensor& whole)>;
-  void collect(const std::vector<Kept>& kept, const Sink& sink);
+  using Sink =
+      std::function<void(const Parameter& parameter, StateKind kind, const at::Tensor& whole)>;
+  void collect(const std::vector<StateKind>& kinds, const Sink& sink);
 
  private:
   struct Group {
@@ -87,9 +86,9 @@ class ParameterStore {
   void step_chunk(at::Tensor value, at::Tensor gradient, at::Tensor first, at::Tensor second,
                   const at::Tensor& excess, std::int64_t step) const;
   void spread_values(Group& group);
-  void set_range(Group& group, const SharedRange& range, Kept kept, const at::Tensor& values);
-  at::Tensor whole_group(const Group& group, Kept kept) const;
-  bool uses(Kept kept) const;
+  void set_range(Group& group, const SharedRange& range, StateKind kind, const at::Tensor& values);
+  at::Tensor whole_group(const Group& group, StateKind kind) const;
+  bool uses(StateKind kind) const;
   at::ScalarType wide() const;
 
   ParameterLayout layout_;

@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "io/format/json_reader.h"
 #include "report/timeline.h"
+#include "runtime/launch/restarts.h"
+#include "runtime/meet/watchdog.h"
 #include "runtime/torch/comm/device_state.h"
-#include "runtime/torch/comm/watchdog.h"
 #include "runtime/torch/train/checkpointing.h"
 #include "runtime/torch/train/trainer.h"
 
@@ -51,48 +53,68 @@ void write_trace(const std::string& path, const Timeline& mine, Communicator& ra
 }
 
 void tell(const TrainRequest& request, const std::string& text) {
-  if (request.on_trouble) request.on_trouble(text.substr(0, text.find('\n')));
+  if (request.tell) request.tell(text.substr(0, text.find('\n')));
 }
 
-// Once a loss is no number, neither are the parameters: the last checkpoint is worth more.
+class Diverged : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Once a loss is not a number, neither are the parameters: the last checkpoint is worth more.
 void refuse_divergence(const StepReport& report, const TrainOptions& options) {
   if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return;
   const auto saved =
       options.checkpoint.empty() ? std::nullopt : latest_checkpoint(options.checkpoint);
-  throw InputError(fmt::format("step {}", report.step),
-                   fmt::format("has the loss {} and the gradient's norm {}: the training diverges; "
-                               "lower --lr{}",
-                               report.loss, report.gradient_norm,
-                               saved ? " and go on from " + *saved : " and begin again"));
+  throw Diverged(
+      fmt::format("step {} has the loss {} and a gradient of norm {}: the training "
+                  "diverges; lower --lr{}",
+                  report.step, report.loss, report.gradient_norm,
+                  saved ? " and go on from " + *saved : " and begin again"));
 }
 
-void run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks) {
+// Whether any rank was asked to stop. All ranks ask together.
+bool any_stops(const TrainRequest& request, Communicator& ranks) {
+  const double mine = request.stop.stop_requested() ? 1 : 0;
+  return ranks.everyone()
+             .all_gather(at::full({1}, mine, at::kFloat).to(ranks.device()), 0)
+             .sum()
+             .item<double>() > 0;
+}
+
+int run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks) {
   const TrainOptions& options = request.options;
+  const bool saves = !options.checkpoint.empty();
   const CheckpointNote start = note_of(request.problem, options, 0);
   std::int64_t first = 0;
   std::optional<CheckpointClaim> claim;
-  if (!options.checkpoint.empty() && ranks.rank() == 0) claim.emplace(options.checkpoint);
-  if (!options.checkpoint.empty())
-    first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
+  if (saves && ranks.rank() == 0) claim.emplace(options.checkpoint);
+  if (saves) first = resume_checkpoint(trainer.parameters(), start, options.checkpoint, ranks);
   if (ranks.rank() == 0 && first >= options.steps)
     tell(request, fmt::format("{} has {} steps, and --steps is {}: nothing is left to do",
                               latest_checkpoint(options.checkpoint).value_or(options.checkpoint),
                               first, options.steps));
-  ranks.everyone().all_gather(at::zeros({1}, ranks.device()), 0);
+  if (any_stops(request, ranks)) return kRankStopped;
   Timeline trace(trainer.stage(), ranks.rank(), fmt::format("rank {}", ranks.rank()));
   const double begin = now();
-  for (std::int64_t step = first; step < options.steps; ++step) {
-    const StepReport report = trainer.step(step);
+  bool stops = false;
+  for (std::int64_t step = first; step < options.steps && !stops; ++step) {
+    const StepReport report = trainer.step(step, request.stop);
     if (ranks.rank() == 0 && request.on_step) request.on_step(report);
     refuse_divergence(report, options);
+    stops = report.stop;
     if (!options.trace.empty() && step + kTracedSteps >= options.steps)
       add_step(static_cast<int>(step), trainer, begin, trace);
     const bool due = options.checkpoint_every > 0 && (step + 1) % options.checkpoint_every == 0;
-    if (!options.checkpoint.empty() && (due || step + 1 == options.steps))
+    if (saves && (due || stops || step + 1 == options.steps))
       save_checkpoint(trainer.parameters(), note_of(request.problem, options, step + 1),
                       options.checkpoint, options.keep_checkpoints, ranks, request.heart);
   }
+  if (stops && saves && ranks.rank() == 0)
+    tell(request, "stops as it was asked to, and has saved " +
+                      latest_checkpoint(options.checkpoint).value_or(""));
   if (!options.trace.empty()) write_trace(options.trace, trace, ranks);
+  return stops ? kRankStopped : 0;
 }
 
 int train_on(const TrainRequest& request, at::Device device) {
@@ -100,21 +122,27 @@ int train_on(const TrainRequest& request, at::Device device) {
   std::shared_ptr<Meeting> meeting;  // outlives a failure: the watchdogs' store is rank 0's
   std::unique_ptr<Watchdog> watchdog;
   try {
-    meeting = place.world > 1 ? meet_at(place) : meet_in_process();
+    const MeetingPlace there = place.world > 1 ? meeting_place(place) : MeetingPlace();
+    meeting = place.world > 1 ? meet_at(there, place.rank, request.tell) : meet_in_process();
     // plait's own launcher watches over its ranks by itself.
     if (place.world > 1 && request.heart != nullptr && std::getenv(kHeartbeatVariable) == nullptr)
-      watchdog = std::make_unique<Watchdog>(place, *request.heart);
-    Communicator ranks(meeting, place.rank, place.world, device, place.address, request.heart);
+      watchdog = std::make_unique<Watchdog>(there, place.rank, *request.heart,
+                                            WatchdogOptions{.tell = request.tell});
+    Communicator ranks(meeting, place.rank, place.world, device, request.heart);
     Trainer trainer(request.problem, request.plan, request.options, ranks, request.heart);
-    run_steps(request, trainer, ranks);
+    const int status = run_steps(request, trainer, ranks);
     // Nobody leaves, and takes the store away, before all are done.
     ranks.everyone().all_gather(at::zeros({1}, device), 0);
     if (watchdog != nullptr) watchdog->finish();
-    return 0;
+    return status;
   } catch (const PeerLost& error) {
     const auto failure = watchdog == nullptr ? std::nullopt : watchdog->failure(Seconds(10));
     tell(request, failure ? in_words(*failure) : error.what());
     return kPeerLost;
+  } catch (const Diverged& error) {
+    if (place.rank == 0) tell(request, error.what());
+    if (watchdog != nullptr) watchdog->finish();
+    return kDiverged;
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {

@@ -79,8 +79,8 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
                                .optimizer = problem.job.optimizer,
                                .options = options},
       ranks);
-  parameters_->restore([&](const Parameter& parameter, Kept kept) {
-    return kept == Kept::value ? initial_value(parameter, options.seed) : at::Tensor();
+  parameters_->restore([&](const Parameter& parameter, StateKind kind) {
+    return kind == StateKind::value ? initial_value(parameter, options.seed) : at::Tensor();
   });
   runner_ = std::make_unique<StageRunner>(
       layout_, program_, *samples_, *parameters_, ranks,
@@ -90,12 +90,11 @@ Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& o
                             .global_batch = problem.job.global_batch});
 }
 
-StepReport Trainer::step(std::int64_t number) {
+StepReport Trainer::step(std::int64_t number, const std::stop_token& stop) {
   StepReport out;
   out.step = number;
   if (heart_ != nullptr) heart_->step(number);
-  const double begin = now();
-  const double waited = ranks_.waited();
+  const StepBegin begin{now(), ranks_.waited()};
   parameters_->gradients().begin_step();
   runner_->begin_step(number, micro_batches_);
   task_times_.clear();
@@ -120,36 +119,40 @@ StepReport Trainer::step(std::int64_t number) {
   const at::Tensor norm = parameters_->update(number);
   end_times_ = {{"gradients", all_done, summed}, {"update", summed, now()}};
   if (ranks_.device().is_cuda()) runner_->prepare(number + 1, micro_batches_);
-  report(out, norm, begin, waited);
+  report(out, norm, begin, stop);
   return out;
 }
 
 // The one point of a step where the host waits for the device.
-void Trainer::report(StepReport& out, const at::Tensor& norm, double begin, double waited) {
+void Trainer::report(StepReport& out, const at::Tensor& norm, StepBegin begin,
+                     const std::stop_token& stop) {
   double busy = 0;
   for (const TaskTime& time : task_times_) busy += time.end - time.begin - time.waited;
   at::Tensor loss = runner_->loss();
   if (ranks_.world() > 1) ranks_.everyone().all_reduce(loss, Reduction::sum);
   out.loss = loss.item<double>() / global_batch_;
   out.gradient_norm = std::sqrt(norm.item<double>());
-  out.seconds = now() - begin;
+  out.seconds = now() - begin.time;
   if (ranks_.device().is_cuda() && ranks_.world() == 1) busy = out.seconds;
   out.busy.assign(layout_.stages, 0);
   out.idle.assign(layout_.stages, 0);
-  at::Tensor mine = at::tensor({busy, ranks_.waited() - waited, peak_memory(ranks_.device())},
+  constexpr int kNumbers = 4;
+  at::Tensor mine = at::tensor({busy, ranks_.waited() - begin.waited, peak_memory(ranks_.device()),
+                                stop.stop_requested() ? 1.0 : 0.0},
                                at::TensorOptions().dtype(at::kDouble))
-                        .view({1, 3});
+                        .view({1, kNumbers});
   const at::Tensor all =
       ranks_.world() > 1 ? ranks_.everyone().all_gather(mine.to(ranks_.device()), 0).to(at::kCPU)
                          : mine;
   std::vector<int> count(layout_.stages);
   for (int r = 0; r < ranks_.world(); ++r) {
-    const double* row = all.data_ptr<double>() + 3 * r;
+    const double* row = all.data_ptr<double>() + kNumbers * r;
     const int s = layout_.stage_of[r];
     ++count[s];
     out.busy[s] += row[0];
     out.idle[s] += row[1];
     out.peak_bytes = std::max(out.peak_bytes, row[2]);
+    out.stop = out.stop || row[3] != 0;
   }
   for (int s = 0; s < layout_.stages; ++s) {
     out.busy[s] /= count[s];

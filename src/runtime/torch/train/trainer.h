@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "cost/pipeline/schedule.h"
 #include "runtime/lower/layout.h"
@@ -18,8 +19,9 @@ class Trainer {
   Trainer(const Problem& problem, const Plan& plan, const TrainOptions& options,
           Communicator& ranks, Heartbeat* heart = nullptr);
 
-  // One step. All ranks get the loss and the norm; times and memory are rank 0's to read.
-  StepReport step(std::int64_t number);
+  // One step. All ranks get the loss, the norm and whether any of them was asked to `stop`; times
+  // and memory are rank 0's to read.
+  StepReport step(std::int64_t number, const std::stop_token& stop = {});
 
   ParameterStore& parameters() { return *parameters_; }
 
@@ -41,7 +43,12 @@ class Trainer {
   int stage() const { return layout_.stage_of[ranks_.rank()]; }
 
  private:
-  void report(StepReport& out, const at::Tensor& norm, double begin, double waited);
+  struct StepBegin {
+    double time = 0;
+    double waited = 0;
+  };
+  void report(StepReport& out, const at::Tensor& norm, StepBegin begin,
+              const std::stop_token& stop);
 
   ExecProgram program_;
   Layout layout_;

@@ -39,7 +39,7 @@ Outcome train(const Problem& problem, const Plan& plan, int steps, const TrainOp
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank)
     threads.emplace_back([&, rank] {
-      Communicator ranks(meeting, rank, world, at::kCPU, "", nullptr);
+      Communicator ranks(meeting, rank, world, at::kCPU, nullptr);
       try {
         use_threads(1);
         Trainer trainer(problem, plan, o, ranks);
@@ -49,8 +49,8 @@ Outcome train(const Problem& problem, const Plan& plan, int steps, const TrainOp
           outcome.losses.push_back(report.loss);
           outcome.norms.push_back(report.gradient_norm);
         }
-        trainer.parameters().collect({Kept::value},
-                                     [&](const Parameter& p, Kept, const at::Tensor& whole) {
+        trainer.parameters().collect({StateKind::value},
+                                     [&](const Parameter& p, StateKind, const at::Tensor& whole) {
                                        outcome.parameters[p.name] = whole.clone();
                                      });
         ranks.everyone().all_gather(at::zeros({1}), 0);

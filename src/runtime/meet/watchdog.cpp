@@ -1,12 +1,10 @@
-#include "runtime/torch/comm/watchdog.h"
+#include "runtime/meet/watchdog.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <vector>
 
 namespace plait::runtime {
 namespace {
@@ -39,37 +37,18 @@ RankFailure failure_from(const std::string& text) {
 
 }  // namespace
 
-struct Watchdog::Store {
-  c10::intrusive_ptr<c10d::TCPStore> store;
-
-  void put(const std::string& key, const std::string& text) const {
-    store->set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
-  }
-  std::optional<std::string> find(const std::string& key) const {
-    if (!store->check({key})) return std::nullopt;
-    const std::vector<std::uint8_t> bytes = store->get(key);
-    return std::string(bytes.begin(), bytes.end());
-  }
-};
-
-Watchdog::Watchdog(const RankPlace& place, const Heartbeat& heart, WatchdogOptions options)
-    : place_(place),
-      heart_(heart),
-      options_(std::move(options)),
-      store_(std::make_unique<Store>()) {
+Watchdog::Watchdog(const MeetingPlace& place, int rank, const Heartbeat& heart,
+                   WatchdogOptions options)
+    : place_(place), rank_(rank), heart_(heart), options_(std::move(options)) {
   if (place_.world > 1) thread_ = std::thread([this] { run(); });
 }
 
-// The store is there when rank 0 is, which may start last.
+// The server is there when rank 0 is, which may start last.
 bool Watchdog::connect() {
-  c10d::TCPStoreOptions store;
-  store.port = static_cast<std::uint16_t>(place_.port);
-  store.isServer = false;
-  store.waitWorkers = false;
-  store.timeout = kAnswer;
   for (;;) {
     try {
-      store_->store = c10::make_intrusive<c10d::TCPStore>(place_.address, store);
+      store_ = std::make_unique<MeetingClient>(place_, rank_, kRetry);
+      store_->answer_limit = kAnswer;
       return true;
     } catch (const std::exception&) {
       // Tried again: the ranks' own meeting gives up in time, and says so.
@@ -113,20 +92,20 @@ bool Watchdog::look() {
     const std::lock_guard lock(mutex_);
     if (done_) return false;
   }
-  store_->put(beat_key(place_.rank), std::to_string(++count_) + " " + beat_line(heart_.last()));
+  store_->set(beat_key(rank_), std::to_string(++count_) + " " + beat_line(heart_.last()));
   if (const auto text = store_->find(kFailed)) {
     found(failure_from(*text));
     return false;
   }
   const auto failure = judge_neighbour();
   if (!failure) return true;
-  store_->put(kFailed, as_text(*failure));
+  store_->set(kFailed, as_text(*failure));
   found(*failure);
   return false;
 }
 
 std::optional<RankFailure> Watchdog::judge_neighbour() {
-  const int neighbour = (place_.rank + 1) % place_.world;
+  const int neighbour = (rank_ + 1) % place_.world;
   const auto text = store_->find(beat_key(neighbour));
   if (!text || *text == kDone) return std::nullopt;
   if (*text != neighbours_text_) {
@@ -138,11 +117,12 @@ std::optional<RankFailure> Watchdog::judge_neighbour() {
   if (!neighbour_.beat()) return std::nullopt;
   const Beat& beat = *neighbour_.beat();
   if (const double silent = neighbour_.silent(); silent > options_.silence.value)
-    return RankFailure{neighbour, fmt::format("is silent since {:.1f} s", silent), beat.step};
+    return RankFailure{neighbour, fmt::format("has sent no heartbeat for {:.1f} s", silent),
+                       beat.step};
   const double limit =
       options_.stall.limit(neighbour_.finished_a_step(), neighbour_.longest_step());
   if (const double still = neighbour_.still(); beat.activity == Activity::working && still > limit)
-    return RankFailure{neighbour, fmt::format("makes no progress since {:.1f} s", still),
+    return RankFailure{neighbour, fmt::format("has made no progress for {:.1f} s", still),
                        beat.step};
   return std::nullopt;
 }
@@ -155,9 +135,9 @@ void Watchdog::found(const RankFailure& failure) {
   }
   changed_.notify_all();
   if (options_.on_failure) return options_.on_failure(failure);
-  fmt::print(stderr, "plait: {}; rank {} stops\n", in_words(failure), place_.rank);
+  if (options_.tell) options_.tell(fmt::format("{}; rank {} stops", in_words(failure), rank_));
   std::fflush(nullptr);
-  if (place_.rank == 0) std::this_thread::sleep_for(kLinger);
+  if (rank_ == 0) std::this_thread::sleep_for(kLinger);
   _exit(kPeerLost);
 }
 
@@ -170,11 +150,11 @@ void Watchdog::finish() {
   }
   changed_.notify_all();
   thread_.join();
-  if (!store_->store) return;
+  if (store_ == nullptr) return;
   try {
-    store_->put(beat_key(place_.rank), kDone);
+    store_->set(beat_key(rank_), kDone);
     const Clock::time_point begin = Clock::now();
-    for (int rank = 1; place_.rank == 0 && rank < place_.world; ++rank)
+    for (int rank = 1; rank_ == 0 && rank < place_.world; ++rank)
       while (store_->find(beat_key(rank)).value_or("") != kDone &&
              seconds_since(begin) < options_.silence.value)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "runtime/launch/heartbeat.h"
 #include "runtime/launch/launcher.h"
-#include "runtime/launch/rank.h"
+#include "runtime/meet/meeting_client.h"
 
 namespace plait::runtime {
 
@@ -21,20 +21,22 @@ struct WatchdogOptions {
   // As in LaunchOptions.
   Seconds silence{7};
   StallLimits stall;
-  // Called once, from the watchdog's thread, when a rank has failed. Without it, the process says
+  // Called once, from the watchdog's thread, when a rank has failed. Without it, the process tells
   // which and ends with kPeerLost: its main thread may wait in a collective for ever.
   std::function<void(const RankFailure& failure)> on_failure;
+  Tell tell;
 };
 
-// Watches over ranks that a launcher of somebody else started, on any number of machines. A thread
-// of each rank writes the rank's beat into the store at which the ranks met, over a connection of
-// its own, and reads that of the next rank; the last watches the first. What it finds it writes
-// there for all to read, so that everyone names the same rank. When the store does not answer any
-// more, rank 0, which serves it, or the way to it is gone.
+// Watches over ranks that another launcher started, on any number of machines. A thread of each
+// rank writes the rank's beat into the keys of the meeting, over a connection of its own, and reads
+// that of the next rank; the last rank watches the first. It writes there what it finds, so that
+// all ranks name the same one. When the meeting server does not answer any more, rank 0, which has
+// it, or the way to it is gone.
 class Watchdog {
  public:
   // Does not wait for anyone. `heart` must live as long.
-  Watchdog(const RankPlace& place, const Heartbeat& heart, WatchdogOptions options = {});
+  Watchdog(const MeetingPlace& place, int rank, const Heartbeat& heart,
+           WatchdogOptions options = {});
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -47,7 +49,6 @@ class Watchdog {
   std::optional<RankFailure> failure(Seconds patience);
 
  private:
-  struct Store;
   bool connect();  // false = it is over before it began
   void run();
   bool look();  // false = nothing more to look for
@@ -55,10 +56,11 @@ class Watchdog {
   void found(const RankFailure& failure);
 
   using Clock = std::chrono::steady_clock;
-  RankPlace place_;
+  MeetingPlace place_;
+  int rank_;
   const Heartbeat& heart_;
   WatchdogOptions options_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<MeetingClient> store_;
   std::int64_t count_ = 0;  // of own beats
 
   std::string neighbours_text_;

@@ -1,24 +1,22 @@
-#include "runtime/torch/comm/watchdog.h"
+#include "runtime/meet/watchdog.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include "runtime/launch/run_secret.h"
+#include "runtime/meet/meeting_server.h"
 
 namespace plait::runtime {
 namespace {
 
 constexpr auto kSettled = std::chrono::seconds(1);  // all have met and beaten
 
-// Ranks of one process, each with a watchdog of its own, and a store that could die.
+// Ranks of one process, each with a watchdog of its own, and a server that could die.
 class WatchdogTest : public testing::Test {
  protected:
   WatchdogTest() {
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(port_);
-    options.isServer = true;
-    options.waitWorkers = false;
-    store_ = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    const MeetingPlace place = meeting_place(
+        {.world = kWorld, .local_world = kWorld, .port = free_port(), .secret = new_secret()});
+    server_ = std::make_unique<MeetingServer>(place, nullptr);
     for (int rank = 0; rank < kWorld; ++rank) {
       hearts_.push_back(std::make_unique<Heartbeat>(-1));
       WatchdogOptions watch;
@@ -26,8 +24,7 @@ class WatchdogTest : public testing::Test {
       watch.silence = Seconds(2);
       watch.stall = {.first_step = 2, .base = 2, .steps = 0};
       watch.on_failure = [](const RankFailure&) {};
-      const RankPlace place{rank, kWorld, rank, kWorld, "127.0.0.1", port_, "test"};
-      dogs_.push_back(std::make_unique<Watchdog>(place, *hearts_.back(), watch));
+      dogs_.push_back(std::make_unique<Watchdog>(place, rank, *hearts_.back(), watch));
     }
   }
 
@@ -42,8 +39,7 @@ class WatchdogTest : public testing::Test {
   }
 
   static constexpr int kWorld = 3;
-  const int port_ = free_port();
-  c10::intrusive_ptr<c10d::TCPStore> store_;
+  std::unique_ptr<MeetingServer> server_;
   std::vector<std::unique_ptr<Heartbeat>> hearts_;
   std::vector<std::unique_ptr<Watchdog>> dogs_;
 };
@@ -65,7 +61,7 @@ TEST_F(WatchdogTest, ASilentRankIsNamedByAll) {
   hearts_[1]->step(17);
   std::this_thread::sleep_for(kSettled);
   dogs_[1].reset();
-  expect_named(1, "silent", 1);
+  expect_named(1, "no heartbeat", 1);
   EXPECT_EQ(dogs_[0]->failure(Seconds(0))->step, 17);
 }
 
@@ -74,11 +70,11 @@ TEST_F(WatchdogTest, ARankThatIsStuckIsNamedNotThoseThatWaitForIt) {
   expect_named(2, "no progress");
 }
 
-TEST_F(WatchdogTest, WithoutItsStoreRankZeroIsGone) {
+TEST_F(WatchdogTest, WithoutItsServerRankZeroIsGone) {
   const Heartbeat::Wait first(*hearts_[0]), second(*hearts_[1]), third(*hearts_[2]);
   for (const auto& heart : hearts_) heart->step(9);
   std::this_thread::sleep_for(kSettled);
-  store_.reset();
+  server_.reset();
   expect_named(0, "cannot be reached");
   EXPECT_EQ(dogs_[1]->failure(Seconds(0))->step, 9);
 }

@@ -1,0 +1,495 @@
+"""Shards a JAX training step as plait plans it. Pure Python: needs jax, and the program `plait`.
+
+    program = trace(step, *arguments)              # HLO text in which every op has a tag
+    plan = analyse(step, *arguments, cluster="1xA100-80GB:8", mesh="2x4")
+    sharded = apply(step, plan, *arguments)        # a compiled function of the same arguments
+    report = check(step, plan, *arguments)         # against one device, and collectives counted
+
+A step is a function that jax.jit takes; its first argument is given up (donated) where it is among
+the results. As a program, this file runs a plan:
+
+    python -m plait.jax step.py:make --plan plan.json --devices cpu:8
+
+Names that JAX does not promise to keep are used in this file only. Tried with jax and jaxlib 0.10.2:
+jaxlib._jax.mlir.mlir_module_to_xla_computation, jaxlib.mlir.ir, jaxlib.mlir.dialects.sdy,
+Lowered.compiler_ir and that Lowered.compile() compiles the module that compiler_ir() gave.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# Run as a file, this folder would come first and hide the real jax.
+if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).resolve().parent:
+    sys.path.pop(0)
+
+
+def _jax():
+    try:
+        import jax
+    except ImportError as error:
+        raise SystemExit("plait: JAX is not installed: ./dev setup_jax makes an environment with "
+                         "it, or pip install jax") from error
+    return jax
+
+
+# ---------------------------------------------------------------- lowering and tags
+
+def _lower(step, arguments, donate, **shardings):
+    jax = _jax()
+    jax.clear_caches()  # an edited module must not be found in the cache
+    return jax.jit(step, donate_argnums=donate, **shardings).lower(*arguments)
+
+
+def _functions(module):
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func":
+            yield operation
+
+
+def _walk(operation):
+    """All operations inside, in the order of the text."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _walk(inner.operation)
+
+
+def _tagged(module):
+    """(tag, operation) of every operation: function and position."""
+    for function in _functions(module):
+        name = function.attributes["sym_name"].value
+        for position, operation in enumerate(_walk(function.operation)):
+            yield f"{name}:{position}", operation
+
+
+def _add_tags(module):
+    import jaxlib.mlir.ir as ir
+    with module.context:
+        for tag, operation in _tagged(module):
+            if operation.name in ("func.return", "stablehlo.return", "func.call"):
+                continue
+            entries = {}
+            if "mhlo.frontend_attributes" in operation.attributes:
+                known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
+                entries = {a.name: a.attr for a in known}
+            entries["plait"] = ir.StringAttr.get(tag)
+            operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(entries)
+
+
+def to_hlo_text(module):
+    """HLO text of a StableHLO module (an MLIR object, or its text)."""
+    from jaxlib import _jax
+    text = module if isinstance(module, str) else module.operation.get_asm(enable_debug_info=True)
+    computation = _jax.mlir.mlir_module_to_xla_computation(text)
+    return computation.as_hlo_text()
+
+
+def _argument_names(arguments):
+    jax = _jax()
+    leaves, _ = jax.tree_util.tree_flatten_with_path(arguments)
+    names = []
+    for path, _ in leaves:
+        words = [str(getattr(k, "key", getattr(k, "idx", getattr(k, "name", k)))) for k in path]
+        names.append("/".join(words))
+    return names
+
+
+def trace(step, *arguments, donate=(0,), path=None):
+    """The program of a step as HLO text whose ops carry tags; written to `path` where given, with
+    the names of the arguments beside it (path + ".names.json")."""
+    lowered = _lower(step, arguments, donate)
+    module = lowered.compiler_ir("stablehlo")
+    _add_tags(module)
+    text = to_hlo_text(module)
+    _jax().clear_caches()  # the tagged module is not for running
+    if path is not None:
+        pathlib.Path(path).write_text(text)
+        pathlib.Path(str(path) + ".names.json").write_text(json.dumps(_argument_names(arguments)))
+    return text
+
+
+# ---------------------------------------------------------------- plans
+
+def plait_program():
+    """The program: $PLAIT, else the one that was built here, else that on the path."""
+    if "PLAIT" in os.environ:
+        return os.environ["PLAIT"]
+    built = pathlib.Path(__file__).resolve().parents[2] / "build/release/plait"
+    return str(built) if built.exists() else "plait"
+
+
+def analyse(step, *arguments, cluster, mesh=None, donate=(0,), flags=()):
+    """Traces a step and searches its best plan: what `plait graph search` writes, as a dictionary."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "step.hlo"
+        plan = pathlib.Path(folder) / "plan.json"
+        trace(step, *arguments, donate=donate, path=program)
+        command = [plait_program(), "graph", "search", str(program), "--cluster", cluster, "-o",
+                   str(plan), *flags]
+        if mesh is not None:
+            command += ["--mesh", mesh]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return json.loads(plan.read_text())
+
+
+def _mesh(plan):
+    jax = _jax()
+    import numpy
+    sizes, names = plan["mesh"]["sizes"], plan["mesh"]["axes"]
+    count = 1
+    for size in sizes:
+        count *= size
+    devices = jax.devices()
+    if len(devices) < count:
+        raise SystemExit(f"plait: the plan needs {count} devices, and JAX has {len(devices)}: set "
+                         f"--devices cpu:{count}")
+    return jax.sharding.Mesh(numpy.array(devices[:count]).reshape(sizes), names)
+
+
+def _spec(dims):
+    return _jax().sharding.PartitionSpec(
+        *[None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in dims])
+
+
+def _sharding_text(dims):
+    inner = ", ".join("{" + ", ".join(f'"{a}"' for a in axes) + "}" for axes in dims)
+    return f"#sdy.sharding<@mesh, [{inner}]>"
+
+
+def _type_text(value):
+    return re.sub(r"tensor<(.*)>", r"\1", str(value.type))
+
+
+class WrongPlan(ValueError):
+    """The plan is for another program."""
+
+
+# Ops of HLO that StableHLO calls by the same name; others may come from several ops.
+_SAME_NAME = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log",
+              "convolution", "gather", "scatter", "select", "compare", "concatenate"}
+
+
+def _may_be(operation, opcode):
+    name = operation.split(".")[-1]
+    if opcode == "dot":
+        return name in ("dot", "dot_general")
+    return opcode not in _SAME_NAME or operation.startswith("chlo.") or name == opcode
+
+
+def _find_mesh_name(module):
+    for operation in module.body.operations:
+        if operation.operation.name == "sdy.mesh":
+            return operation.attributes["sym_name"].value
+    return None
+
+
+def _add_constraints(module, plan):
+    """Pins every value of the plan, and every operand that is wanted elsewhere."""
+    import jaxlib.mlir.ir as ir
+    from jaxlib.mlir.dialects import sdy
+    with module.context, ir.Location.unknown():
+        name = _find_mesh_name(module)
+        if name is None:
+            axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
+            with ir.InsertionPoint.at_block_begin(module.body):
+                ir.Operation.parse(f'sdy.mesh @mesh = <[{axes}]>')
+            name = "mesh"
+        operations = dict(_tagged(module))
+
+        def constrained(value, dims, point):
+            attribute = ir.Attribute.parse(_sharding_text(dims).replace("@mesh", "@" + name))
+            with point:
+                return sdy.ShardingConstraintOp(value, attribute)
+
+        def find(entry):
+            operation = operations.get(entry["tag"])
+            if operation is None or not _may_be(operation.name, entry["op"]):
+                raise WrongPlan(f"the plan is for another program: it has {entry['op']} at "
+                                f"{entry['tag']}, the step has "
+                                f"{operation.name if operation else 'nothing'}")
+            return operation
+
+        for use in plan["uses"]:
+            operation = operations.get(use["tag"])
+            if operation is None or use["operand"] >= len(operation.operands):
+                continue
+            value = operation.operands[use["operand"]]
+            if _dims_of(value) != use["dims"]:
+                continue
+            made = constrained(value, use["spec"], ir.InsertionPoint(operation))
+            operation.operands[use["operand"]] = made.result
+        for entry in plan["values"]:
+            operation = find(entry)
+            value = operation.results[entry["result"]]
+            if _dims_of(value) != entry["dims"]:
+                raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
+                                f"{_type_text(value)}, the plan says {entry['dims']}")
+            users = [use.owner for use in value.uses]
+            if not users:
+                continue
+            made = constrained(value, entry["spec"], _behind(operation))
+            value.replace_all_uses_except(made.result, made.operation)
+    module.operation.verify()
+
+
+def _behind(operation):
+    import jaxlib.mlir.ir as ir
+    block = operation.block
+    found = False
+    for inner in block.operations:
+        if found:
+            return ir.InsertionPoint(inner)
+        found = inner.operation == operation
+    return ir.InsertionPoint(block)
+
+
+def _dims_of(value):
+    import jaxlib.mlir.ir as ir
+    try:
+        return list(ir.RankedTensorType(value.type).shape)
+    except ValueError:
+        return None
+
+
+def _check_arguments(plan, arguments):
+    jax = _jax()
+    leaves = jax.tree.leaves(arguments)
+    if len(leaves) != len(plan["arguments"]):
+        raise WrongPlan(f"the plan is for another program: it has {len(plan['arguments'])} "
+                        f"arguments, the step has {len(leaves)}")
+    for leaf, entry in zip(leaves, plan["arguments"]):
+        if list(jax.numpy.shape(leaf)) != entry["dims"]:
+            raise WrongPlan(f"the plan is for another program: argument {entry['name']} has "
+                            f"dimensions {list(jax.numpy.shape(leaf))}, the plan says {entry['dims']}")
+
+
+def compile_step(step, plan, arguments, donate=(0,)):
+    """The compiled step under a plan (a jax.stages.Compiled)."""
+    jax = _jax()
+    _check_arguments(plan, arguments)
+    mesh = _mesh(plan)
+
+    def named(entries, tree):
+        shardings = [jax.sharding.NamedSharding(mesh, _spec(e["spec"])) for e in entries]
+        return jax.tree.unflatten(jax.tree.structure(tree), shardings)
+
+    results = jax.eval_shape(step, *arguments)
+    lowered = _lower(step, arguments, donate, in_shardings=named(plan["arguments"], arguments),
+                     out_shardings=named(plan["results"], results))
+    _add_constraints(lowered.compiler_ir("stablehlo"), plan)
+    return lowered.compile()
+
+
+def apply(step, plan, *arguments, donate=(0,)):
+    """The sharded step: takes and gives what the step does, arguments placed as the plan says."""
+    jax = _jax()
+    compiled = compile_step(step, plan, arguments, donate)
+
+    def sharded(*given):
+        placed = jax.device_put(given, compiled.input_shardings[0])
+        return compiled(*placed)
+
+    return sharded
+
+
+# ---------------------------------------------------------------- collectives of a compiled step
+
+_BITS = re.compile(r"(\d+)")
+_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+def _shape_bytes(text):
+    """Bytes of each array in a type."""
+    sizes = []
+    for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", text):
+        bits = 8 if kind == "pred" else int((_BITS.search(kind) or [0, "0"])[1])
+        count = 1
+        for dim in filter(None, dims.split(",")):
+            count *= int(dim)
+        sizes.append((count * bits / 8, dims == ""))
+    return sizes
+
+
+def _group_size(line, devices):
+    found = re.search(r"replica_groups=\[(\d+),(\d+)\]", line)
+    if found:
+        return int(found[2])
+    found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
+    return len(found[1].split(",")) if found else devices
+
+
+def collectives(text, devices):
+    """What each device sends in a step, by kind: {kind: bytes}. Sums of scalars are left out; what
+    stands in a loop counts as often as it runs."""
+    text = re.sub(r"/\*.*?\*/", "", text)
+    bodies, current = {}, None
+    for line in text.splitlines():
+        head = re.match(r"(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
+        if head and " = " not in line:
+            current = head[1]
+            bodies[current] = {"lines": [], "entry": line.startswith("ENTRY")}
+        elif current:
+            bodies[current]["lines"].append(line)
+    sent = dict.fromkeys(_KINDS, 0.0)
+
+    def visit(name, times):
+        for line in bodies[name]["lines"]:
+            loop = re.search(r"while\(.*body=%?([\w.\-]+)", line)
+            if loop:
+                trips = re.search(r'known_trip_count\D+(\d+)', line)
+                visit(loop[1], times * (int(trips[1]) if trips else 1))
+                continue
+            call = re.search(r"(?:to_apply|calls)=%?([\w.\-]+)", line)
+            if call and re.search(r" call\(", line):
+                visit(call[1], times)
+            for branch in re.findall(r"branch_computations=\{([^}]*)\}", line):
+                for one in branch.split(","):
+                    visit(one.strip().lstrip("%"), times)
+            found = re.match(r"\s*(?:ROOT )?%?[\w.\-]+ = (.*?) (" + "|".join(_KINDS) +
+                             r")(?:-start)?\(", line)
+            if not found:
+                continue
+            kind = found[2]
+            group = _group_size(line, devices)
+            arrays = [size for size, scalar in _shape_bytes(found[1]) if not scalar]
+            total = sum(arrays)
+            if kind == "all-reduce":
+                total *= 2 * (group - 1) / group
+            elif kind == "reduce-scatter":
+                total *= group - 1
+            elif kind != "collective-permute":
+                total *= (group - 1) / group
+            sent[kind] += total * times
+
+    for name, body in bodies.items():
+        if body["entry"]:
+            visit(name, 1)
+    return sent
+
+
+def _planned(plan):
+    planned = dict.fromkeys(_KINDS, 0.0)
+    for entry in plan["collectives"]:
+        planned[entry["kind"]] += entry["bytes_sent"]
+    return planned
+
+
+def _compared(planned, counted):
+    """Kinds that the compiler may exchange are added up: a reduce-scatter is an all-reduce and a
+    slice on CPUs, and one all-to-all may be some permutations."""
+    reduce_planned = planned["all-reduce"] + 2 * planned["reduce-scatter"]
+    reduce_counted = counted["all-reduce"] + 2 * counted["reduce-scatter"]
+    return {
+        "reduce": (reduce_planned, reduce_counted),
+        "all-gather": (planned["all-gather"], counted["all-gather"]),
+        "all-to-all": (planned["all-to-all"], counted["all-to-all"] + counted["collective-permute"]),
+    }
+
+
+# ---------------------------------------------------------------- checking
+
+def _largest_difference(ours, theirs):
+    jax = _jax()
+    import numpy
+    worst = 0.0
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
+        a, b = numpy.asarray(a, numpy.float64), numpy.asarray(b, numpy.float64)
+        scale = max(numpy.abs(b).max(initial=0.0), 1e-30)
+        worst = max(worst, float(numpy.abs(a - b).max(initial=0.0)) / scale)
+    return worst
+
+
+def check(step, plan, *arguments, steps=3, donate=(0,)):
+    """Runs the step on one device and under the plan, the new state fed back as the first argument
+    where a step gives one. Gives the largest difference and the bytes of collectives, planned and
+    counted in the compiled program."""
+    jax = _jax()
+    compiled = compile_step(step, plan, arguments, donate)
+    reference = jax.jit(step)
+    begin = jax.device_get(arguments)  # what is given up must not be gone for the other run
+
+    def run(function, place):
+        given = list(begin)
+        for _ in range(steps):
+            result = function(*place(given))
+            state = result[0] if isinstance(result, tuple) else result
+            if jax.tree.structure(state) == jax.tree.structure(given[0]):
+                given[0] = jax.device_get(state)
+        return jax.device_get(result)
+
+    ours = run(compiled, lambda given: jax.device_put(tuple(given), compiled.input_shardings[0]))
+    theirs = run(reference, lambda given: given)
+    devices = 1
+    for size in plan["mesh"]["sizes"]:
+        devices *= size
+    counted = collectives(compiled.as_text(), devices)
+    return {"difference": _largest_difference(ours, theirs),
+            "planned": _planned(plan), "counted": counted,
+            "compared": _compared(_planned(plan), counted)}
+
+
+# ---------------------------------------------------------------- as a program
+
+def load_step(text):
+    """"step.py:make" -> what make() gives: (step, arguments)."""
+    path, _, name = text.partition(":")
+    file = pathlib.Path(path)
+    if not file.exists():
+        raise SystemExit(f"plait: {path}: there is no such file")
+    sys.path.insert(0, str(file.resolve().parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name or "make", None)
+    if function is None:
+        raise SystemExit(f"plait: {path}: there is no function {name or 'make'}")
+    return function
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m plait.jax")
+    parser.add_argument("step", help="FILE.py:FUNCTION, which gives (step, arguments)")
+    parser.add_argument("--plan", help="what plait graph search wrote")
+    parser.add_argument("--trace", help="only write the program as HLO text here")
+    parser.add_argument("--devices", default="", help="cpu:8 makes eight devices of this machine")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--x64", action="store_true", help="compute in double precision")
+    parser.add_argument("--sizes", default="{}", help="JSON of arguments of the function")
+    options = parser.parse_args()
+    if options.devices:
+        platform, _, count = options.devices.partition(":")
+        os.environ["JAX_PLATFORMS"] = platform
+        if platform == "cpu" and count:
+            os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") +
+                                       f" --xla_force_host_platform_device_count={int(count)}")
+    jax = _jax()
+    if options.x64:
+        jax.config.update("jax_enable_x64", True)
+    step, arguments = load_step(options.step)(**json.loads(options.sizes))
+    if options.trace:
+        trace(step, *arguments, path=options.trace)
+        return 0
+    if not options.plan:
+        raise SystemExit("plait: --plan is missing: plait graph search writes one")
+    plan = json.loads(pathlib.Path(options.plan).read_text())
+    try:
+        report = check(step, plan, *arguments, steps=options.steps)
+    except WrongPlan as error:
+        print(f"plait: {options.plan}: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

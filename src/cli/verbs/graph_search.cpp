@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/graph_arguments.h"
+#include "graph/search/pins.h"
+#include "io/format/text_file.h"
+#include "io/graph/sharding_json.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+using namespace graph;
+
+std::string head(const ShardingReport& report) {
+  const ShardingPlan& plan = report.plan;
+  const double gap = plan.time().value > 0 ? 1 - plan.bound.value / plan.time().value : 0;
+  std::string out =
+      fmt::format("{} on {}, mesh {}: {} a step (compute {}, communication {}), {} a device\n",
+                  report.analysis.module->name, report.cluster, graph::text_of(plan.mesh.sizes),
+                  in_words(plan.time()), in_words(plan.compute), in_words(plan.communication),
+                  in_words(plan.peak));
+  out += gap < 1e-9
+             ? "No choice of strategies for this mesh is faster.\n"
+             : fmt::format("At most {:.2f} % slower than the best for this mesh.\n", 100 * gap);
+  const std::vector<Bytes> traffic = plan.traffic();
+  std::vector<std::string> kinds;
+  for (int k = 0; k < kCollectiveKinds; ++k)
+    if (traffic[k] > Bytes(0))
+      kinds.push_back(
+          fmt::format("{} {}", name_of(static_cast<CollectiveKind>(k)), in_words(traffic[k])));
+  if (!kinds.empty()) out += fmt::format("Each device sends {}.\n", fmt::join(kinds, ", "));
+  return out + "\n";
+}
+
+std::string blocks_table(const ShardingReport& report, const Style& style) {
+  const auto second = runners_up(report.costs, report.plan);
+  const std::vector<int> choice = choice_of(report.costs, report.plan);
+  Table table({{"block"},
+               {"name", Align::left, 1},
+               {"compute"},
+               {"communication"},
+               {"memory"},
+               {"strategy", Align::left},
+               {"runner-up loses", Align::left}});
+  for (std::size_t b = 0; b < choice.size(); ++b) {
+    const BlockCosts& costs = report.costs.blocks[b];
+    const Block& block = report.analysis.blocks.blocks[b];
+    table.row({std::to_string(b), block.name, in_words(costs.compute[choice[b]]),
+               in_words(costs.communication[choice[b]]), in_words(costs.memory[choice[b]]),
+               graph::text_of(report.plan.strategies[b], block, report.plan.mesh),
+               second[b] ? fmt::format("{} ({})", in_words(second[b]->loss),
+                                       graph::text_of(second[b]->strategy, block, report.plan.mesh))
+                         : ""});
+  }
+  return table.str(style);
+}
+
+std::string arguments_table(const ShardingReport& report, const Style& style) {
+  const Program& program = report.analysis.program;
+  Table table({{"argument", Align::left},
+               {"type", Align::left},
+               {"sharding", Align::left},
+               {"because of", Align::left}});
+  for (int a = 0; a < static_cast<int>(program.arguments.size()); ++a) {
+    const int node = program.arguments[a];
+    const int value = program.nodes[node].outputs.front();
+    const auto& shape = *program.values[value].shape;
+    const int block = report.analysis.blocks.of_node[node];
+    table.row({argument_path(report, a), graph::text_of(shape, false),
+               partition_spec(report.plan.placements[value], static_cast<int>(shape.dims.size()),
+                              report.plan.mesh.axes()),
+               block < 0 ? "used by several blocks"
+                         : fmt::format("block {}: {}", block,
+                                       graph::text_of(report.plan.strategies[block],
+                                                      report.analysis.blocks.blocks[block],
+                                                      report.plan.mesh))});
+  }
+  return table.str(style);
+}
+
+// The best mesh; of equal ones the first.
+struct Found {
+  SearchResult result;
+  Bytes needed;
+};
+Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
+              const SearchOptions& options) {
+  Found found;
+  for (const Mesh& mesh : meshes) {
+    SearchResult result = search(analysis, mesh, options);
+    if (result.why_not && (found.needed == Bytes(0) || result.why_not->needed < found.needed))
+      found.needed = result.why_not->needed;
+    const bool better =
+        result.best && (!found.result.best || result.best->time() < found.result.best->time());
+    if (better || (!found.result.best && result.why_not)) found.result = std::move(result);
+  }
+  return found;
+}
+
+}  // namespace
+
+int graph_search(const GraphArguments& arguments) {
+  const Analysis analysis = load_program(arguments);
+  const std::vector<Mesh> meshes = load_meshes(arguments);
+  const SearchOptions options = search_options(arguments);
+  const Found found = best_of(analysis, meshes, options);
+  if (!found.result.best) {
+    complain(
+        fmt::format("no plan fits: a device needs at least {}, and has {}; more devices or "
+                    "fewer samples would help",
+                    in_words(found.needed), in_words(found.result.why_not->limit)));
+    return kNothingFits;
+  }
+  const ShardingPlan& plan = *found.result.best;
+  const GraphCosts costs = costs_of(analysis, plan.mesh, {options.threads, options.whole});
+  const ShardingReport report{analysis, costs, plan, arguments.cluster,
+                              read_argument_names(graph_file(arguments))};
+  if (!arguments.output.empty() || arguments.json) {
+    const std::string text = sharding_plan_json(report);
+    if (!arguments.output.empty()) write_text_file(arguments.output, text);
+    if (arguments.json) print(text);
+  }
+  if (!arguments.annotated.empty())
+    write_text_file(arguments.annotated, annotated_hlo(analysis, plan));
+  if (arguments.json) return kDone;
+  const Style style = style_of(stdout);
+  print(head(report) + blocks_table(report, style) + "\n" + arguments_table(report, style));
+  return kDone;
+}
+
+}  // namespace plait

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/search/search.h"
+
+namespace plait::graph {
+
+// A value of the traced program, by the tag of the op that makes it, and where the plan keeps it.
+struct PinnedValue {
+  std::string tag;
+  int result = 0;
+  int value = 0;  // of the program
+  Placement placement;
+};
+
+// An operand that its op wants elsewhere than where the value is kept.
+struct PinnedUse {
+  std::string tag;  // of the op
+  int operand = 0;
+  int value = 0;
+  Placement placement;
+};
+
+// What the runner writes into a program that carries tags (frontend_attributes={plait="main:118"}).
+// Ops of a function that is called several times are left out where the calls do not agree.
+struct Pins {
+  std::vector<PinnedValue> values;
+  std::vector<PinnedUse> uses;
+};
+Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPlan& plan);
+
+// Where each leaf of the result is: what replaces an argument is where the argument is.
+std::vector<Placement> result_placements(const Analysis& analysis, const ShardingPlan& plan);
+
+// The program's text with the plan as sharding attributes of GSPMD on every instruction that the
+// plan divides, shardings that were there replaced.
+std::string annotated_hlo(const Analysis& analysis, const ShardingPlan& plan);
+
+}  // namespace plait::graph

@@ -112,7 +112,7 @@ struct Pinned {
 Pinned best_pin(const Problem& problem) {
   Pinned best;
   const auto look = [&](const std::string& name, const Pins& pins) {
-    if (!contradiction_in(problem, pins).empty()) return;
+    if (violation_of(problem, pins)) return;
     SearchContext context{problem, {.keep = 1}, {}, {}, {}};
     context.options.pins = pins;
     const SearchResult result = run_search(planners().front(), context);

@@ -1,7 +1,8 @@
 // Compares `auto` with the second opinion on random mixed problems, one line each.
 //
 //   compare_opinions [--seed 1] [--count 50] [--evaluations N | --seconds 10] [--threads 1]
-//                    [--most-devices 256] [--pins] [--model M --cluster C --batch B]
+//                    [--most-devices 256] [--effort 1] [--plans] [--pins] [--model M --cluster C
+//                    --batch B]
 //
 // --seconds is for each problem and thread. With --pins `auto` is also run with one dimension
 // pinned, many times, and the pin that gives the fastest plan is named.
@@ -45,6 +46,7 @@ struct Arguments {
   std::string model;
   std::string cluster;
   int batch = 64;
+  double effort = 1;  // of auto's moves
 };
 
 Arguments parse(int argc, char** argv) {
@@ -78,6 +80,8 @@ Arguments parse(int argc, char** argv) {
       out.cluster = value;
     else if (flag == "--batch")
       out.batch = std::stoi(value);
+    else if (flag == "--effort")
+      out.effort = std::stod(value);
     else {
       std::fprintf(stderr, "unknown flag %s\n", flag.c_str());
       std::exit(2);
@@ -108,7 +112,7 @@ struct Pinned {
 Pinned best_pin(const Problem& problem) {
   Pinned best;
   const auto look = [&](const std::string& name, const Pins& pins) {
-    if (!contradiction_in(problem, pins).empty()) return;
+    if (violation_of(problem, pins)) return;
     SearchContext context{problem, {.keep = 1}, {}, {}, {}};
     context.options.pins = pins;
     const SearchResult result = run_search(planners().front(), context);
@@ -143,7 +147,8 @@ Row compare(const Arguments& arguments, int i) {
   const Problem& problem = mixed.problem;
   Row row;
   const auto begin = Clock::now();
-  const SearchResult found = run_search(planners().front(), {problem, {.keep = 3}, {}, {}, {}});
+  const SearchResult found = run_search(
+      planners().front(), {problem, {.keep = 3, .moves_effort = arguments.effort}, {}, {}, {}});
   row.seconds = since(begin);
   std::vector<Plan> given;
   for (const RankedPlan& ranked : found.plans) given.push_back(ranked.plan);

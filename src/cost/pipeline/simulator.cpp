@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 
@@ -202,19 +201,21 @@ Seconds closed_form(const Pipeline& p) {
 
 namespace {
 
-// How long the links into each stage carry its hand-overs, but for the first one of each.
+// How long the links into each stage carry its hand-overs, but for the first one of each. A stage
+// has one from the stage before, one from the next and one round the ends.
 std::vector<Seconds> link_spans(const Pipeline& p, const std::vector<int>& slot) {
   std::vector<Seconds> spans(p.stages);
-  std::map<std::pair<int, int>, std::pair<Seconds, Seconds>> links;  // all, the longest
+  std::vector<Seconds> all(3 * static_cast<std::size_t>(p.stages));
+  std::vector<Seconds> longest = all;
+  const auto carry = [&](int from, int to, Seconds busy) {
+    const int link = 3 * to + (from == to - 1 ? 0 : from == to + 1 ? 1 : 2);
+    all[link] += p.micro_batches * busy;
+    longest[link] = std::max(longest[link], busy);
+    spans[to] = std::max(spans[to], all[link] - longest[link]);
+  };
   for (std::size_t k = 0; k < p.send_busy.size(); ++k) {
-    const int a = slot[k] / p.chunks;
-    const int b = slot[k + 1] / p.chunks;
-    for (const auto& way : {std::pair(a, b), std::pair(b, a)}) {
-      auto& [all, longest] = links[way];
-      all += p.micro_batches * p.send_busy[k];
-      longest = std::max(longest, p.send_busy[k]);
-      spans[way.second] = std::max(spans[way.second], all - longest);
-    }
+    carry(slot[k] / p.chunks, slot[k + 1] / p.chunks, p.send_busy[k]);
+    carry(slot[k + 1] / p.chunks, slot[k] / p.chunks, p.send_busy[k]);
   }
   return spans;
 }

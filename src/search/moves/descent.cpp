@@ -43,7 +43,6 @@ Descent::Descent(const Ground& ground, const CostEngine& engine, double work,
 std::optional<Settled> Descent::outlined(Draft draft) {
   work_ -= 0.2;
   if (!ground_.is_sound(draft)) return std::nullopt;
-  ++outlines_;
   const Plan plan = ground_.plan_of(draft);
   std::size_t devices = 0;
   for (const DraftStage& stage : draft.stages) devices += stage.devices.size();

@@ -47,8 +47,6 @@ class Descent {
   double budget() const { return work_; }
   std::int64_t simulations() const { return simulations_; }
 
-  std::int64_t outlines_ = 0;
-
  private:
   std::optional<Settled> outlined(Draft draft);
   void balance(Settled& settled, Seconds limit);

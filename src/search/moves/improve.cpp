@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -70,7 +68,6 @@ class Improvement {
       : context_(context), ground_(space), engine_(engine), found_(found), stop_(stop) {
     const int devices = context.problem.cluster.device_count();
     work_ = context.options.moves_effort * std::min(kMostWork, kWork + kWorkPerDevice * devices);
-    if (getenv("MVX")) work_ *= atof(getenv("MVX"));
     followed_ = std::clamp(static_cast<int>(work_ / kWorkOfStart), kFewestFollowed, kMostFollowed);
   }
 
@@ -93,16 +90,8 @@ class Improvement {
     const double work = (1 - kForStarts) * work_ / count;
     parallel_for(count, context_.options.threads, [&](int i) {
       Descent descent(ground_, engine_, work, stop_);
-      const Seconds before = all[i].step;
       const auto seed = static_cast<std::uint64_t>(1 + round * kMostFollowed + i);
       descent.wander(all[i], work > kLongWalk ? kHot : kWarm, seed);
-      if (getenv("MVDBG"))
-        fprintf(
-            stderr,
-            "  %d: floor %.5g before %.5g after %.5g outlines %ld sims %ld left %.0f pp %d %d\n", i,
-            all[i].floor().value, before.value, all[i].step.value, (long)descent.outlines_,
-            (long)descent.simulations(), descent.budget(), all[i].draft.stage_count(),
-            (int)all[i].draft.settings.schedule);
     });
     keep_fastest(all);
     for (const Settled& settled : all) offer(settled);

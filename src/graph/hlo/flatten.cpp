@@ -26,6 +26,33 @@ int called_in_role(const Module& module, const Instruction& it, std::string_view
   throw InputError(module.place(it), it.opcode + " " + it.name + " has no " + std::string(role));
 }
 
+// How many instructions a computation has once its calls are resolved, so that a program that calls
+// make too long is refused before it is.
+class LengthCheck {
+ public:
+  explicit LengthCheck(const Module& module)
+      : module_(module), length_(module.computations.size(), -1) {}
+
+  double length(int index, int depth) {
+    if (length_[index] >= 0 || depth > kDeepestCall) return std::max(length_[index], 0.0);
+    length_[index] = 0;  // recursion is found when it is inlined
+    double sum = 0;
+    for (const Instruction& it : module_.computations[index].instructions) {
+      sum += 1;
+      if (!is_inlined(it) && it.opcode != "while" && it.opcode != "conditional") continue;
+      for (const Called& called : it.called) sum += length(called.computation, depth + 1);
+      if (sum > static_cast<double>(kMostNodes))
+        throw InputError(module_.place(it), "calls make the program longer than " +
+                                                std::to_string(kMostNodes) + " instructions");
+    }
+    return length_[index] = sum;
+  }
+
+ private:
+  const Module& module_;
+  std::vector<double> length_;
+};
+
 class Flattener {
  public:
   explicit Flattener(const Module& module) : module_(module) { program_.module = &module; }
@@ -359,6 +386,7 @@ std::vector<std::vector<int>> Program::users() const {
 }
 
 Program flatten(const Module& module) {
+  LengthCheck(module).length(module.entry, 0);
   Program program = Flattener(module).run();
   drop_unused(program);
   return program;

@@ -93,8 +93,10 @@ SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOpti
   result.best.reset();
   Bytes room = limit - costs.shared_memory;
   std::optional<Seconds> bound;
+  // To close the gap; fewer where each takes longer.
+  const int branches = std::max(1, 200 / static_cast<int>(costs.blocks.size() + 1));
   for (int round = 0; round < 12 && room > Bytes(0) && !options.stop(); ++round) {
-    const auto found = choose_within(problem, use, room.value, options.branches);
+    const auto found = choose_within(problem, use, room.value, branches);
     if (!found) break;
     if (!bound) bound = costs.shared + Seconds(found->bound);
     ShardingPlan plan = plan_with(analysis, mesh, costs, found->values);

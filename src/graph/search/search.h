@@ -13,7 +13,6 @@ struct SearchOptions {
   int threads = 1;
   bool whole = false;           // as CostOptions::whole
   std::optional<Bytes> memory;  // of a device; nothing = what the device has
-  int branches = 60;            // to close the gap under the memory limit
   // Called between steps; true = give the best so far.
   std::function<bool()> stop = [] { return false; };
 };

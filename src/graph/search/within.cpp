@@ -109,7 +109,7 @@ class LimitSearch {
       high *= 8;
       if (i == 59) relaxed.bound = kInfinity;
     }
-    for (int i = 0; i < 24 && relaxed.bound < kInfinity; ++i) {
+    for (int i = 0; i < 16 && relaxed.bound < kInfinity; ++i) {
       const double middle = (low + high) / 2;
       const ChoiceResult at = solve_with(allowed, middle);
       relaxed.bound = std::max(relaxed.bound, at.bound - middle * limit_);

@@ -1,0 +1,67 @@
+#pragma once
+// Programs for tests of the graph layer.
+
+#include <string>
+
+#include "cluster/cluster.h"
+
+namespace plait::graph::samples {
+
+// A training step of an MLP of square layers under SGD, as JAX would lower it:
+//   y = relu(x W1), ..., loss = sum of the last layer's results, W -= gradient
+inline std::string mlp_step(int layers, int batch, int width) {
+  const std::string x = "f32[" + std::to_string(batch) + "," + std::to_string(width) + "]";
+  const std::string w = "f32[" + std::to_string(width) + "," + std::to_string(width) + "]";
+  const auto n = [](const std::string& name, int i) { return name + std::to_string(i); };
+  std::string out =
+      "HloModule mlp\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+      "  ROOT c = f32[] add(a, b)\n}\n\nENTRY main {\n";
+  for (int i = 1; i <= layers; ++i)
+    out += "  " + n("w", i) + " = " + w + " parameter(" + std::to_string(i - 1) + ")\n";
+  out += "  y0 = " + x + " parameter(" + std::to_string(layers) +
+         ")\n  zero = f32[] constant(0)\n" + "  zeros = " + x + " broadcast(zero), dimensions={}\n";
+  for (int i = 1; i <= layers; ++i) {
+    out += "  " + n("h", i) + " = " + x + " dot(" + n("y", i - 1) + ", " + n("w", i) +
+           "), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n";
+    out += "  " + n("y", i) + " = " + x + " maximum(" + n("h", i) + ", zeros)\n";
+  }
+  out += "  loss = f32[] reduce(" + n("y", layers) + ", zero), dimensions={0,1}, to_apply=sum\n";
+  out += "  one = f32[] constant(1)\n  " + n("g", layers) + " = " + x +
+         " broadcast(one), dimensions={}\n";
+  for (int i = layers; i >= 1; --i) {
+    out += "  " + n("m", i) + " = pred" + x.substr(3) + " compare(" + n("h", i) +
+           ", zeros), direction=GT\n";
+    out += "  " + n("d", i) + " = " + x + " select(" + n("m", i) + ", " + n("g", i) + ", zeros)\n";
+    out += "  " + n("u", i) + " = " + w + " dot(" + n("y", i - 1) + ", " + n("d", i) +
+           "), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n";
+    if (i > 1)
+      out += "  " + n("g", i - 1) + " = " + x + " dot(" + n("d", i) + ", " + n("w", i) +
+             "), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n";
+    out += "  " + n("v", i) + " = " + w + " subtract(" + n("w", i) + ", " + n("u", i) + ")\n";
+  }
+  std::string types;
+  std::string names;
+  for (int i = 1; i <= layers; ++i) {
+    types += w + ", ";
+    names += n("v", i) + ", ";
+  }
+  return out + "  ROOT r = (" + types + "f32[]) tuple(" + names + "loss)\n}\n";
+}
+
+// Devices of one node; a slow link and no latency make bytes decide.
+inline Cluster cluster_of(int devices, double bandwidth = 1e9) {
+  DeviceType type;
+  type.name = "device";
+  type.memory = Bytes(80e9);
+  type.memory_bandwidth = BytesPerSecond(2e12);
+  for (FlopsPerSecond& peak : type.peak) peak = FlopsPerSecond(3e14);
+  type.intra = {BytesPerSecond(bandwidth), Seconds(1e-12)};
+  Cluster cluster;
+  cluster.device_types = {type};
+  cluster.zones = {"zone"};
+  cluster.nodes = {{"node", 0, type.intra, type.intra, {}}};
+  cluster.devices.assign(devices, {0, 0});
+  return cluster;
+}
+
+}  // namespace plait::graph::samples

@@ -27,7 +27,7 @@ LAYERS = [
 FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
     "search": [{"space"}, {"bound", "papers"}, {"auto", "clusters"}, {""}],
-    "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
+    "io": [{"format"}, {"framework"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
 }

@@ -122,6 +122,8 @@ LoadedProblem load_problem(const PlanArguments& arguments) {
       arguments.granularity == "op" ? at_op_granularity(model.model) : std::move(model.model);
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = arguments.job;
+  loaded.problem.job.framework =
+      find_framework(options.catalogue, arguments.framework, "--framework");
   loaded.warnings = std::move(model.warnings);
   if (!arguments.profile.empty()) {
     LoadedProfile profile =

@@ -24,6 +24,7 @@ struct PlanArguments {
   std::string profile;
   std::vector<std::string> catalogue;
   Job job;
+  std::string framework;  // of the catalogue; "" = its first
 
   std::string planner = "auto";
   SearchOptions search;

@@ -81,7 +81,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate) const {
                                  : hand_over_time(problem_, plan, from, to, at[k + 1].second));
     if (!same) estimate.stages[at[k].first].send += pipeline.send.back();
   }
-  if (traits_of(problem_.job).send_blocks) block_on_sends(pipeline);
+  if (problem_.job.framework.traits.send_blocks) block_on_sends(pipeline);
   return pipeline;
 }
 

@@ -12,21 +12,6 @@ constexpr int kRescheduled = 5;     // pipelines
 constexpr int kRound = 4;           // tries that start from the same incumbents
 constexpr double kRounding = 1e-9;  // by which floors may be too high
 
-// plait's own runtime does not split the backward pass.
-std::vector<Schedule> other_schedules(Framework framework) {
-  switch (framework) {
-    case Framework::plait:
-      return {Schedule::interleaved};
-    case Framework::megatron:
-    case Framework::megatron_router:
-    case Framework::megatron_graph:
-    case Framework::megatron_lm:
-      return {Schedule::interleaved, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v};
-    default:
-      return {};
-  }
-}
-
 bool is_worth_it(const Plan& plan) {
   return plan.stage_count() > 1 && 1.0 * plan.stage_count() * plan.micro_batches <= kMostTasks;
 }
@@ -67,7 +52,7 @@ class Rescheduling {
     for (const RankedPlan& ranked : plans) {
       if (!is_worth_it(ranked.plan) || pipelines == kRescheduled) continue;
       ++pipelines;
-      for (const Schedule schedule : other_schedules(context_.problem.job.framework)) {
+      for (const Schedule schedule : context_.problem.job.framework.schedules) {
         Pins pins = context_.options.pins;
         pins.schedule = schedule;
         for (Plan& plan : plans_for(ranked.plan, pins)) tries.push_back({std::move(plan), {}});

@@ -7,7 +7,7 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_s
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp
-                           tests/source_tree.cpp)
+                           tests/sample_frameworks.cpp tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)
@@ -60,6 +60,9 @@ if(NOT PLAIT_SANITIZE)
   add_test(NAME layers COMMAND ${Python3_EXECUTABLE} scripts/check_layers.py src
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME tree COMMAND ${Python3_EXECUTABLE} scripts/check_tree.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  # "golden" in its name: ./dev golden rewrites the document.
+  add_test(NAME golden_constants COMMAND ${Python3_EXECUTABLE} scripts/constant_tables.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   if(TARGET plait)
     add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py

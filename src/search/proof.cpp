@@ -16,7 +16,7 @@ bool is_one_schedule(const SearchContext& context) {
   const Pins& pins = context.options.pins;
   if (pins.pipeline == 1 || !pins.stages.empty()) return true;
   if (pins.schedule) return *pins.schedule == searched_schedule(pins);
-  return other_schedules(context.problem.job.framework).empty();
+  return context.problem.job.framework.schedules.empty();
 }
 
 }  // namespace

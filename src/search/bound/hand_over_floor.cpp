@@ -11,8 +11,8 @@ HandOverFloor::HandOverFloor(const Space& space, const PlanSettings& settings)
     : space_(space), settings_(settings) {
   const Problem& problem = space.problem();
   const Cluster& cluster = problem.cluster;
-  const FrameworkTraits traits = traits_of(problem.job);
-  cuts_sends_ = traits.cuts_sends;
+  const FrameworkTraits& traits = problem.job.framework.traits;
+  cuts_sends_ = traits.scatters_sends;
   known_ = problem.profile.collectives.empty() && !traits.send_blocks &&
            !space.pools_share_nodes() && settings.context == 1;
   if (!known_) return;

@@ -52,7 +52,7 @@ ThroughputFloor::ThroughputFloor(const CostEngine& engine, const Pins& pins) {
   const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
   fills_pipeline_ = pins.schedule
                         ? *pins.schedule == searched_schedule(pins)
-                        : std::ranges::all_of(other_schedules(problem.job.framework), fills);
+                        : std::ranges::all_of(problem.job.framework.schedules, fills);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;

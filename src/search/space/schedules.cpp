@@ -17,20 +17,6 @@ Schedule searched_schedule(const Pins& pins) {
   return pins.schedule == Schedule::gpipe ? Schedule::gpipe : Schedule::one_f_one_b;
 }
 
-std::vector<Schedule> other_schedules(Framework framework) {
-  switch (framework) {
-    case Framework::plait:
-      return {Schedule::interleaved};
-    case Framework::megatron:
-    case Framework::megatron_router:
-    case Framework::megatron_graph:
-    case Framework::megatron_lm:
-      return {Schedule::interleaved, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v};
-    default:
-      return {};
-  }
-}
-
 std::vector<Plan> in_chunks(const Plan& pipeline, Schedule schedule, int chunks) {
   const int stages = pipeline.stage_count();
   Plan plan = pipeline;

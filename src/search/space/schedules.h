@@ -11,9 +11,6 @@ namespace plait {
 // stages every other schedule can run as well.
 Schedule searched_schedule(const Pins& pins);
 
-// Those beside it that the framework runs. plait's own runtime does not split the backward pass.
-std::vector<Schedule> other_schedules(Framework framework);
-
 // The plans that a plain pipeline stands for: itself, or, when a schedule is pinned that splits the
 // backward pass or cuts stages into chunks, that pipeline under this schedule (with the pinned
 // number of chunks, or with 2, 3, 4 ..); with more recompute too, since more micro-batches may be

@@ -125,17 +125,16 @@ bool Space::allows_sequence_parallel() const {
 }
 
 void Space::list_settings() {
-  // plait's own runtime has neither the third stage of ZeRO nor context and expert groups.
-  const bool own_runtime = problem_.job.framework == Framework::plait;
+  const Framework& framework = problem_.job.framework;
   std::vector<ZeroStage> zeros{ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
-  if (own_runtime) zeros.pop_back();
+  if (framework.without_zero_3) zeros.pop_back();
   if (pins_.zero) zeros = {*pins_.zero};
 
   const int sequence = problem_.model.sequence_length;
   std::vector<int> contexts{1};
   if (pins_.context) {
     contexts = {*pins_.context};
-  } else if (sequence >= kLongSequence && !own_runtime) {
+  } else if (sequence >= kLongSequence && !framework.without_context) {
     for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
   }
 
@@ -143,7 +142,7 @@ void Space::list_settings() {
   std::vector<int> experts{1};
   if (pins_.expert) {
     experts = {*pins_.expert};
-  } else if (count > 1 && !own_runtime) {
+  } else if (count > 1 && !framework.without_experts) {
     experts.clear();
     for (const int e : divisors_of(count))
       if (e <= std::min(kMaxExpert, problem_.cluster.device_count())) experts.push_back(e);

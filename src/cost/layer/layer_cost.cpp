@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "cost/comm/collectives.h"
+#include "cost/comm/overlap.h"
 #include "cost/layer/measured.h"
 #include "cost/layer/synchronised.h"
-#include "cost/op/overlap.h"
 
 namespace plait {
 namespace {

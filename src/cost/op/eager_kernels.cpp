@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cost/comm/overlap.h"
 #include "cost/op/eager.h"
-#include "cost/op/overlap.h"
 
 namespace plait {
 namespace {

@@ -1,6 +1,6 @@
 #include "cost/op/fused_kernels.h"
 
-#include "cost/op/overlap.h"
+#include "cost/comm/overlap.h"
 
 namespace plait {
 namespace {

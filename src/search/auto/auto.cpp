@@ -93,7 +93,9 @@ class AutoSearch {
       improve(context_, space_, engine_, found_, [this] { return stop(); });
     drop_idle_zero();
     SearchResult result;
-    result.plans = space_.pools().size() == 1 ? found_.regular_first() : found_.plans();
+    // On equal devices, unless the best of all plans is wanted and can be had.
+    const bool prefers_regular = space_.pools().size() == 1 && !is_enumerable();
+    result.plans = prefers_regular ? found_.regular_first() : found_.plans();
     const auto asked = static_cast<std::size_t>(context_.options.keep);
     if (result.plans.size() > asked) result.plans.resize(asked);
     result.evaluations = found_.evaluations();

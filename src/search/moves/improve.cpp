@@ -21,8 +21,8 @@ constexpr double kWork = 1'500;
 constexpr double kWorkPerDevice = 100;
 constexpr double kMostWork = 60'000;
 constexpr double kForStarts = 0.35;  // of it, to look for starts
-constexpr double kGoesOn = 0.01;     // gain, relative
-constexpr int kMostRounds = 12;
+constexpr double kGoesOn = 0.005;    // gain of a round that is followed by another, relative
+constexpr int kMostRounds = 24;
 // Starts that are followed: one for each so much of the work.
 constexpr double kWorkOfStart = 4'000;
 constexpr int kFewestFollowed = 2;

@@ -148,7 +148,7 @@ TEST(StageMemo, ChangesNoCost) {
 
 TEST(Moves, ADescentNeverEndsUphill) {
   Walk walk;
-  for (const int stages : {1, 2, 4, 8}) {
+  for (const int stages : {4, 8}) {  // 4 samples a micro-batch: at most 4 replicas
     Descent descent(walk.ground, walk.engine, 20'000, walk.never);
     auto settled = descent.settle(draft_of(even_plan(walk.problem, stages)), false);
     ASSERT_TRUE(settled && settled->fits());

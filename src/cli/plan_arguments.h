@@ -30,6 +30,7 @@ struct PlanArguments {
   Wishes wishes;
   std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
   bool json = false;
+  bool explain_search = false;  // print what each pass of the search took and gave
   std::string output;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@
 #include "io/format/json_writer.h"
 #include "io/plan/plan_json.h"
 #include "report/quantities.h"
+#include "report/search_passes.h"
 
 namespace plait {
 namespace {
@@ -73,8 +75,26 @@ Outcome search(const Problem& problem, const PlanArguments& arguments) {
   return outcome;
 }
 
+std::string passes_json(const std::vector<PassReport>& passes) {
+  std::vector<std::string> items;
+  for (const PassReport& pass : passes) {
+    const auto finite = [](Seconds time) {
+      return std::isfinite(time.value) && time > Seconds(0) ? json_number(time.value) : "null";
+    };
+    items.push_back(JsonObject()
+                        .text("pass", pass.name)
+                        .number("elapsed_s", pass.elapsed.value)
+                        .number("evaluations", static_cast<double>(pass.evaluations))
+                        .json("step_s", finite(pass.best))
+                        .json("lower_bound_s", finite(pass.lower_bound))
+                        .str());
+  }
+  return json_list(items);
+}
+
 std::string as_json(const Problem& problem, const Outcome& outcome,
-                    const std::vector<std::string>& warnings, const std::string& reason) {
+                    const std::vector<std::string>& warnings, const std::string& reason,
+                    bool explain_search) {
   std::vector<std::string> plans;
   for (const RankedPlan& ranked : outcome.result.plans)
     plans.push_back(ranked_plan_json(problem, ranked, outcome.steps));
@@ -91,6 +111,7 @@ std::string as_json(const Problem& problem, const Outcome& outcome,
       .number("evaluations", static_cast<double>(outcome.result.evaluations))
       .number("search_s", outcome.elapsed.value)
       .boolean("cut_short", outcome.result.cut_short);
+  if (explain_search) object.json("passes", passes_json(outcome.result.passes));
   if (plans.empty()) object.text("reason", reason);
   return lay_out_json(object.json("warnings", json_list(sentences))
                           .text("model", problem.model.name)
@@ -124,7 +145,8 @@ std::string verdict(const Problem& problem, const Outcome& outcome, bool pinned)
                            in_words(outcome.elapsed));
 }
 
-std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned) {
+std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned,
+                    bool explain_search) {
   const Style style = style_of(stdout);
   const RankedPlan& best = outcome.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";
@@ -134,6 +156,9 @@ std::string as_text(const Problem& problem, const Outcome& outcome, bool pinned)
                training_of(*outcome.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
            "\n";
   out += paragraph(verdict(problem, outcome, pinned), style) + "\n";
+  if (explain_search)
+    out += style.bold("The search, pass by pass") + "\n" +
+           search_passes_table(outcome.result.passes, style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
                                        : fmt::format(" (times of one of {} micro-batches)\n",
@@ -187,7 +212,8 @@ int plan(PlanArguments arguments, const std::string& format, const std::string& 
     const std::string reason = outcome.missed.empty()
                                    ? why_nothing_fits(problem, arguments, outcome.result)
                                    : outcome.missed;
-    if (arguments.json) print(as_json(problem, outcome, loaded.warnings, reason));
+    if (arguments.json)
+      print(as_json(problem, outcome, loaded.warnings, reason, arguments.explain_search));
     complain(reason);
     return outcome.interrupted ? kInterrupted : kNothingFits;
   }
@@ -196,8 +222,9 @@ int plan(PlanArguments arguments, const std::string& format, const std::string& 
     write_text_file(arguments.output, plan_file_to_json(problem, best.plan, best.cost));
   }
   if (!format.empty()) return print_rows(format, problem, arguments, outcome);
-  print(arguments.json ? as_json(problem, outcome, loaded.warnings, "")
-                       : as_text(problem, outcome, arguments.search.pins.schedule.has_value()));
+  print(arguments.json ? as_json(problem, outcome, loaded.warnings, "", arguments.explain_search)
+                       : as_text(problem, outcome, arguments.search.pins.schedule.has_value(),
+                                 arguments.explain_search));
   return kDone;
 }
 
@@ -225,6 +252,11 @@ Command plan_command() {
   const auto cost_model = std::make_shared<std::string>();
   const auto searching = std::ranges::find(command.groups, "How to search", &FlagGroup::title);
   searching->flags.insert(searching->flags.begin() + 1, cost_model_flag(*cost_model));
+  searching->flags.push_back(
+      {.name = "--explain-search",
+       .value = "",
+       .help = "also print what each pass of the search took and gave (auto)",
+       .set = into_switch(arguments->explain_search)});
   command.run = [arguments, format, cost_model] { return plan(*arguments, *format, *cost_model); };
   return command;
 }

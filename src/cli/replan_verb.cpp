@@ -303,7 +303,7 @@ Command replan_command() {
   for (FlagGroup& group : plan_flags(*arguments)) {
     std::erase_if(group.flags, [](const Flag& flag) {
       static const std::vector<std::string> kSome{
-          "--catalogue", "--planner", "--time-limit", "--seed", "--threads", "--json", "--output"};
+          "--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output"};
       return std::ranges::find(kSome, flag.name) == kSome.end();
     });
     if (group.flags.empty()) continue;

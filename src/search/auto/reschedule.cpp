@@ -28,7 +28,10 @@ std::vector<Schedule> other_schedules(Framework framework) {
 }
 
 bool is_worth_it(const Plan& plan) {
-  return plan.stage_count() > 1 && 1.0 * plan.stage_count() * plan.micro_batches <= kMostTasks;
+  // What cuts stages into chunks takes stages of one span.
+  const auto is_plain = [](const Stage& stage) { return stage.spans.size() == 1; };
+  return plan.stage_count() > 1 && std::ranges::all_of(plan.stages, is_plain) &&
+         1.0 * plan.stage_count() * plan.micro_batches <= kMostTasks;
 }
 
 // A pipeline under another schedule.

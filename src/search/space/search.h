@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 namespace plait {
 
 class CostEngine;
+class Space;
 
 // Plan dimensions that the user pins. An empty optional (or vector) leaves the dimension free.
 struct Pins {
@@ -37,7 +39,6 @@ struct Pins {
 
 // All knobs of all planners, flat, each with a default that is right for most users.
 struct SearchOptions {
-  std::uint64_t seed = 1;  // same seed: same answer, on any number of threads
   int threads = 1;
   int keep = 5;  // how many plans to return
   Seconds time_limit = Seconds(60);
@@ -61,11 +62,22 @@ struct RankedPlan {
   Estimate cost;
 };
 
+// What one pass of a planner did.
+struct PassReport {
+  std::string name;
+  Seconds elapsed;
+  std::int64_t evaluations = 0;  // plans costed
+  Seconds best;                  // step of the best plan after it; infinite when there is none
+  Seconds lower_bound;           // after it; zero when nothing is proven
+};
+
 struct SearchResult {
   std::vector<RankedPlan> plans;  // best first; empty means nothing fits
   std::int64_t evaluations = 0;
-  std::optional<Seconds> lower_bound;  // no plan of the space is faster; set by exact planners
-  bool cut_short = false;              // a limit or a stop request ended it
+  // No plan of the space is faster; above zero, and absent where nothing is proven.
+  std::optional<Seconds> lower_bound;
+  bool cut_short = false;            // a limit or a stop request ended it
+  std::vector<PassReport> passes{};  // in the order in which they ran; of planners that have any
   // When nothing fits: the plan that is nearest to fitting, and why it does not.
   std::optional<RankedPlan> nearest;
   std::string reason;
@@ -77,7 +89,17 @@ struct SearchContext {
   std::stop_token stop;
   std::function<void(const RankedPlan&)> on_improvement;  // may be empty
   std::function<void(double fraction)> on_progress;       // may be empty
-  const CostEngine* engine = nullptr;  // of the problem, where there is one already
+
+  // Set by run_search(), once for all parts of a search: the costs of the problem, its space under
+  // the pins, and when the time limit ends.
+  const CostEngine* engine = nullptr;
+  const Space* space = nullptr;
+  std::chrono::steady_clock::time_point deadline{};
+
+  // Whether a stop was asked for or the time is up. Every loop that may be long asks.
+  bool should_stop() const {
+    return stop.stop_requested() || std::chrono::steady_clock::now() > deadline;
+  }
 };
 
 // A planner is a function. It returns plans that pass check_plan() and fit in memory.

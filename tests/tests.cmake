@@ -68,5 +68,9 @@ if(NOT PLAIT_SANITIZE)
     add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py
                                --program $<TARGET_FILE:plait>)
     set_tests_properties(docs PROPERTIES TIMEOUT 300)
+    # Half a minute of work on 2 cores; ./dev golden rewrites the table.
+    add_test(NAME quality COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/quality_test.py
+                                  --program $<TARGET_FILE:plait>)
+    set_tests_properties(quality PROPERTIES TIMEOUT 900)
   endif()
 endif()

@@ -78,7 +78,7 @@ Command replan_command() {
                     change_flags(arguments->request)};
   for (FlagGroup& group :
        only_flags(plan_flags(arguments->plan), {"--catalogue", "--planner", "--time-limit",
-                                                "--seed", "--threads", "--json", "--output"})) {
+                                                "--threads", "--json", "--output"})) {
     if (group.flags.front().name == "--catalogue") group.title = "What can be added";
     command.groups.push_back(std::move(group));
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace plait {
 namespace {
 
@@ -23,6 +25,7 @@ std::vector<Plan> in_chunks(const Plan& pipeline, Schedule schedule, int chunks)
   plan.schedule = schedule;
   std::vector<std::vector<Span>> by_position(static_cast<std::size_t>(stages) * chunks);
   for (int s = 0; s < stages; ++s) {
+    PLAIT_CHECK(pipeline.stages[s].spans.size() == 1);
     const Span& whole = pipeline.stages[s].spans.front();
     const int units = whole.units.size();
     if (units < chunks) return {};

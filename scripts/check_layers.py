@@ -26,6 +26,7 @@ LAYERS = [
 # named here has no folders inside.
 FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
+    "graph": [{"solve"}, {""}],
     "search": [{"space"}, {"bound", "papers"}, {"auto", "clusters"}, {""}],
     "io": [{"format"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},

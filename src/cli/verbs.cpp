@@ -90,6 +90,10 @@ std::span<const Verb> verbs() {
            "  plait tokenize more.txt -o more.bin --tokenizer tokens.json\n"
            "  plait tokenize tokens.bin --decode\n",
            tokenize_command},
+      Verb{"graph-solve", "solve an instance of the intra-operator sharding contest (IOPDDL)",
+           "  plait graph-solve A.json.gz --time-limit 60 -o solution.json\n"
+           "  plait graph-solve instance.json --threads 2\n",
+           graph_solve_command},
       Verb{"models", "list the models that are known by name",
            "  plait models\n"
            "  plait models --json\n",

@@ -18,6 +18,7 @@ Command validate_command();
 Command train_command();
 Command trial_command();
 Command tokenize_command();
+Command graph_solve_command();
 Command models_command();
 Command model_command();
 Command devices_command();

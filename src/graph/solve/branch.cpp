@@ -98,7 +98,10 @@ class Tree {
     std::vector<int> position;
     for (int i = 0; i < sweeps && scale > 1e-4; ++i) {
       dual.sweep();
-      if (dual.bound() > best + 1e-6 * std::abs(best)) stalled = 0; else ++stalled;
+      if (dual.bound() > best + 1e-6 * std::abs(best))
+        stalled = 0;
+      else
+        ++stalled;
       best = std::max(best, dual.bound());
       if (whole_bound(best) >= result_.cost) return;
       if (i % 16 == 0) try_fitting(net, dual);

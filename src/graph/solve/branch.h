@@ -27,10 +27,10 @@ struct BranchOptions {
 };
 
 struct BranchResult {
-  Amount cost = kForbidden;     // of `labels`; at or above `below` when nothing was found
-  std::vector<int> labels;      // by variable of the root
-  Amount bound = 0;             // no answer costs less
-  std::vector<double> prices;   // by row of the root
+  Amount cost = kForbidden;    // of `labels`; at or above `below` when nothing was found
+  std::vector<int> labels;     // by variable of the root
+  Amount bound = 0;            // no answer costs less
+  std::vector<double> prices;  // by row of the root
 };
 
 // Looks for answers that cost less than `below`, depth first, most certain choices first, with

@@ -42,8 +42,8 @@ Amount most_extra(const LinkView& cost, int others, int a, int b) {
   return most;
 }
 
-// Tests pairs of choices of one variable; `hint` holds, for each choice and link, the cheapest choice
-// of the other end, where a difference shows soonest.
+// Tests pairs of choices of one variable; `hint` holds, for each choice and link, the cheapest
+// choice of the other end, where a difference shows soonest.
 class Comparison {
  public:
   Comparison(const Network& network, int variable) : x_(network.variables[variable]) {
@@ -106,8 +106,8 @@ void drop_what_does_not_fit(Network& network) {
   for (Variable& x : network.variables) {
     if (!x.alive) continue;
     for (const Load& load : x.loads) {
-      const Amount room = *std::min_element(network.room.begin() + load.begin,
-                                            network.room.begin() + load.end);
+      const Amount room =
+          *std::min_element(network.room.begin() + load.begin, network.room.begin() + load.end);
       for (int k = 0; k < x.size(); ++k)
         if (load.usage[k] > room) x.cost[k] = kForbidden;
     }

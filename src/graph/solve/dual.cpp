@@ -6,6 +6,15 @@
 
 #include "base/error.h"
 
+// One function in several instruction sets, chosen when the program starts. Sanitizers cannot live
+// with that choice, which comes before they are ready.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define PLAIT_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define PLAIT_VECTOR_CLONES
+#endif
+
 namespace plait::solve {
 namespace {
 
@@ -18,10 +27,8 @@ double real(Amount cost) { return cost >= kForbidden ? kInfinite : static_cast<d
 
 // out[b] = min over a of (from[a] + cost[a][b]), less its least element, which is given back. Only
 // additions and minima, so that every instruction set gives the same bits.
-__attribute__((target_clones("avx512f", "avx2", "default"))) double pass(const double* from,
-                                                                         const double* cost,
-                                                                         int rows, int columns,
-                                                                         double* out) {
+PLAIT_VECTOR_CLONES double pass(const double* from, const double* cost, int rows, int columns,
+                                double* out) {
   for (int b = 0; b < columns; ++b) out[b] = kInfinite;
   for (int a = 0; a < rows; ++a, cost += columns) {
     const double add = from[a];
@@ -93,8 +100,8 @@ void Dual::build_links(const Network& network) {
   }
   message_.assign(messages, 0);
   for (std::size_t s = 0; s < variable_.size(); ++s)
-    weight_.push_back(1.0 / static_cast<double>(
-                                std::max<std::size_t>({1, up_[s].size(), down_[s].size()})));
+    weight_.push_back(
+        1.0 / static_cast<double>(std::max<std::size_t>({1, up_[s].size(), down_[s].size()})));
 }
 
 void Dual::set_prices(std::vector<double> prices) {
@@ -179,8 +186,8 @@ double Dual::pair_slack(int link, int u_choice, int v_choice) const {
   const double cost =
       cost_[l.matrix + static_cast<std::size_t>(u_choice) * choices_[l.high] + v_choice];
   // The share of the higher end, which sent its message along this link in the sweep back.
-  return weight_[l.high] * hat_[first_[l.high] + v_choice] + cost -
-         message_[l.to_high + v_choice] - message_[l.to_low + u_choice] - l.shift;
+  return weight_[l.high] * hat_[first_[l.high] + v_choice] + cost - message_[l.to_high + v_choice] -
+         message_[l.to_low + u_choice] - l.shift;
 }
 
 bool Dual::decode(bool fitting, std::vector<int>& position) {
@@ -201,9 +208,9 @@ bool Dual::decode(bool fitting, std::vector<int>& position) {
       for (int k = 0; k < choices_[s]; ++k) scratch_[k] += message_[links_[side.link].to_low + k];
     for (const Side& side : down_[s]) {
       const DualLink& link = links_[side.link];
-      const double* row = &cost_[link.matrix + static_cast<std::size_t>(
-                                                   position[variable_[side.other]]) *
-                                                   choices_[s]];
+      const double* row =
+          &cost_[link.matrix +
+                 static_cast<std::size_t>(position[variable_[side.other]]) * choices_[s]];
       for (int k = 0; k < choices_[s]; ++k) scratch_[k] += row[k];
     }
     work_ += kLinkWork + choices_[s] * (1 + up_[s].size() + down_[s].size());

@@ -48,31 +48,31 @@ class Dual {
 
  private:
   struct Side {
-    int other;         // slot at the other end
-    int link;          // position in links_
+    int other;  // slot at the other end
+    int link;   // position in links_
   };
   struct DualLink {
-    int low, high;         // slots, low < high
-    std::size_t matrix;    // in cost_: [low][high], then transposed
-    std::size_t to_low;    // in message_
+    int low, high;       // slots, low < high
+    std::size_t matrix;  // in cost_: [low][high], then transposed
+    std::size_t to_low;  // in message_
     std::size_t to_high;
-    double shift = 0;      // taken off the last message, and part of the bound
+    double shift = 0;  // taken off the last message, and part of the bound
   };
   void build_links(const Network& network);
   void price_choices();
   double half_sweep(bool forth);
 
   const Network& network_;
-  std::vector<int> slot_;       // by variable, -1 = dead
-  std::vector<int> variable_;   // by slot
-  std::vector<int> choices_;    // by slot
+  std::vector<int> slot_;           // by variable, -1 = dead
+  std::vector<int> variable_;       // by slot
+  std::vector<int> choices_;        // by slot
   std::vector<std::size_t> first_;  // by slot: first choice in cost arrays
-  std::vector<double> weight_;  // 1 / number of chains through the slot
-  std::vector<double> unary_;   // cost and price, by choice
-  std::vector<double> hat_;     // the same with all messages, least 0
+  std::vector<double> weight_;      // 1 / number of chains through the slot
+  std::vector<double> unary_;       // cost and price, by choice
+  std::vector<double> hat_;         // the same with all messages, least 0
   std::vector<DualLink> links_;
-  std::vector<int> link_slot_;  // by link of the network
-  std::vector<std::vector<Side>> up_;    // links to higher slots
+  std::vector<int> link_slot_;         // by link of the network
+  std::vector<std::vector<Side>> up_;  // links to higher slots
   std::vector<std::vector<Side>> down_;
   std::vector<double> cost_;
   std::vector<double> message_;

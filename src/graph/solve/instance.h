@@ -37,9 +37,9 @@ struct Instance {
 };
 
 struct Score {
-  Amount cost = 0;       // kForbidden where a choice or a pair is not allowed
-  Amount peak = 0;       // the most memory at any time
-  bool fits = false;     // peak <= limit
+  Amount cost = 0;    // kForbidden where a choice or a pair is not allowed
+  Amount peak = 0;    // the most memory at any time
+  bool fits = false;  // peak <= limit
   bool valid() const { return fits && cost < kForbidden; }
 };
 

@@ -27,9 +27,9 @@ struct Arc {
 // A node of the instance that is still to be decided, with all that was merged into it.
 struct Variable {
   bool alive = true;
-  bool tidy = false;        // loads are disjoint, ascending, and the least usage of each is 0
+  bool tidy = false;  // loads are disjoint, ascending, and the least usage of each is 0
   std::vector<Amount> cost;
-  std::vector<int> label;   // which of the first choices each choice is
+  std::vector<int> label;  // which of the first choices each choice is
   std::vector<Load> loads;
   std::vector<Arc> arcs;
   int size() const { return static_cast<int>(cost.size()); }
@@ -42,7 +42,8 @@ struct Link {
 };
 
 // How the choice of a removed variable follows from others that were alive then. `table` is over
-// the labels of `first`, or of `first` times those of `second`; it has one entry when there is none.
+// the labels of `first`, or of `first` times those of `second`; it has one entry when there is
+// none.
 struct Removal {
   int variable = -1;
   int first = -1;
@@ -65,9 +66,9 @@ struct LinkView {
 struct Network {
   std::vector<Variable> variables;
   std::vector<Link> links;
-  std::vector<Amount> room;  // what each row may still take above the least usage of all
-  std::vector<int> row_name; // which of the first rows each row is
-  Amount base = 0;           // decided cost
+  std::vector<Amount> room;   // what each row may still take above the least usage of all
+  std::vector<int> row_name;  // which of the first rows each row is
+  Amount base = 0;            // decided cost
   std::vector<Removal> removals;
   bool impossible = false;
 

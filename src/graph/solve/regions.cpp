@@ -146,7 +146,7 @@ std::size_t improve_by_regions(const Network& network, std::vector<int>& positio
       size[kind] *= trial.complete ? 1.05 : 0.93;
       size[kind] = std::max(size[kind], 5.0);
       size[kind] = std::min(size[kind], 1.0 * most);
-      if (trial.result.labels.empty() || trial.result.cost >= trial.now) continue;
+      if (trial.result.cost >= trial.now) continue;
       std::vector<int> changed = position;
       for (std::size_t j = 0; j < trial.variables.size(); ++j)
         changed[trial.variables[j]] = trial.result.labels[j];

@@ -11,8 +11,8 @@ namespace plait::solve {
 // A part of a network whose choices are free while all others stay as they are.
 struct Region {
   std::vector<int> variables;
-  Network network;    // its variables in that order
-  Amount now = 0;     // what its present choices cost in `network`
+  Network network;  // its variables in that order
+  Amount now = 0;   // what its present choices cost in `network`
 };
 
 // `left` is the room of each row less what `position` takes.
@@ -23,9 +23,9 @@ Region cut_region(const Network& network, const std::vector<int>& position,
 class RegionDraw {
  public:
   explicit RegionDraw(const Network& network);
-  std::vector<int> near(std::mt19937_64& random, int size);      // connected by links
-  std::vector<int> same_rows(std::mt19937_64& random, int size); // sharing memory at one time
-  std::vector<int> in_order(std::mt19937_64& random, int size);  // neighbours in the program
+  std::vector<int> near(std::mt19937_64& random, int size);       // connected by links
+  std::vector<int> same_rows(std::mt19937_64& random, int size);  // sharing memory at one time
+  std::vector<int> in_order(std::mt19937_64& random, int size);   // neighbours in the program
 
  private:
   const Network& network_;
@@ -33,12 +33,12 @@ class RegionDraw {
 };
 
 struct RegionOptions {
-  std::size_t work = 0;         // in all
+  std::size_t work = 0;  // in all
   std::size_t region_work = 12'000'000;
-  int batch = 4;                // regions that are tried on the same answer
+  int batch = 4;  // regions that are tried on the same answer
   int threads = 1;
-  std::uint64_t seed = 0;       // other regions for another one
-  Amount enough = -1;           // a cost that ends the search
+  std::uint64_t seed = 0;  // other regions for another one
+  Amount enough = -1;      // a cost that ends the search
   std::function<bool()> stop;
 };
 

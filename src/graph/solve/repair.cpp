@@ -74,8 +74,8 @@ std::vector<int> find_any(const Network& network, const RepairOptions& options, 
     if (fits) return position;
     const Network priced = priced_overflow(free, usage);
     const std::size_t slice = std::min<std::size_t>(end - used, 50'000'000);
-    RegionOptions regions{.work = slice, .threads = options.threads, .seed = seed << 32,
-                          .stop = options.stop};
+    RegionOptions regions{
+        .work = slice, .threads = options.threads, .seed = seed << 32, .stop = options.stop};
     used += improve_by_regions(priced, position, {}, regions) + 1;
   }
   return {};

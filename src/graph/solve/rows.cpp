@@ -51,8 +51,10 @@ std::vector<std::vector<Change>> changes_by_row(const Network& network) {
 class RowWalk {
  public:
   explicit RowWalk(const Network& network)
-      : network_(network), changes_(changes_by_row(network)),
-        now_(network.variables.size(), -1), more_(network.variables.size(), 0),
+      : network_(network),
+        changes_(changes_by_row(network)),
+        now_(network.variables.size(), -1),
+        more_(network.variables.size(), 0),
         less_(network.variables.size(), 0) {}
 
   // Marks in `kept` what row `row` implies or what implies it.
@@ -98,9 +100,9 @@ class RowWalk {
 
   const Network& network_;
   std::vector<std::vector<Change>> changes_;
-  std::vector<int> now_;       // the load of each variable in the row that is compared
-  std::vector<Amount> more_;   // the most that each variable can take more in the other row
-  std::vector<Amount> less_;   // and less
+  std::vector<int> now_;      // the load of each variable in the row that is compared
+  std::vector<Amount> more_;  // the most that each variable can take more in the other row
+  std::vector<Amount> less_;  // and less
   std::vector<int> touched_;
   Amount sum_more_ = 0;
   Amount sum_less_ = 0;

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 
 #include "base/error.h"
 #include "graph/solve/branch.h"
@@ -18,24 +15,26 @@
 namespace plait::solve {
 namespace {
 
+constexpr std::size_t kLeastSlice = 1'000'000;
+
 // Branching and regions take turns with slices of work that grow, so that a proof starts again
 // from the root with the better answer that the regions found.
 class Search {
  public:
   Search(const Network& root, const SolveOptions& options) : root_(root), options_(options) {}
 
-  // A small network is mostly proven, a large one mostly improved. Each turn of a small one has more
-  // work than the last; the first turn of a large one must be enough for good prices.
+  // A small network is mostly proven, in turns that grow; a large one is mostly improved, and its
+  // first turn must be enough for good prices.
   void run() {
     const bool large =
         root_.variables.size() > static_cast<std::size_t>(BranchOptions{}.most_variables);
-    std::size_t slice = large ? options_.work / 6 : options_.work / 40;
+    std::size_t slice = std::max(kLeastSlice, options_.work / (large ? 12 : 40));
     while (!done()) {
       prove(std::min(slice, left()));
       if (done()) break;
-      if (position.empty()) find_one(std::min(slice, left()));
-      if (!position.empty()) improve(std::min(large ? 4 * slice : slice / 4, left()));
-      slice = large ? slice / 2 : slice * 3;
+      if (cost >= kForbidden) find_one(std::min(slice, left()));
+      if (cost < kForbidden) improve(std::min(large ? 6 * slice : slice / 4, left()));
+      if (!large) slice *= 3;
     }
   }
 
@@ -57,30 +56,29 @@ class Search {
     how.root_scale = turn_ == 0 ? 1 : 0.3;
     const BranchResult result = branch(root_, cost, prices_, how, budget);
     used += budget.used + 1;
-    if(getenv("TRACE"))fprintf(stderr,"prove %.3g cpu %.2f cost %ld bound %ld n %zu\n",(double)budget.used,clock()/1e6,result.cost,result.bound,root_.variables.size());
     ++turn_;
     if (!result.prices.empty()) prices_ = result.prices;
-    if (!result.labels.empty()) take(result.labels, result.cost);
+    take(result.labels, result.cost);
     bound = std::max(bound, result.bound);
     complete = result.bound >= cost;
   }
 
   void find_one(std::size_t work) {
     std::size_t spent = 0;
-    const std::vector<int> any =
-        find_any(root_, {work, options_.threads, options_.stop}, spent);
+    const std::vector<int> any = find_any(root_, {work, options_.threads, options_.stop}, spent);
     used += spent + 1;
     if (!any.empty()) take(any, evaluate(root_, any).cost);
   }
 
   void improve(std::size_t work) {
-    RegionOptions regions{.work = work, .threads = options_.threads,
-                          .seed = static_cast<std::uint64_t>(turn_) << 32, .enough = bound,
+    RegionOptions regions{.work = work,
+                          .threads = options_.threads,
+                          .seed = static_cast<std::uint64_t>(turn_) << 32,
+                          .enough = bound,
                           .stop = options_.stop};
     std::vector<int> better = position;
     used += improve_by_regions(root_, better, prices_, regions) + 1;
     take(better, evaluate(root_, better).cost);
-    if(getenv("TRACE"))fprintf(stderr,"regions used %.3g cpu %.2f cost %ld\n",(double)used,clock()/1e6,cost);
   }
 
   void take(const std::vector<int>& found, Amount its_cost) {
@@ -145,7 +143,8 @@ Solution solve(const Instance& instance, const SolveOptions& options) {
     solution.reason = solution.proven_none
                           ? why_impossible(instance)
                           : "no answer that fits was found in the time given, and none was ruled "
-                            "out: " + least_memory(instance);
+                            "out: " +
+                                least_memory(instance);
     return solution;
   }
   solution.choices.assign(instance.nodes.size(), 0);

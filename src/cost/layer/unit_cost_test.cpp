@@ -112,6 +112,7 @@ std::vector<Reference> references() {
        5.8332},
   };
   Job job;
+  job.framework = samples::framework("megatron");
   job.global_batch = 8;
   const Cluster h100 = samples::cluster_of(samples::h100(), 1, 8);
   all.push_back({"H100 Llama 8B",

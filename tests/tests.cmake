@@ -33,12 +33,20 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
 
 # The program, as users and scripts run it.
 if(TARGET plait)
-  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows)
+  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows graph)
     add_test(NAME ${PLAIT_TEST_PREFIX}${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)
     set_tests_properties(${PLAIT_TEST_PREFIX}${name} PROPERTIES TIMEOUT 600)
   endforeach()
+endif()
+
+# Plans of plait graph, executed under JAX (./dev setup_jax); skipped where it is absent.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME graph_jax
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/graph_jax_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(graph_jax PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endif()
 
 # What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.

@@ -324,6 +324,14 @@ def _group_size(line, devices):
     found = re.search(r"replica_groups=\[(\d+),(\d+)\]", line)
     if found:
         return int(found[2])
+    # mesh['a'=2,'b'=4] {'b'}, or of a part of an axis {'b':(1)2}
+    found = re.search(r"replica_groups=mesh\[([^\]]*)\]\s*\{([^}]*)\}", line)
+    if found:
+        sizes = {name: int(size) for name, size in re.findall(r"'([^']*)'=(\d+)", found[1])}
+        product = 1
+        for name, part in re.findall(r"'([^']*)'(?::\(\d+\)(\d+))?", found[2]):
+            product *= int(part) if part else sizes[name]
+        return product
     found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
     return len(found[1].split(",")) if found else devices
 

@@ -8,6 +8,7 @@
 #include "search/proof.h"
 #include "search/space/planners.h"
 #include "search/space/search.h"
+#include "search/space/space.h"
 
 namespace plait {
 namespace {

@@ -22,6 +22,7 @@ struct GraphArguments {
   int threads = 0;
   bool whole = false;
   bool json = false;
+  std::optional<int> random;
   std::string plan;
   std::string devices;
   int steps = 3;

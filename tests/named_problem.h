@@ -3,7 +3,7 @@
 #include <string>
 
 #include "io/cluster/load_cluster.h"
-#include "io/model/model_json.h"
+#include "io/model/load_model.h"
 #include "plan/problem.h"
 
 namespace plait {

@@ -7,6 +7,11 @@
 #include "cost/pipeline/schedule.h"
 
 namespace plait {
+namespace {
+
+constexpr std::size_t kMostKept = 50'000;  // of each: tens of megabytes
+
+}  // namespace
 
 void StageMemo::Key::add(std::uint64_t value) {
   first = (first ^ value) * 0x9E3779B97F4A7C15;
@@ -65,6 +70,7 @@ const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSour
   listed_.clear();
   const auto known = stages_.find(key);
   if (known != stages_.end()) return known->second;
+  if (stages_.size() >= kMostKept) stages_.clear();
   return stages_.emplace(key, stage_cost(problem_, plan, index, tables)).first->second;
 }
 
@@ -82,6 +88,7 @@ HandOver StageMemo::over(const Plan& plan, int from, int to, int unit) {
   listed_.clear();
   const auto known = hand_overs_.find(key);
   if (known != hand_overs_.end()) return known->second;
+  if (hand_overs_.size() >= kMostKept) hand_overs_.clear();
   return hand_overs_.emplace(key, hand_over(problem_, plan, a, b, unit)).first->second;
 }
 

@@ -102,7 +102,7 @@ std::vector<double> balanced_weights(const Draft& draft, const Estimate& cost,
   for (int s = 0; s < stages; ++s) {
     const StageCost& stage = cost.stages[s];
     const Seconds pass = stage.forward_total() + stage.backward_total();
-    rate[s] = weight[s] / (draft.settings.micro_batches * pass.value);
+    rate[s] = weight[s] / (draft.settings.micro_batches * std::max(pass.value, 1e-12));
     finish[s] = (stage.gradient_sync + stage.optimizer).value;
     speed += rate[s];
     lost += rate[s] * finish[s];

@@ -160,6 +160,7 @@ Plan Ground::plan_of(const Draft& draft) const {
   // Said only where it means something, so that equal plans are equal values.
   plan.sequence_parallel = pins_.sequence_parallel.value_or(tensor > 1 && cuts_sequence);
   if (copies == 1 && !pins_.zero) plan.zero = ZeroStage::off;
+  if (stages == 1 && !pins_.schedule) plan.schedule = schedules_.front();
   return plan;
 }
 

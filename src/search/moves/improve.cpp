@@ -20,8 +20,10 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 constexpr double kWork = 1'500;
 constexpr double kWorkPerDevice = 100;
 constexpr double kMostWork = 60'000;
-constexpr double kForStarts = 0.35;  // of it, to look for starts
-constexpr double kGoesOn = 0.005;    // gain of a round that is followed by another, relative
+constexpr double kForStarts = 0.35;    // of it, to look for starts
+constexpr double kForSchedules = 0.3;  // of that, to look at the best under other schedules
+constexpr std::size_t kLayouts = 10;   // that are looked at under other schedules
+constexpr double kGoesOn = 0.005;      // gain of a round that is followed by another, relative
 constexpr int kMostRounds = 24;
 // Starts that are followed: one for each so much of the work.
 constexpr double kWorkOfStart = 4'000;
@@ -108,23 +110,19 @@ class Improvement {
   std::vector<Settled> all_starts() {
     Descent descent(ground_, engine_, kForStarts * work_, stop_);
     StartList list;
-    const auto look = [&](const Draft& draft, bool unbalanced) {
-      std::optional<Settled> plain = descent.settle(draft, unbalanced);
-      if (!plain) return;
-      if (plain->fits()) list.add(*plain);
+    const auto look = [&](const Settled& plain) {
+      if (plain.fits()) list.add(plain);
       Visitor others([&](Draft&& other) {
         std::optional<Settled> settled = descent.settle(std::move(other), false);
         if (settled && settled->fits()) list.add(*std::move(settled));
         return descent.is_over();
       });
-      moves_of::schedules({ground_, plain->draft, plain->cost}, others);
+      moves_of::schedules({ground_, plain.draft, plain.cost}, others);
     };
-    for (const RankedPlan& ranked : found_.plans()) look(draft_of(ranked.plan), false);
-    for (const RankedPlan& ranked : found_.without_bubble()) look(draft_of(ranked.plan), false);
-    for (const Draft& draft : regular_layouts(ground_)) {
-      if (descent.is_over()) break;
-      look(draft, true);
-    }
+    for (const auto* plans : {&found_.plans(), &found_.without_bubble()})
+      for (const RankedPlan& ranked : *plans)
+        if (const auto settled = descent.settle(draft_of(ranked.plan), false)) look(*settled);
+    for (const Settled& layout : best_layouts(descent)) look(layout);
     std::vector<Settled> starts;
     for (Settled& start : list.lowest(kSimulatedOfSchedule)) {
       if (start.floor() >= kNear * found_.best()) continue;
@@ -139,6 +137,29 @@ class Improvement {
       }
     keep_fastest(starts);
     return starts;
+  }
+
+  // Those whose busiest stage has least to do: what a schedule without a bubble would take.
+  std::vector<Settled> best_layouts(Descent& descent) const {
+    const double reserve = kForSchedules * descent.budget();
+    const Layouts layouts(ground_);
+    std::vector<std::pair<Seconds, Settled>> best;
+    for (const Layout& layout : layouts.all()) {
+      if (descent.budget() < reserve || stop_()) break;
+      Draft draft = layouts.draft_of(layout);
+      if (draft.stages.empty()) continue;
+      std::optional<Settled> settled = descent.settle(std::move(draft), true);
+      if (!settled) continue;
+      const Seconds load = Place{ground_, settled->draft, settled->cost}.most_load();
+      if (best.size() == kLayouts && load >= best.back().first) continue;
+      const auto at =
+          std::ranges::upper_bound(best, load, {}, [](const auto& own) { return own.first; });
+      best.insert(at, {load, *std::move(settled)});
+      if (best.size() > kLayouts) best.pop_back();
+    }
+    std::vector<Settled> out;
+    for (auto& [load, settled] : best) out.push_back(std::move(settled));
+    return out;
   }
 
   // Without twins.

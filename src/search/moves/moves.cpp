@@ -5,13 +5,19 @@
 
 namespace plait {
 
-std::vector<int> Place::by_load() const {
-  std::vector<double> load;
+std::vector<double> Place::loads() const {
+  std::vector<double> out;
   for (const StageCost& stage : cost.stages)
-    load.push_back(
-        (draft.settings.micro_batches * (stage.forward_total() + stage.backward_total()) +
-         stage.gradient_sync + stage.optimizer)
-            .value);
+    out.push_back((draft.settings.micro_batches * (stage.forward_total() + stage.backward_total()) +
+                   stage.gradient_sync + stage.optimizer)
+                      .value);
+  return out;
+}
+
+Seconds Place::most_load() const { return Seconds(std::ranges::max(loads())); }
+
+std::vector<int> Place::by_load() const {
+  const std::vector<double> load = loads();
   std::vector<int> order(load.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int a, int b) { return load[a] > load[b]; });

@@ -15,8 +15,10 @@ struct Place {
   const Draft& draft;
   const Estimate& cost;
 
-  // Stages by what they have to do in a step, most first.
+  // What each stage has to do in a step; stages by it, most first.
+  std::vector<double> loads() const;
   std::vector<int> by_load() const;
+  Seconds most_load() const;
 };
 
 // Goes through the neighbours of a place, or makes just one of them.

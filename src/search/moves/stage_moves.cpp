@@ -25,12 +25,13 @@ bool halve_units(DraftStage& a, DraftStage& b) {
   return true;
 }
 
-// Makes one stage of a plan without a pipeline, whatever schedule it had.
-void drop_schedule(Draft& draft) {
+// A plan without a pipeline has one chunk.
+void drop_chunks(Draft& draft) {
   if (draft.stage_count() > 1) return;
   draft.stages.front().units = {draft.stages.front().unit_count()};
-  const bool gpipe = draft.settings.schedule == Schedule::gpipe;
-  draft.settings.schedule = gpipe ? Schedule::gpipe : Schedule::one_f_one_b;
+  const Schedule schedule = draft.settings.schedule;
+  if (schedule == Schedule::interleaved || schedule == Schedule::zb_v)
+    draft.settings.schedule = Schedule::one_f_one_b;
 }
 
 bool merge(const Place& place, Draft& draft, int at) {
@@ -110,7 +111,7 @@ void merges(const Place& place, Visitor& visit) {
     if (visit.skips()) continue;
     Draft draft = place.draft;
     const bool sound = merge(place, draft, s);
-    drop_schedule(draft);
+    drop_chunks(draft);
     if (sound && visit(std::move(draft))) return;
   }
   if (stages < 4 || visit.skips()) return;

@@ -221,18 +221,25 @@ def _add_constraints(module, plan):
                                 f"{operation.name if operation else 'nothing'}")
             return operation
 
+        orders = {tag: _leaf_order(o) for tag, o in operations.items() if o.name == "stablehlo.while"}
+
+        def position(tag, number):
+            order = orders.get(tag)
+            return number if order is None else order[number] if number < len(order) else number
+
         for use in plan["uses"]:
             operation = operations.get(use["tag"])
-            if operation is None or use["operand"] >= len(operation.operands):
+            operand = position(use["tag"], use["operand"])
+            if operation is None or operand >= len(operation.operands):
                 continue
-            value = operation.operands[use["operand"]]
+            value = operation.operands[operand]
             if _dims_of(value) != use["dims"]:
                 continue
             made = constrained(value, use["spec"], ir.InsertionPoint(operation))
-            operation.operands[use["operand"]] = made.result
+            operation.operands[operand] = made.result
         for entry in plan["values"]:
             operation = find(entry)
-            value = operation.results[entry["result"]]
+            value = operation.results[position(entry["tag"], entry["result"])]
             if _dims_of(value) != entry["dims"]:
                 raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
                                 f"{_type_text(value)}, the plan says {entry['dims']}")
@@ -242,6 +249,15 @@ def _add_constraints(module, plan):
             made = constrained(value, entry["spec"], _behind(operation))
             value.replace_all_uses_except(made.result, made.operation)
     module.operation.verify()
+
+
+def _leaf_order(loop):
+    """Where each value that HLO's loop carries stands in StableHLO's: HLO has those first that the
+    body changes."""
+    block = loop.regions[1].blocks[0]
+    given = list(block.operations[len(block.operations) - 1].operands)
+    changed = [i for i, value in enumerate(given) if value != block.arguments[i]]
+    return changed + [i for i in range(len(given)) if i not in changed]
 
 
 def _behind(operation):

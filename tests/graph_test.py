@@ -39,7 +39,7 @@ class Graph(unittest.TestCase):
         self.assertEqual([s["space"] for s in found["segments"]], [[3], [3, 3, 3, 3], [3]])
         self.assertEqual(found["segments"][1]["trips"], 3)
         self.assertIn("loss", found)
-        self.assertIn("[3,3,3,3]", self.good("analyze", HLO / "gpt.hlo"))
+        self.assertIn("[3,3,3,3]", self.good("analyze", HLO / "bert.hlo"))
 
     def test_search_writes_a_plan_and_an_annotated_program(self):
         with tempfile.TemporaryDirectory() as folder:

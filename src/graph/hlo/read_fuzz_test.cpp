@@ -78,16 +78,16 @@ TEST(HloFuzz, DamagedTextIsReadOrRefused) { read_damaged(example("bert.hlo"), 30
 
 TEST(SlowHloFuzz, MuchDamagedTextIsReadOrRefused) {
   for (const char* name : {"gpt.hlo", "moe.hlo", "llama_scanned.hlo"})
-    read_damaged(example(name), 20000, 2);
+    read_damaged(example(name), 5000, 2);
 }
 
 TEST(HloFuzz, LongTextIsReadInLinearTime) {
-  // 200,000 instructions in a chain; a quadratic reader would not come to an end.
+  // 50,000 instructions in a chain; a quadratic reader would not come to an end.
   std::string text = "HloModule long\n\nENTRY main {\n  x0 = f32[8] parameter(0)\n";
-  for (int i = 1; i < 200000; ++i)
+  for (int i = 1; i < 50000; ++i)
     text += "  x" + std::to_string(i) + " = f32[8] add(x" + std::to_string(i - 1) + ", x0)\n";
-  text += "  ROOT r = f32[8] negate(x199999)\n}\n";
-  EXPECT_EQ(analyze(text, "long").program.nodes.size(), 200001u);
+  text += "  ROOT r = f32[8] negate(x49999)\n}\n";
+  EXPECT_EQ(analyze(text, "long").program.nodes.size(), 50001u);
 }
 
 }  // namespace

@@ -46,9 +46,10 @@ class BranchAndBound {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
         const auto choice = runs.choose(units, tail.stages);
-        // More units need more memory, unless they spare a tied copy.
-        if (!choice && space_.tied_copies().of(units) > 0) continue;
-        if (!choice) break;
+        if (!choice) {  // more units need more memory, unless they spare a tied copy
+          from = space_.tied_copies().next_owner(units) + 1;
+          continue;
+        }
         PipelineSuffix longer = tail;
         longer.prepend(*choice, send, rhythm_);
         if (hopeless(longer.length())) break;

@@ -108,8 +108,10 @@ class LabelSearch {
         if (table_.bounds().hopeless(arena_[parent].tail, from, rest_, incumbent_)) continue;
         ++evaluations_;
         auto choice = runs.choose(units, after);
-        if (!choice && space_.tied_copies().of(units) > 0) continue;
-        if (!choice) break;  // more units need more memory, unless they spare a tied copy
+        if (!choice) {  // more units need more memory, unless they spare a tied copy
+          from = space_.tied_copies().next_owner(units) + 1;
+          continue;
+        }
         if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
         if (!add(parent, o, begin, units, *choice, send, beat)) break;  // and more time
       }

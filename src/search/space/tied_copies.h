@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "model/model.h"
@@ -21,6 +22,16 @@ class TiedCopies {
       if (owner.unit < run.begin || owner.unit >= run.end)
         copies += owner.used_before[run.end] - owner.used_before[run.begin];
     return copies;
+  }
+
+  // The next unit in front of a run with which it would keep fewer copies; -1 when there is none.
+  // Up to that unit a longer run needs more memory.
+  int next_owner(const UnitRange& run) const {
+    int next = -1;
+    for (const Owner& owner : owners_)
+      if (owner.unit < run.begin && owner.used_before[run.end] > owner.used_before[run.begin])
+        next = std::max(next, owner.unit);
+    return next;
   }
 
  private:

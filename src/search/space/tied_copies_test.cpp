@@ -30,5 +30,19 @@ TEST(TiedCopies, AreThoseOfTheCostModel) {
   }
 }
 
+TEST(TiedCopies, AreFewerFromTheirOwnerOn) {
+  Model model;
+  model.kinds.resize(1);
+  model.units.assign(8, 0);
+  model.ties = {{.first = 1, .second = 6, .parameters = 5},
+                {.first = 3, .second = 7, .parameters = 2}};
+  const TiedCopies copies(model);
+  EXPECT_EQ(copies.next_owner({5, 8}), 3);
+  EXPECT_EQ(copies.next_owner({3, 8}), 1);   // 3 is in it
+  EXPECT_EQ(copies.next_owner({4, 7}), 1);   // 7 is not, so that 3 would spare nothing
+  EXPECT_EQ(copies.next_owner({4, 6}), -1);  // nothing is used again
+  EXPECT_EQ(copies.next_owner({0, 8}), -1);
+}
+
 }  // namespace
 }  // namespace plait

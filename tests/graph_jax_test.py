@@ -20,9 +20,9 @@ STEPS = {
     "moe_step.py:make": {"layers": 1},
     "wide_resnet_step.py:make": {"blocks": 1, "size": 8},
 }
-# Bytes are compared where the compiler keeps every placement of the plan; on several axes it is free
-# in the order of the steps of a change, and in loops it shards what is carried by itself.
-BYTES = {("my_step.py:make", "8"), ("wide_resnet_step.py:make", "8")}
+# Bytes are held to 5 % for the best plans on one axis, and for these on two; elsewhere they are only
+# printed: the compiler is free in the order of the steps from one placement to another.
+BYTES_ON_TWO_AXES = {"my_step.py:make", "gpt_step.py:make", "bert_step.py:make"}
 
 
 def jax_python():
@@ -57,7 +57,8 @@ def check(python, program, step, sizes, mesh, seed, folder):
     for kind, (planned, counted) in report["compared"].items():
         off = abs(planned - counted) > 0.05 * max(planned, counted)
         print(f"    {kind}: planned {planned:.0f}, compiled {counted:.0f}{' (off)' if off else ''}")
-        if off and (step, mesh) in BYTES:
+        held = seed is None and (mesh == "8" or (mesh == "2x4" and step in BYTES_ON_TWO_AXES))
+        if off and held:
             failures.append(f"{kind}: {planned:.0f} bytes planned, {counted:.0f} compiled")
     return failures
 

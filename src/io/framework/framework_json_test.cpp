@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "io/cluster/catalogue.h"
-#include "io/format/text_file.h"
+#include "io/format/test_folder.h"
 #include "io/plan/problem_json.h"
 
 namespace plait {
@@ -100,9 +100,9 @@ TEST(Frameworks, UnknownKeysAndValuesAreNamed) {
 }
 
 Catalogue with_file(const std::string& text) {
-  const std::string path = testing::TempDir() + "frameworks_of_a_user.json";
-  write_text_file(path, text);
-  return load_catalogue({path});
+  const samples::TestFolder folder;
+  folder.write("frameworks.json", text);
+  return load_catalogue({folder.path("frameworks.json")});
 }
 
 TEST(Frameworks, AUsersFileAddsAndChanges) {

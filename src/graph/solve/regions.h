@@ -34,7 +34,7 @@ class RegionDraw {
 
 struct RegionOptions {
   std::size_t work = 0;  // in all
-  std::size_t region_work = 12'000'000;
+  std::size_t region_work = 100'000'000;
   int batch = 4;  // regions that are tried on the same answer
   int threads = 1;
   std::uint64_t seed = 0;  // other regions for another one

@@ -145,8 +145,7 @@ Problem over_network(double gigabytes_per_second, int batch) {
   Cluster cluster = samples::cluster_of(samples::a100(), 2, 4);
   for (Node& node : cluster.nodes)
     node.uplink.bandwidth = BytesPerSecond(gigabytes_per_second * 1e9);
-  return samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster,
-                             job_of("megatron", batch));
+  return samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", batch));
 }
 
 // Plans that send much: replicas on both nodes, tensor groups across them, a pipeline over them.

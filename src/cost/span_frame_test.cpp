@@ -230,9 +230,9 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
 
 // On 2 nodes of one device each: what the backward pass covers is hidden, the rest counts.
 TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 1),
-      job_of("megatron", AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 2, 1),
+                                              job_of("megatron", AttentionKernel::flash, 8));
   Frame f(problem, {}, 1, 2);
   const UnitRange layers{1, 5};
   const Seconds whole = f.frame.whole_gradient_sync(layers);

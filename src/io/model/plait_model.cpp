@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "io/model/architecture_json.h"
 #include "io/format/json_keys.h"
+#include "io/model/architecture_json.h"
 #include "io/model/op_fields.h"
 #include "model/gan.h"
 #include "model/resnet.h"

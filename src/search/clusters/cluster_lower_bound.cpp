@@ -50,9 +50,8 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins)
   units_of_kind_.resize(model.kinds.size());
   for (const int kind : model.units) ++units_of_kind_[kind];
   const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
-  fills_pipeline_ = pins.schedule
-                        ? *pins.schedule == searched_schedule(pins)
-                        : std::ranges::all_of(problem.job.framework.schedules, fills);
+  fills_pipeline_ = pins.schedule ? *pins.schedule == searched_schedule(pins)
+                                  : std::ranges::all_of(problem.job.framework.schedules, fills);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;

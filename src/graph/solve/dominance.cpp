@@ -56,7 +56,7 @@ class Comparison {
 
   bool dominates(int a, int b) const {
     Amount slack = x_.cost[b] - x_.cost[a];
-    const int* hint = &hint_[b * links_.size()];
+    const int* hint = hint_.data() + b * links_.size();
     for (std::size_t i = 0; i < links_.size(); ++i) {
       const LinkView& cost = links_[i].cost;
       if (cost(a, hint[i]) >= kForbidden) return false;

@@ -119,7 +119,7 @@ void Dual::price_choices() {
   for (std::size_t r = 0; r < price_.size(); ++r) sum[r + 1] = sum[r] + price_[r];
   for (std::size_t s = 0; s < variable_.size(); ++s) {
     const Variable& x = network_.variables[variable_[s]];
-    double* unary = &unary_[first_[s]];
+    double* unary = unary_.data() + first_[s];
     for (int k = 0; k < x.size(); ++k) unary[k] = real(x.cost[k]);
     for (const Load& load : x.loads) {
       const double price = sum[load.end] - sum[load.begin];
@@ -137,8 +137,8 @@ double Dual::half_sweep(bool forth) {
   for (int i = 0; i < count; ++i) {
     const int s = forth ? i : count - 1 - i;
     const int choices = choices_[s];
-    double* hat = &hat_[first_[s]];
-    std::copy_n(&unary_[first_[s]], choices, hat);
+    double* hat = hat_.data() + first_[s];
+    std::copy_n(unary_.data() + first_[s], choices, hat);
     for (const Side& side : up_[s])
       for (int k = 0; k < choices; ++k) hat[k] += message_[links_[side.link].to_low + k];
     for (const Side& side : down_[s])
@@ -151,10 +151,10 @@ double Dual::half_sweep(bool forth) {
     for (const Side& side : forth ? up_[s] : down_[s]) {
       DualLink& link = links_[side.link];
       const int others = choices_[side.other];
-      const double* in = &message_[forth ? link.to_low : link.to_high];
-      double* out = &message_[forth ? link.to_high : link.to_low];
+      const double* in = message_.data() + (forth ? link.to_low : link.to_high);
+      double* out = message_.data() + (forth ? link.to_high : link.to_low);
       const double* const cost =
-          &cost_[link.matrix + (forth ? 0 : static_cast<std::size_t>(choices) * others)];
+          cost_.data() + (link.matrix + (forth ? 0 : static_cast<std::size_t>(choices) * others));
       for (int k = 0; k < choices; ++k)
         scratch_[k] = hat[k] < kInfinite ? weight_[s] * hat[k] - in[k] : kInfinite;
       const double shift = pass(scratch_.data(), cost, choices, others, out);
@@ -203,14 +203,14 @@ bool Dual::decode(bool fitting, std::vector<int>& position) {
   };
   for (std::size_t s = 0; s < variable_.size(); ++s) {
     const Variable& x = network_.variables[variable_[s]];
-    scratch_.assign(&unary_[first_[s]], &unary_[first_[s]] + choices_[s]);
+    scratch_.assign(unary_.data() + first_[s], unary_.data() + first_[s] + choices_[s]);
     for (const Side& side : up_[s])
       for (int k = 0; k < choices_[s]; ++k) scratch_[k] += message_[links_[side.link].to_low + k];
     for (const Side& side : down_[s]) {
       const DualLink& link = links_[side.link];
       const double* row =
-          &cost_[link.matrix +
-                 static_cast<std::size_t>(position[variable_[side.other]]) * choices_[s]];
+          cost_.data() +
+          (link.matrix + static_cast<std::size_t>(position[variable_[side.other]]) * choices_[s]);
       for (int k = 0; k < choices_[s]; ++k) scratch_[k] += row[k];
     }
     work_ += kLinkWork + choices_[s] * (1 + up_[s].size() + down_[s].size());

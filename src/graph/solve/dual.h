@@ -42,7 +42,7 @@ class Dual {
 
   // After a sweep: any answer with choice k of v costs at least slack_base() + slack(v)[k].
   double slack_base() const { return slack_base_; }
-  const double* slack(int variable) const { return &hat_[first_[slot_[variable]]]; }
+  const double* slack(int variable) const { return hat_.data() + first_[slot_[variable]]; }
   // After a sweep: any answer with the pair costs at least bound() + pair_slack.
   double pair_slack(int link, int u_choice, int v_choice) const;
 

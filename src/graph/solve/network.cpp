@@ -91,8 +91,8 @@ std::vector<Load> disjoint(std::vector<Load> loads, std::size_t choices) {
   };
   std::vector<Amount> sum(cuts.size() * choices, 0);
   for (const Load& load : loads) {
-    Amount* from = &sum[at(load.begin) * choices];
-    Amount* to = &sum[at(load.end) * choices];
+    Amount* from = sum.data() + (at(load.begin) * choices);
+    Amount* to = sum.data() + (at(load.end) * choices);
     for (std::size_t k = 0; k < choices; ++k) {
       from[k] += load.usage[k];
       to[k] -= load.usage[k];
@@ -100,7 +100,7 @@ std::vector<Load> disjoint(std::vector<Load> loads, std::size_t choices) {
   }
   std::vector<Load> pieces;
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    Amount* now = &sum[i * choices];
+    Amount* now = sum.data() + (i * choices);
     if (i > 0)
       for (std::size_t k = 0; k < choices; ++k) now[k] += now[k - choices];
     pieces.push_back({cuts[i], cuts[i + 1], std::vector<Amount>(now, now + choices)});

@@ -119,6 +119,7 @@ std::size_t improve_by_regions(const Network& network, std::vector<int>& positio
   std::size_t used = 0;
   double size[3] = {40, 40, 40};
   const int most = static_cast<int>(network.variables.size());
+  const std::size_t each = std::min(options.region_work, options.work / 8 + 1);
   for (std::uint64_t round = options.seed; used < options.work && cost > options.enough; ++round) {
     if (options.stop && options.stop()) break;
     const std::vector<Amount> left = room_left(network, position);
@@ -132,8 +133,11 @@ std::size_t improve_by_regions(const Network& network, std::vector<int>& positio
                                  kind == 0   ? draw.near(random, count)
                                  : kind == 1 ? draw.same_rows(random, count)
                                              : draw.in_order(random, count));
-      Budget budget{options.region_work, 0, options.stop};
-      trial.result = branch(region.network, region.now, prices, {100, 20}, budget);
+      Budget budget{each, 0, options.stop};
+      // Prices of the whole network help some regions and mislead others.
+      const bool priced = (round * options.batch + i) / 3 % 2 == 0;
+      trial.result = branch(region.network, region.now, priced ? prices : std::vector<double>{},
+                            {100, 20}, budget);
       trial.now = region.now;
       trial.work = budget.used + 100 * count;
       trial.complete = budget.used < budget.limit;

@@ -7,6 +7,7 @@
 
 #include "cost/engine.h"
 #include "cost/pipeline/simulator.h"
+#include "io/cluster/catalogue.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/zoo.h"
 #include "plan/check.h"
@@ -19,6 +20,7 @@ Problem gpt3_problem() {
   problem.model = build_transformer(*zoo_transformer("gpt3-175b"));
   problem.cluster = load_cluster("64xA100-80GB:8").cluster;
   problem.job.global_batch = 1536;
+  problem.job.framework = find_framework(builtin_catalogue(), "megatron", "bench");
   return problem;
 }
 
@@ -35,7 +37,7 @@ Plan uniform_plan(int layers, int tensor, int data, int pipeline, Recompute reco
          .tensor = tensor,
          .data = data,
          .recompute = recompute});
-    for (int d = 0; d < size; ++d) stage.devices.push_back(s * size + d);
+    for (int d = 0; d < size; ++d) stage.devices.push_back(DeviceId{s * size + d});
     plan.stages.push_back(std::move(stage));
   }
   return plan;

@@ -47,6 +47,7 @@ Problem problem_of(const std::string& model, const std::string& cluster, int bat
   problem.cluster = load_cluster(cluster).cluster;
   problem.job.global_batch = batch;
   problem.job.precision = precision;
+  problem.job.framework = find_framework(builtin_catalogue(), "megatron", "bench");
   return problem;
 }
 

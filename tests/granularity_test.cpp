@@ -3,9 +3,10 @@
 #include <string>
 
 #include "cost/engine.h"
+#include "io/cluster/catalogue.h"
 #include "io/model/zoo.h"
 #include "plan/describe.h"
-#include "plan/names.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 
 // A model read op by op costs what it costs read layer by layer.
@@ -76,6 +77,7 @@ Problem problem_with(const std::string& name, const DeviceType& device, int batc
   problem.model = zoo_model(name, std::nullopt)->model;
   problem.cluster = samples::cluster_of(device, 1, 8);
   problem.job.global_batch = batch;
+  problem.job.framework = samples::framework("megatron");
   return problem;
 }
 
@@ -91,12 +93,12 @@ void expect_same_cost_in_every_way(Problem problem, const std::string& what) {
 }
 
 TEST(Granularity, APlanCostsTheSameByOpAndByLayerWhateverTheFramework) {
-  for (const std::string_view framework : framework_names())
+  for (const std::string_view name : framework_names(builtin_catalogue()))
     for (const char* model : {"gpt2", "qwen3-0.6b", "bert-base", "deepseek-v2-lite", "t5-small"}) {
       // 16 samples: little work, so that the host is late; the H100 is fast.
       Problem problem = problem_with(model, samples::h100(), 16);
-      problem.job.framework = *framework_named(framework);
-      expect_same_cost_in_every_way(problem, std::string(framework) + " " + model);
+      problem.job.framework = samples::framework(std::string(name));
+      expect_same_cost_in_every_way(problem, std::string(name) + " " + model);
     }
 }
 
@@ -107,7 +109,7 @@ TEST(Granularity, APlanCostsTheSameByOpAndByLayerWhateverThePrecision) {
       for (const char* model : {"gpt2", "gemma-2-2b", "wide-resnet-250m", "transgan"}) {
         Problem problem = problem_with(model, samples::a100(), 64);
         problem.job.precision = precision;
-        problem.job.framework = *framework_named(framework);
+        problem.job.framework = samples::framework(framework);
         expect_same_cost_in_every_way(problem, std::string(framework) + " " + model);
       }
 }
@@ -133,7 +135,7 @@ TEST(Granularity, MeasuredLayersAreSharedOutAmongTheirOps) {
 TEST(Granularity, TimesOfThePartsOfALayerAddUpToTheLayer) {
   Problem problem = problem_with("gpt2", samples::h100(), 16);
   for (const char* framework : {"megatron-lm", "eager"}) {
-    problem.job.framework = *framework_named(framework);
+    problem.job.framework = samples::framework(framework);
     Problem fine = problem;
     fine.model = at_op_granularity(problem.model);
     ReplicaShape shape;

@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "plan/describe.h"
 #include "random_problem.h"
 #include "search/auto/branch_and_bound.h"
-#include "search/bound/stage_menu.h"
+#include "search/bound/stage_table.h"
 #include "search/space/schedules.h"
 #include "search/space/search.h"
 #include "search/space/shortlist.h"
@@ -43,13 +42,23 @@ Problem networked_problem(std::mt19937_64& random, int units, int devices) {
 }
 
 bool same_settings(const PlanSettings& settings, const Plan& plan) {
-  return settings.micro_batches == plan.micro_batches && settings.zero == plan.zero &&
+  // Without tensor parallelism there is nothing that sequence parallelism could cut.
+  const bool uncut = std::ranges::all_of(
+      plan.stages, [](const Stage& stage) { return stage.spans.front().tensor == 1; });
+  return (uncut || settings.sequence_parallel == plan.sequence_parallel) &&
+         settings.micro_batches == plan.micro_batches && settings.zero == plan.zero &&
          settings.context == plan.context && settings.expert == plan.expert;
 }
 
 struct Counts {
   int solved = 0;
-  int tight = 0;  // the bound of the best settings is within 5 %
+  int bounds = 0;  // that were compared with the best plan of their settings
+  int tight = 0;   // of these, within 5 % of it
+  // Nine of ten were when this was written; a bound that says nothing must not pass.
+  void expect_tight() const {
+    EXPECT_GE(tight, 0.85 * bounds) << solved << " problems, " << bounds << " bounds";
+    EXPECT_GE(bounds, solved);
+  }
 };
 
 void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
@@ -75,23 +84,24 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
     const CostEngine engine(problem);
     for (const PlanSettings& settings : space.settings()) {
       if (!same_settings(settings, best.plan)) continue;
-      StageMenu menu(space, engine, settings, searched_schedule(context.options.pins));
-      ASSERT_LE(menu.bounds().any_step() / best.cost.step, 1 + kTolerance) << "problem " << i;
+      StageTable table(space, engine, settings, searched_schedule(context.options.pins));
+      ASSERT_LE(table.bounds().any_step() / best.cost.step, 1 + kTolerance) << "problem " << i;
       const double above = 1 + 0.05 * static_cast<double>(random() % 10);
       // Being stopped at any moment leaves a bound that holds.
       std::uint64_t questions = random() % 30;
-      const Seconds stopped = menu.tighten(best.cost.step * above, {1e6},
-                                           [&] { return questions == 0 || --questions == 0; });
+      const Seconds stopped = table.tighten(best.cost.step * above, {1e6},
+                                            [&] { return questions == 0 || --questions == 0; });
       ASSERT_LE(stopped / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);
-      const Seconds bound = menu.tighten(best.cost.step * above, {1e6});
+      const Seconds bound = table.tighten(best.cost.step * above, {1e6});
       ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
           << "problem " << i << " " << describe(best.plan);
+      ++counts.bounds;
       counts.tight += bound > 0.95 * best.cost.step ? 1 : 0;
       // No bound on an open pipeline cuts the best one off.
       Shortlist found(engine, 1);
       std::int64_t nodes = 1'000'000;
-      branch_and_bound(space, menu, found, nodes, [] { return false; });
+      branch_and_bound(space, table, found, nodes, [] { return false; });
       ASSERT_FALSE(found.empty()) << "problem " << i << " " << describe(best.plan);
       ASSERT_NEAR(found.best() / best.cost.step, 1, kTolerance)
           << "problem " << i << " " << describe(best.plan);
@@ -108,14 +118,14 @@ TEST_P(OracleBound, IsNeverAboveTheBestPlan) {
   std::mt19937_64 random(3000 + GetParam());
   Counts counts;
   check_bounds(random, 60, counts);
-  std::printf("%d problems, %d bounds within 5 %%\n", counts.solved, counts.tight);
+  counts.expect_tight();
 }
 
 TEST_P(BoundOracle, IsNeverAboveTheBestPlanOnThousands) {
   std::mt19937_64 random(5000 + GetParam());
   Counts counts;
   check_bounds(random, 400, counts);
-  std::printf("%d problems, %d bounds within 5 %%\n", counts.solved, counts.tight);
+  counts.expect_tight();
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ INSTANTIATE_TEST_SUITE_P(Shards, Oracle, testing::Range(0, 8));
 
 // auto finds what trying everything finds. Problems that are too large to try everything (counted
 // in plans, so that the same ones are chosen on every machine) are passed over. Where the network
-// limits a step, recompute costs nothing, since gradients hide behind it, and rounding decides which
-// of two equal plans is the faster one.
+// limits a step, recompute costs nothing, since gradients hide behind it, and rounding decides
+// which of two equal plans is the faster one.
 constexpr double kTie = 1e-7;
 TEST_P(Oracle, AutoEqualsExhaustiveOnRandomProblems) {
   std::mt19937_64 random(100 + GetParam());

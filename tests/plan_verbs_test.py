@@ -2,6 +2,7 @@
 """The verbs that search: plan, compare, pareto."""
 import json
 import re
+import subprocess
 import sys
 
 from program import Here, MIXED, SMALL, answer, plait, run_tests
@@ -54,6 +55,19 @@ def test_idle_devices_are_said():
     out = plait(*SMALL, "--tp", 2, "--dp", 2, "--pp", 1)[0]
     assert "leaves 4 of the 8 devices idle" in " ".join(out.split())
     assert "idle" not in plait(*SMALL, "--dp", 8)[0]
+
+
+def test_a_search_that_ends_early_proves_nothing_that_it_does_not_know():
+    for milliseconds in (1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 60):
+        words = [Here.program, "plan", "--model", "llama-2-7b", "--cluster", "2xA100-80GB:8+4xV100-16GB:4",
+                 "--global-batch", "512", "--time-limit", f"{milliseconds}ms"]
+        done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode in (0, 3), done.stderr
+        result = json.loads(done.stdout)
+        assert (result["gap"] is None) == (result["lower_bound_s"] is None), result
+        assert result["gap"] is None or 0 <= result["gap"] < 1e6, result["gap"]
+        text = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False).stdout
+        assert "inf" not in text, text
 
 
 def test_warnings_go_to_stderr_and_into_json():

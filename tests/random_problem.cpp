@@ -1,5 +1,7 @@
 #include "random_problem.h"
 
+#include "plan/sample_frameworks.h"
+
 namespace plait {
 namespace {
 
@@ -79,6 +81,7 @@ Problem random_problem(std::mt19937_64& random, int max_units, int max_devices) 
   }
 
   constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12};
+  problem.job.framework = samples::framework("megatron");
   problem.job.global_batch = kBatches[pick(random, 0, 6)];
   return problem;
 }

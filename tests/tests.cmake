@@ -7,7 +7,7 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_s
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp
-                           tests/source_tree.cpp)
+                           tests/sample_frameworks.cpp tests/source_tree.cpp)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)
@@ -33,12 +33,20 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
 
 # The program, as users and scripts run it.
 if(TARGET plait)
-  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows)
+  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows graph)
     add_test(NAME ${PLAIT_TEST_PREFIX}${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)
     set_tests_properties(${PLAIT_TEST_PREFIX}${name} PROPERTIES TIMEOUT 600)
   endforeach()
+endif()
+
+# Plans of plait graph, executed under JAX (./dev setup_jax); skipped where it is absent.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME graph_jax
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/graph_jax_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(graph_jax PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endif()
 
 # What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.
@@ -61,9 +69,16 @@ if(NOT PLAIT_SANITIZE)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME tree COMMAND ${Python3_EXECUTABLE} scripts/check_tree.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  # "golden" in its name: ./dev golden rewrites the document.
+  add_test(NAME golden_constants COMMAND ${Python3_EXECUTABLE} scripts/constant_tables.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   if(TARGET plait)
     add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py
                                --program $<TARGET_FILE:plait>)
     set_tests_properties(docs PROPERTIES TIMEOUT 300)
+    # Half a minute of work on 2 cores; ./dev golden rewrites the table.
+    add_test(NAME quality COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/quality_test.py
+                                  --program $<TARGET_FILE:plait>)
+    set_tests_properties(quality PROPERTIES TIMEOUT 900)
   endif()
 endif()

@@ -27,7 +27,9 @@ import tempfile
 
 # Run as a file, this folder would come first and hide the real jax.
 if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).resolve().parent:
-    sys.path.pop(0)
+    sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+from plait.compiled import KINDS, collectives  # noqa: E402
 
 
 def _jax():
@@ -219,18 +221,25 @@ def _add_constraints(module, plan):
                                 f"{operation.name if operation else 'nothing'}")
             return operation
 
+        orders = {tag: _leaf_order(o) for tag, o in operations.items() if o.name == "stablehlo.while"}
+
+        def position(tag, number):
+            order = orders.get(tag)
+            return number if order is None else order[number] if number < len(order) else number
+
         for use in plan["uses"]:
             operation = operations.get(use["tag"])
-            if operation is None or use["operand"] >= len(operation.operands):
+            operand = position(use["tag"], use["operand"])
+            if operation is None or operand >= len(operation.operands):
                 continue
-            value = operation.operands[use["operand"]]
+            value = operation.operands[operand]
             if _dims_of(value) != use["dims"]:
                 continue
             made = constrained(value, use["spec"], ir.InsertionPoint(operation))
-            operation.operands[use["operand"]] = made.result
+            operation.operands[operand] = made.result
         for entry in plan["values"]:
             operation = find(entry)
-            value = operation.results[entry["result"]]
+            value = operation.results[position(entry["tag"], entry["result"])]
             if _dims_of(value) != entry["dims"]:
                 raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
                                 f"{_type_text(value)}, the plan says {entry['dims']}")
@@ -240,6 +249,15 @@ def _add_constraints(module, plan):
             made = constrained(value, entry["spec"], _behind(operation))
             value.replace_all_uses_except(made.result, made.operation)
     module.operation.verify()
+
+
+def _leaf_order(loop):
+    """Where each value that HLO's loop carries stands in StableHLO's: HLO has those first that the
+    body changes."""
+    block = loop.regions[1].blocks[0]
+    given = list(block.operations[len(block.operations) - 1].operands)
+    changed = [i for i, value in enumerate(given) if value != block.arguments[i]]
+    return changed + [i for i in range(len(given)) if i not in changed]
 
 
 def _behind(operation):
@@ -302,83 +320,10 @@ def apply(step, plan, *arguments, donate=(0,)):
     return sharded
 
 
-# ---------------------------------------------------------------- collectives of a compiled step
-
-_BITS = re.compile(r"(\d+)")
-_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-
-
-def _shape_bytes(text):
-    """Bytes of each array in a type."""
-    sizes = []
-    for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", text):
-        bits = 8 if kind == "pred" else int((_BITS.search(kind) or [0, "0"])[1])
-        count = 1
-        for dim in filter(None, dims.split(",")):
-            count *= int(dim)
-        sizes.append((count * bits / 8, dims == ""))
-    return sizes
-
-
-def _group_size(line, devices):
-    found = re.search(r"replica_groups=\[(\d+),(\d+)\]", line)
-    if found:
-        return int(found[2])
-    found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
-    return len(found[1].split(",")) if found else devices
-
-
-def collectives(text, devices):
-    """What each device sends in a step, by kind: {kind: bytes}. Sums of scalars are left out; what
-    stands in a loop counts as often as it runs."""
-    text = re.sub(r"/\*.*?\*/", "", text)
-    bodies, current = {}, None
-    for line in text.splitlines():
-        head = re.match(r"(?:ENTRY )?%?([\w.\-]+) .*\{$", line)
-        if head and " = " not in line:
-            current = head[1]
-            bodies[current] = {"lines": [], "entry": line.startswith("ENTRY")}
-        elif current:
-            bodies[current]["lines"].append(line)
-    sent = dict.fromkeys(_KINDS, 0.0)
-
-    def visit(name, times):
-        for line in bodies[name]["lines"]:
-            loop = re.search(r"while\(.*body=%?([\w.\-]+)", line)
-            if loop:
-                trips = re.search(r'known_trip_count\D+(\d+)', line)
-                visit(loop[1], times * (int(trips[1]) if trips else 1))
-                continue
-            call = re.search(r"(?:to_apply|calls)=%?([\w.\-]+)", line)
-            if call and re.search(r" call\(", line):
-                visit(call[1], times)
-            for branch in re.findall(r"branch_computations=\{([^}]*)\}", line):
-                for one in branch.split(","):
-                    visit(one.strip().lstrip("%"), times)
-            found = re.match(r"\s*(?:ROOT )?%?[\w.\-]+ = (.*?) (" + "|".join(_KINDS) +
-                             r")(?:-start)?\(", line)
-            if not found:
-                continue
-            kind = found[2]
-            group = _group_size(line, devices)
-            arrays = [size for size, scalar in _shape_bytes(found[1]) if not scalar]
-            total = sum(arrays)
-            if kind == "all-reduce":
-                total *= 2 * (group - 1) / group
-            elif kind == "reduce-scatter":
-                total *= group - 1
-            elif kind != "collective-permute":
-                total *= (group - 1) / group
-            sent[kind] += total * times
-
-    for name, body in bodies.items():
-        if body["entry"]:
-            visit(name, 1)
-    return sent
-
+# ---------------------------------------------------------------- checking
 
 def _planned(plan):
-    planned = dict.fromkeys(_KINDS, 0.0)
+    planned = dict.fromkeys(KINDS, 0.0)
     for entry in plan["collectives"]:
         planned[entry["kind"]] += entry["bytes_sent"]
     return planned
@@ -395,8 +340,6 @@ def _compared(planned, counted):
         "all-to-all": (planned["all-to-all"], counted["all-to-all"] + counted["collective-permute"]),
     }
 
-
-# ---------------------------------------------------------------- checking
 
 def _largest_difference(ours, theirs):
     jax = _jax()

@@ -6,11 +6,12 @@
 
 namespace plait {
 
+// The file as the tree names it: where the tree was on the machine that built the program is
+// nobody's business.
 void check_failed(const char* condition, const char* file, int line) {
-  // The place in the sources, not the directory in which the program was built.
-  const std::string_view path(file);
-  const std::size_t root = path.rfind("src/");
-  if (root != path.npos) file += root;
+  constexpr std::string_view kTree = "/src/";
+  const std::size_t at = std::string_view(file).rfind(kTree);
+  if (at != std::string_view::npos) file += at + 1;
   std::fprintf(stderr,
                "plait: internal error: %s does not hold (%s:%d)\n"
                "This is a bug in plait. Please report it with the command that you ran.\n",

@@ -112,7 +112,8 @@ std::span<const Verb> verbs() {
            "  plait graph analyze step.hlo\n"
            "  plait graph search step.hlo --cluster 1xA100-80GB:8 --mesh 2x4 -o plan.json\n"
            "  plait graph enumerate step.hlo --cluster 1xA100-80GB:8 --mesh 8 -o all.csv\n"
-           "  plait graph run step.py:make --plan plan.json --devices cpu:8\n",
+           "  plait graph run step.py:make --plan plan.json --devices cpu:8\n"
+           "  plait graph solve A.json.gz --time-limit 60s -o solution.json\n",
            graph_command},
       Verb{"tokenize", "turn a text into tokens to train on",
            "  plait tokenize book.txt -o tokens.bin --vocabulary 4096\n"

@@ -27,13 +27,13 @@ Link slower(const Link& a, const Link& b);
 // How much of its datasheet a device type reaches: the calibrated constants of the analytic model.
 // docs/cost-model.md derives each and says where its values come from. Defaults are the A100's.
 struct Efficiency {
-  double matmul = 0.736;       // fraction of peak that a large matrix product reaches
-  double matmul_inner = 39;    // inner dimension at which half of that is reached
-  double matmul_tail = 0.777;  // waves of 128 x 128 tiles lost at the end of a product
-  double misaligned = 2.27;    // slow-down of a product with a dimension that 8 does not divide
-  double fp8 = 1;              // of `matmul`, for fp8 products
-  double fp4 = 2;              // rate of fp4 products relative to fp8
-  double batched = 0.454;      // fraction of peak in the products of plain attention
+  double matmul = 0.736;     // fraction of peak that a large matrix product reaches
+  double matmul_inner = 39;  // inner dimension at which half of that is reached
+  double wave_tail = 0.777;  // waves of 128 x 128 tiles lost at the end of a product
+  double misaligned = 2.27;  // slow-down of a product with a dimension that 8 does not divide
+  double fp8 = 1;            // of `matmul`, for fp8 products
+  double fp4 = 2;            // rate of fp4 products relative to fp8
+  double batched = 0.454;    // fraction of peak in the products of plain attention
   double batched_misaligned = 0.0235;  // the same when 8 does not divide the head size
   double attention = 0.424;            // fraction of peak in flash attention, forward
   double attention_backward = 0.676;   // of that, backward

@@ -111,7 +111,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
     estimate.stages[from].network += plan.micro_batches * over.busy;
     estimate.stages[to].network += plan.micro_batches * over.busy;
   }
-  if (traits_of(problem_.job).send_blocks) block_on_sends(pipeline);
+  if (problem_.job.framework.traits.send_blocks) block_on_sends(pipeline);
   return pipeline;
 }
 

@@ -3,15 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "cost/stage_cost.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 
 namespace plait {
 namespace {
 
-Job job_of(Framework framework, int batch) {
+Job job_of(const char* framework, int batch) {
   Job job;
   job.global_batch = batch;
-  job.framework = framework;
+  job.framework = samples::framework(framework);
   return job;
 }
 
@@ -34,7 +35,7 @@ Plan pipeline(const std::vector<int>& ends, int tensor, int data, int micro_batc
 TEST(HandOver, DevicesOfAStageShareTheNetworkOfTheirNode) {
   const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                               samples::cluster_of(samples::plain_device(), 2, 8),
-                                              job_of(Framework::megatron, 8));
+                                              job_of("megatron", 8));
   const Plan plan = pipeline({3, 6}, 1, 8, 1);
   // A sequence of 1024 x 1024 values in 2 bytes; 200 GB/s shared by 8 senders, and 5 us.
   EXPECT_NEAR(hand_over_time(problem, plan, plan.stages[0], plan.stages[1], 3).value,
@@ -44,16 +45,16 @@ TEST(HandOver, DevicesOfAStageShareTheNetworkOfTheirNode) {
 TEST(HandOver, OfMegatronDeepspeedInsideANodeReachesItsLimit) {
   const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                               samples::cluster_of(samples::plain_device(), 1, 8),
-                                              job_of(Framework::megatron_deepspeed, 1));
+                                              job_of("megatron-deepspeed", 1));
   const Plan plan = pipeline({3, 6}, 4, 1, 1);
   EXPECT_NEAR(hand_over_time(problem, plan, plan.stages[0], plan.stages[1], 3).value,
               2.0 * 1024 * 1024 / (12.5 * 0x1p30) + 5e-6, 1e-12);
 }
 
 TEST(Engine, EveryBoundaryIsCrossedForwardAndBackward) {
-  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
-                                              samples::cluster_of(samples::a100(), 4, 1),
-                                              job_of(Framework::megatron, 1));
+  const Problem problem =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                          samples::cluster_of(samples::a100(), 4, 1), job_of("megatron", 1));
   const Plan plan = pipeline({2, 4, 6, 8}, 1, 1, 1);
   const Estimate estimate = CostEngine(problem).estimate(plan);
   // One micro-batch visits all stages and comes back.
@@ -67,9 +68,9 @@ TEST(Engine, EveryBoundaryIsCrossedForwardAndBackward) {
 }
 
 TEST(Engine, TiedTablesOnTwoStagesAreSummed) {
-  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
-                                              samples::cluster_of(samples::a100(), 1, 2),
-                                              job_of(Framework::megatron, 2));
+  const Problem problem =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                          samples::cluster_of(samples::a100(), 1, 2), job_of("megatron", 2));
   const CostEngine engine(problem);
   const Estimate cut = engine.estimate(pipeline({4, 8}, 1, 1, 2));
   const Estimate whole = engine.estimate(pipeline({8}, 1, 2, 1));
@@ -83,14 +84,14 @@ TEST(Engine, TiedTablesOnTwoStagesAreSummed) {
 TEST(Engine, TheSlowestReplicaCounts) {
   Cluster cluster = samples::cluster_of(samples::h100(), 1, 2);
   const Problem fast =
-      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", 8));
   cluster.device_types.push_back(samples::a100());
   cluster.devices[1].type = 1;
   const Problem mixed =
-      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", 8));
   cluster.devices[0].type = 1;
   const Problem slow =
-      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", 8));
   const Plan plan = pipeline({8}, 1, 2, 1);
   const auto pipeline_of = [&](const Problem& p) { return CostEngine(p).estimate(plan).pipeline; };
   EXPECT_EQ(pipeline_of(mixed), pipeline_of(slow));
@@ -102,7 +103,7 @@ TEST(Engine, TheSlowestOptimizerCounts) {
   cluster.device_types.push_back(samples::a100());
   cluster.devices[1].type = 1;
   Problem problem =
-      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of(Framework::megatron, 8));
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", 8));
   for (const DeviceType& type : cluster.device_types)
     for (const char* unit : {"embedding", "decoder", "head"})
       problem.profile.compute[{.unit = unit, .device_type = type.name, .micro_batch = 4}] = {
@@ -115,9 +116,9 @@ TEST(Engine, TheSlowestOptimizerCounts) {
 TEST(Engine, StagesThatEndEarlySynchroniseMeanwhile) {
   // The last stage ends its last backward before the first one does; its gradients are reduced
   // while the others still work, so the tail is what the first stage needs.
-  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
-                                              samples::cluster_of(samples::a100(), 1, 8),
-                                              job_of(Framework::megatron_lm, 8));
+  const Problem problem =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                          samples::cluster_of(samples::a100(), 1, 8), job_of("megatron-lm", 8));
   const Plan plan = pipeline({4, 8}, 1, 4, 2);
   const Estimate estimate = CostEngine(problem).estimate(plan);
   const StageCost& first = estimate.stages[0];
@@ -129,9 +130,9 @@ TEST(Engine, StagesThatEndEarlySynchroniseMeanwhile) {
 }
 
 TEST(Engine, GPipeHoldsTheSoftmaxOfEveryMicroBatch) {
-  const Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
-                                              samples::cluster_of(samples::a100(), 1, 2),
-                                              job_of(Framework::megatron, 8));
+  const Problem problem =
+      samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                          samples::cluster_of(samples::a100(), 1, 2), job_of("megatron", 8));
   Plan plan = pipeline({4, 8}, 1, 1, 8);
   const CostEngine engine(problem);
   const Bytes one = engine.estimate(plan).stages[1].workspace;
@@ -144,8 +145,7 @@ Problem over_network(double gigabytes_per_second, int batch) {
   Cluster cluster = samples::cluster_of(samples::a100(), 2, 4);
   for (Node& node : cluster.nodes)
     node.uplink.bandwidth = BytesPerSecond(gigabytes_per_second * 1e9);
-  return samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster,
-                             job_of(Framework::megatron, batch));
+  return samples::problem_of(samples::gpt(6, 1024, 16, 1024), cluster, job_of("megatron", batch));
 }
 
 // Plans that send much: replicas on both nodes, tensor groups across them, a pipeline over them.

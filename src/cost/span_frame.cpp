@@ -12,10 +12,6 @@
 namespace plait {
 namespace {
 
-bool is_fsdp(Framework framework) {
-  return framework == Framework::fsdp || framework == Framework::fsdp_compile;
-}
-
 // Groups of `count` devices at distance `stride`; all such groups of the span work at once, so a
 // node's network is shared by those that have members on it.
 class GroupMaker {
@@ -128,7 +124,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   expert_data_ring_ = Ring(expert_data_group_);
   // FSDP gathers weights for every micro-batch under ZeRO-2 too, once (SHARD_GRAD_OP).
   weights_are_cut_ = settings.zero == ZeroStage::parameters ||
-                     (settings.zero == ZeroStage::gradients && is_fsdp(problem.job.framework));
+                     (settings.zero == ZeroStage::gradients && problem.job.framework.fully_sharded);
   std::vector<ReplicaShape> shapes;
   std::vector<ReplicaPlace> seen;  // one of those that are alike
   for (int d = 0; d < data; ++d) {

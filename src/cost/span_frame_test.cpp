@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cost/engine.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 
 namespace plait {
@@ -10,11 +11,11 @@ namespace {
 
 constexpr double kGiB = 0x1p30;
 
-Job job_of(Framework framework, AttentionKernel attention, int batch,
+Job job_of(const char* framework, AttentionKernel attention, int batch,
            Precision precision = Precision::bf16) {
   Job job;
   job.global_batch = batch;
-  job.framework = framework;
+  job.framework = samples::framework(framework);
   job.attention = attention;
   job.precision = precision;
   return job;
@@ -53,7 +54,7 @@ void expect_rates_add_up(const Problem& problem, const PlanSettings& settings, i
 }
 
 TEST(FinishRates, AddUpToWhatIsDoneOnceAStep) {
-  const Job job = job_of(Framework::megatron_lm, AttentionKernel::plain, 32);
+  const Job job = job_of("megatron-lm", AttentionKernel::plain, 32);
   const Cluster cluster = samples::cluster_of(samples::a100(), 2, 8);
   TransformerConfig mixture = samples::gpt(4, 1024, 16, 1024);
   mixture.moe = {.experts = 8, .top_k = 2, .ffn = 1024};
@@ -81,7 +82,7 @@ TEST(FinishRates, AreNotSaidWhereAnyReplicaIsMeasured) {
   cluster.nodes.push_back(cluster.nodes.front());
   cluster.devices.push_back({1, 1});
   Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024), cluster,
-                                        job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+                                        job_of("megatron-lm", AttentionKernel::plain, 2));
   EXPECT_TRUE(Frame(problem, {}, 1, 2).frame.finish_rates());
   problem.profile.compute[{"decoder", "other", 1, 1, 0, 0}] = {
       .forward = Seconds(0.01), .backward = Seconds(0.02), .optimizer = Seconds(0.01)};
@@ -90,9 +91,9 @@ TEST(FinishRates, AreNotSaidWhereAnyReplicaIsMeasured) {
 
 TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {
   // Eq. 2 of arXiv 2205.05198: s b h (10 + 24/t + 5 a s / (h t)) in 16 bits with dropout.
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron-lm", AttentionKernel::plain, 2));
   Frame f(problem, {}, 4, 1);
   const double sbh = 1024.0 * 2 * 1024;
   const auto saved = [&](Recompute r) { return f.frame.memory(0, {1, 2}, r, 0).saved.value; };
@@ -102,9 +103,9 @@ TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {
 }
 
 TEST(StageMemory, RecomputedUnitsNeedTheirActivationsForAMoment) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron_lm, AttentionKernel::plain, 2));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron-lm", AttentionKernel::plain, 2));
   Frame f(problem, {}, 1, 1);
   const auto memory = [&](Recompute r) { return f.frame.memory(0, {1, 5}, r, 0); };
   const double sbh = 1024.0 * 2 * 1024;
@@ -114,13 +115,13 @@ TEST(StageMemory, RecomputedUnitsNeedTheirActivationsForAMoment) {
 }
 
 TEST(StageMemory, ZeroCutsWhatItSays) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron", AttentionKernel::flash, 8));
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
-  const auto memory = [&](Framework framework, ZeroStage zero) {
+  const auto memory = [&](const char* framework, ZeroStage zero) {
     Problem other = problem;
-    other.job.framework = framework;
+    other.job.framework = samples::framework(framework);
     PlanSettings settings;
     settings.zero = zero;
     Frame f(other, settings, 1, 8);
@@ -129,22 +130,21 @@ TEST(StageMemory, ZeroCutsWhatItSays) {
   const auto states = [](const SpanFrame::Memory& m) {
     return (m.weights + m.gradients + m.optimizer_state).value;
   };
-  using enum Framework;
-  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::off)), 18 * p);
-  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::optimizer)), 6 * p + 12 * p / 8);
-  EXPECT_DOUBLE_EQ(states(memory(megatron, ZeroStage::gradients)), 2 * p + 16 * p / 8);
+  EXPECT_DOUBLE_EQ(states(memory("megatron", ZeroStage::off)), 18 * p);
+  EXPECT_DOUBLE_EQ(states(memory("megatron", ZeroStage::optimizer)), 6 * p + 12 * p / 8);
+  EXPECT_DOUBLE_EQ(states(memory("megatron", ZeroStage::gradients)), 2 * p + 16 * p / 8);
   // DeepSpeed keeps an fp32 copy of the gradients, cut with the optimizer state.
-  EXPECT_DOUBLE_EQ(states(memory(megatron_deepspeed, ZeroStage::optimizer)), 4 * p + 16 * p / 8);
+  EXPECT_DOUBLE_EQ(states(memory("megatron-deepspeed", ZeroStage::optimizer)), 4 * p + 16 * p / 8);
   // FSDP: fp32 weights, gradients and moments, all cut, and two gathered units in 16 bits.
-  const SpanFrame::Memory cut = memory(fsdp, ZeroStage::parameters);
+  const SpanFrame::Memory cut = memory("fsdp", ZeroStage::parameters);
   EXPECT_DOUBLE_EQ(states(cut), 16 * p / 8);
   EXPECT_DOUBLE_EQ(cut.workspace.value, 2 * 2 * p);
 }
 
 TEST(StageMemory, LogitsCountWhereTheLossIs) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron", AttentionKernel::flash, 8));
   Frame f(problem, {}, 4, 1);
   const SpanFrame::Memory head = f.frame.memory(0, {5, 6}, Recompute::none, 0);
   // 10 bytes for each logit of a quarter of the vocabulary, 4 of them kept when others go first.
@@ -202,9 +202,9 @@ TEST(StageMemory, Gpt2StepsNeedWhatWasMeasured) {
   for (const Step& step : steps) {
     TransformerConfig config = samples::gpt(step.layers, step.hidden, step.heads, 1024);
     config.dropout = false;
-    const Problem problem = samples::problem_of(
-        config, samples::cluster_of(h200, 1, 1),
-        job_of(Framework::eager, AttentionKernel::flash, step.batch, step.precision));
+    const Problem problem =
+        samples::problem_of(config, samples::cluster_of(h200, 1, 1),
+                            job_of("eager", AttentionKernel::flash, step.batch, step.precision));
     Frame f(problem, {}, 1, 1);
     const double mib =
         f.frame.memory(0, {0, step.layers + 2}, step.recompute, 0).peak(1).value / 0x1p20;
@@ -213,9 +213,9 @@ TEST(StageMemory, Gpt2StepsNeedWhatWasMeasured) {
 }
 
 TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron_lm, AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron-lm", AttentionKernel::flash, 8));
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
   const Group group = group_of(problem.cluster, Frame::ids(8));
   Frame off(problem, {}, 1, 8);
@@ -230,9 +230,9 @@ TEST(GradientSync, IsAnAllReduceOrItsTwoHalves) {
 
 // On 2 nodes of one device each: what the backward pass covers is hidden, the rest counts.
 TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 2, 1),
-      job_of(Framework::megatron, AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 2, 1),
+                                              job_of("megatron", AttentionKernel::flash, 8));
   Frame f(problem, {}, 1, 2);
   const UnitRange layers{1, 5};
   const Seconds whole = f.frame.whole_gradient_sync(layers);
@@ -250,9 +250,9 @@ TEST(GradientSync, HidesBehindTheBackwardPassAndNothingElse) {
 }
 
 TEST(Optimizer, MovesTwentyEightBytesAParameter) {
-  const Problem problem = samples::problem_of(
-      samples::gpt(4, 1024, 16, 1024), samples::cluster_of(samples::a100(), 1, 8),
-      job_of(Framework::megatron_lm, AttentionKernel::flash, 8));
+  const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                              samples::cluster_of(samples::a100(), 1, 8),
+                                              job_of("megatron-lm", AttentionKernel::flash, 8));
   const double p = 12.0 * 1024 * 1024 + 13 * 1024;
   Frame off(problem, {}, 1, 8);
   EXPECT_NEAR(off.frame.optimizer({1, 2}).value, 28 * p / (0.9 * 1.555e12), 1e-12);
@@ -265,7 +265,7 @@ TEST(Optimizer, MovesTwentyEightBytesAParameter) {
 TEST(Adapters, NeedNeitherSyncNorOptimizer) {
   Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                         samples::cluster_of(samples::a100(), 1, 8),
-                                        job_of(Framework::megatron, AttentionKernel::flash, 8));
+                                        job_of("megatron", AttentionKernel::flash, 8));
   problem.job.adapters = true;
   Frame f(problem, {}, 1, 8);
   EXPECT_EQ(f.frame.whole_gradient_sync({0, 6}).value, 0);

@@ -85,7 +85,7 @@ SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame
     sum.capacity = part.capacity;
     sum.reserve = part.reserve;
   }
-  if (traits_of(problem.job).packs_gradients && cut_differently(stage))
+  if (problem.job.framework.traits.packs_gradients && cut_differently(stage))
     sum.workspace += sum.gradients;
   return sum;
 }
@@ -213,14 +213,14 @@ HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, 
   const double samples = static_cast<double>(problem.job.global_batch) / plan.micro_batches;
   const Bytes whole(activation_bytes(problem.job.precision) * problem.model.unit(unit - 1).output *
                     samples / plan.context);
-  const FrameworkTraits traits = traits_of(problem.job);
+  const FrameworkTraits& traits = problem.job.framework.traits;
   // Only forward; the way back is as long here, so half of it is counted each way.
   const double tokens = problem.model.sequence_length;
   const Bytes mask(traits.sends_mask ? activation_bytes(problem.job.precision) * tokens * tokens / 2
                                      : 0.0);
   // Bytes that one device sends, or that one receives.
   const auto bytes_of = [&](const Span& span, bool same_node) {
-    const bool cut = plan.sequence_parallel || (traits.cuts_sends && !same_node);
+    const bool cut = plan.sequence_parallel || (traits.scatters_sends && !same_node);
     return whole / (span.data * (cut ? span.tensor : 1.0));
   };
   const std::vector<NodeShare> senders = by_node(cluster, from.devices);

@@ -64,7 +64,7 @@ LayerKind block(const TransganConfig& config, const StageShape& shape) {
   for (Op& op : kind.ops)
     if (op.kind == OpKind::attention) {  // relative positions, which have no fused kernel
       op.parameters = (2 * window - 1) * (2 * window - 1) * config.heads;
-      op.function = Function::add;
+      op.writes_scores = op.learnt_bias = true;
     }
   return kind;
 }

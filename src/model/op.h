@@ -37,6 +37,27 @@ enum class Function {
   gelu_twice,  // gelu_new, and once more in the backward pass (BLOOM): nine kernels and eighteen
 };
 
+// Functions between the two products of a feed-forward layer.
+constexpr bool is_activation(Function function) {
+  switch (function) {
+    case Function::gelu:
+    case Function::gelu_tanh:
+    case Function::gelu_new:
+    case Function::gelu_twice:
+    case Function::quick_gelu:
+    case Function::relu:
+    case Function::silu:
+      return true;
+    case Function::other:
+    case Function::add:
+    case Function::layer_norm:
+    case Function::rms_norm:
+    case Function::rotary:
+      return false;
+  }
+  return false;
+}
+
 // How an op is cut over a tensor-parallel group of t devices.
 enum class Split {
   replicated,  // every device computes all of it (1/t of the rows with sequence parallelism)
@@ -64,11 +85,21 @@ struct Op {
   double columns = 0;
   double count = 1;
   double kv_count = 0;  // attention: key and value heads, less than `count` when they are grouped
-  // matmul, attention: matrices that queries, keys and values (or gate and up) are when they are
-  // not concatenated. Residual addition: branches that are added. Norm: 2 when its scale is
-  // applied in fp32, 0 when another norm keeps the same input.
-  double parts = 1;
+  // matmul, attention: how many matrices queries, keys and values (or gate and up) are: 1 when they
+  // are concatenated.
+  double matrices = 1;
+  double branches = 1;  // residual addition: results that are added to the stream
   Function function = Function::other;
+  bool scale_in_fp32 = false;  // norm: its scale is applied in fp32
+  bool shares_input = false;   // norm: another norm keeps the same input
+  bool gated = false;          // activation: its result is multiplied by a gate
+  // Sums up the results of a token's experts; what it moves counts with their exchange.
+  bool combines_experts = false;
+  // attention: PyTorch has no fused kernel for it, because of what is added to the scores (T5's
+  // bias, ALiBi) or of one key for all heads (Falcon), and writes them to memory.
+  bool writes_scores = false;
+  bool scores_in_16_bits = false;  // then: they are multiplied in 16 bits, not in fp32
+  bool learnt_bias = false;        // then: what is added to them is learnt
 
   // multiply-add = 2 flops; causal attention counts the full square here. Only matrix products,
   // convolutions and attention count; the other kinds are bound by what they move.

@@ -36,7 +36,7 @@ class BlockWriter {
   Op& norm(std::string name) {
     Op& op = ops_.norm(std::move(name), Split::replicated, s_, shape_.hidden,
                        shape_.norm_parameters(shape_.hidden));
-    if (config_.wide_norm) op.parts = 2;
+    op.scale_in_fp32 = config_.wide_norm;
     return op;
   }
 
@@ -45,7 +45,7 @@ class BlockWriter {
     Op& op = ops_.elementwise(name + ".residual", Split::replicated, (1 + branches) * stream(),
                               stream());
     op.function = Function::add;
-    op.parts = branches;
+    op.branches = branches;
     if (!config_.dropout) return;
     op.saved_mask = Bytes(branches * stream());
     op.moved += branches * stream() / 2;  // the mask, a byte each
@@ -74,7 +74,7 @@ class BlockWriter {
     self_attention();
     ops_.held += stream() - kept;
     ops_.last().forward_reduce = 0;
-    if (!config_.shared_norm) norm("mlp.norm").parts = 0;
+    if (!config_.shared_norm) norm("mlp.norm").shares_input = true;
     Op& up = ops_.at(mlp("mlp", shape_.ffn));
     if (config_.shared_norm) up.saved = up.backward_reduce = 0;
     ops_.held -= 2 * stream();
@@ -88,11 +88,11 @@ class BlockWriter {
     }
     const double queries = shape_.heads * shape_.head_dim;
     const double keys = shape_.kv_heads * shape_.head_dim;
-    const double parts = config_.fused_qkv ? 1 : 3;
+    const double matrices = config_.fused_qkv ? 1 : 3;
     Op& qkv = ops_.matmul("attention.qkv", Split::column, s_, shape_.hidden, queries + 2 * keys,
                           config_.qkv_bias);
     qkv.backward_reduce = stream();
-    qkv.parts = parts;
+    qkv.matrices = matrices;
     norm_queries_and_keys(queries, keys);
     const double turned = s_ * (shape_.heads + shape_.kv_heads) *
                           (config_.rotary_dim > 0 ? config_.rotary_dim : shape_.head_dim);
@@ -113,12 +113,16 @@ class BlockWriter {
                                                  .kv_heads = shape_.kv_heads * s_ / window,
                                                  .key_dim = shape_.head_dim,
                                                  .value_dim = shape_.head_dim});
-    core.parts = parts;
+    core.matrices = matrices;
     // Scores with a bias (T5's, ALiBi), and one key for all heads, have no fused kernel in PyTorch.
     const bool one_key = config_.fused_qkv && shape_.kv_heads == 1 && shape_.heads > 1;
-    const bool biased =
-        config_.positions == Positions::relative || config_.positions == Positions::alibi;
-    if (biased || one_key) core.function = Function::add;
+    const bool alibi = config_.positions == Positions::alibi;
+    core.learnt_bias = config_.positions == Positions::relative;
+    core.writes_scores = core.learnt_bias || alibi || one_key;
+    // Models that write attention out themselves (BLOOM, MPT) multiply in 16 bits, PyTorch's
+    // stand-in for its fused kernels in fp32.
+    core.scores_in_16_bits =
+        core.writes_scores && config_.fused_qkv && shape_.kv_heads == shape_.heads;
     if (config_.attention_sinks) core.parameters = shape_.heads;
     if (config_.positions == Positions::relative && config_.relative_everywhere)
       core.parameters = config_.relative_buckets * shape_.heads;
@@ -135,7 +139,7 @@ class BlockWriter {
     ops_.held += s_ * keys;  // values
     Op& op =
         ops_.norm("attention.qk_norm", Split::shard, s_, queries + keys, per_feature * features);
-    if (config_.wide_norm) op.parts = 2;
+    op.scale_in_fp32 = config_.wide_norm;
     ops_.held -= s_ * keys;
   }
 
@@ -219,7 +223,7 @@ class BlockWriter {
     Op& first_op =
         ops_.matmul(name + ".up", Split::column, s_, shape_.hidden, up, config_.mlp_bias);
     first_op.backward_reduce = stream();
-    first_op.parts = config_.gated ? 2 : 1;
+    first_op.matrices = config_.gated ? 2 : 1;
     activation(name, s_ * up, s_ * ffn);
     ops_.matmul(name + ".down", Split::row, s_, ffn, shape_.hidden, config_.mlp_bias);
     return first;
@@ -229,6 +233,7 @@ class BlockWriter {
     Op& op = ops_.elementwise(name + ".activation", Split::shard, read, written);
     op.saved = read;
     op.function = config_.activation;
+    op.gated = config_.gated;
   }
 
   // Tokens are sent to the experts that they chose (dispatch) and their results back (combine).
@@ -252,9 +257,10 @@ class BlockWriter {
     last.forward_reduce = stream();
     last.saved_is_sharded = true;
     ops_.held -= visits;
-    // Its traffic counts with the exchange (cost/framework/framework.h: expert_traffic).
+    // Its traffic counts with the exchange (FrameworkTraits::expert_traffic).
     Op& combine = ops_.elementwise("experts.combine", Split::replicated, 0, stream());
     combine.moved = 0;
+    combine.combines_experts = true;
     combine.saved = visits * shape_.hidden;
     if (moe.shared_ffn > 0) shared_experts();
   }

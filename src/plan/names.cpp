@@ -54,23 +54,6 @@ const Names& attention_names() {
   return names;
 }
 
-const Names& framework_names() {
-  static const Names names = {"megatron",
-                              "megatron-router",
-                              "megatron-graph",
-                              "megatron-lm",
-                              "megatron-deepspeed",
-                              "deepspeed",
-                              "fsdp",
-                              "fsdp-compile",
-                              "jax",
-                              "eager",
-                              "aceso",
-                              "deepspeed-3d",
-                              "plait"};
-  return names;
-}
-
 const Names& dtype_names() {
   static const Names names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
   return names;
@@ -113,9 +96,6 @@ std::string_view name_of(Optimizer value) {
 std::string_view name_of(AttentionKernel value) {
   return attention_names()[static_cast<std::size_t>(value)];
 }
-std::string_view name_of(Framework value) {
-  return framework_names()[static_cast<std::size_t>(value)];
-}
 std::string_view name_of(DType value) { return dtype_names()[static_cast<std::size_t>(value)]; }
 std::string_view name_of(OpKind value) { return op_kind_names()[static_cast<std::size_t>(value)]; }
 std::string_view name_of(Function value) {
@@ -140,9 +120,6 @@ std::optional<Optimizer> optimizer_named(std::string_view name) {
 }
 std::optional<AttentionKernel> attention_named(std::string_view name) {
   return find<AttentionKernel>(attention_names(), name);
-}
-std::optional<Framework> framework_named(std::string_view name) {
-  return find<Framework>(framework_names(), name);
 }
 std::optional<DType> dtype_named(std::string_view name) { return find<DType>(dtype_names(), name); }
 std::optional<OpKind> op_kind_named(std::string_view name) {

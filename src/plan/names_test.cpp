@@ -25,7 +25,6 @@ TEST(Names, EveryEnumeratorHasOneNameThatReadsBack) {
   expect_round_trip(precision_names(), Precision::fp4, precision_named);
   expect_round_trip(optimizer_names(), Optimizer::momentum, optimizer_named);
   expect_round_trip(attention_names(), AttentionKernel::plain, attention_named);
-  expect_round_trip(framework_names(), Framework::plait, framework_named);
   expect_round_trip(dtype_names(), DType::fp8, dtype_named);
   expect_round_trip(op_kind_names(), OpKind::reduction, op_kind_named);
   expect_round_trip(function_names(), Function::gelu_twice, function_named);

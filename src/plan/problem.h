@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "cluster/cluster.h"
 #include "model/model.h"
+#include "plan/framework.h"
 #include "profile/profile.h"
 
 namespace plait {
@@ -22,31 +23,15 @@ enum class Precision {
 };
 enum class Optimizer { adam, sgd, momentum };
 enum class AttentionKernel { flash, plain };
-// Whose execution is predicted; decides fused kernels, overlap, per-op overhead and what is kept in
-// memory (cost/framework).
-enum class Framework {
-  megatron,         // Megatron-Core, NeMo: fused kernels, communication overlapped
-  megatron_router,  // the same with attention and routers in CUDA graphs (GB200 and GB300 recipes)
-  megatron_graph,   // the same with CUDA graphs and fused token dispatch (2026)
-  megatron_lm,      // Megatron-LM of 2021 to 2023, InternEvo: nothing overlapped
-  megatron_deepspeed,  // Megatron's layers run by DeepSpeed's engine
-  deepspeed,           // DeepSpeed ZeRO around a plain PyTorch model
-  fsdp,                // PyTorch FSDP
-  fsdp_compile,        // FSDP with torch.compile: TorchTitan
-  jax,                 // JAX with XLA
-  eager,               // PyTorch with Hugging Face models, kernel by kernel
-  aceso,               // Aceso's FlexPipe: Megatron-LM that waits for every message
-  deepspeed_3d,        // Megatron-LM 1.1.5 in DeepSpeed 0.3's pipeline engine, of 2021
-  plait,               // `plait train`; plans are only those that it can execute
-};
-
 // What the user wants trained; the part of the input that is neither model nor machine.
 struct Job {
   int global_batch = 0;  // samples per optimizer step
   Precision precision = Precision::bf16;
   Optimizer optimizer = Optimizer::adam;
   AttentionKernel attention = AttentionKernel::flash;
-  Framework framework = Framework::megatron;
+  // Whose execution is predicted; decides fused kernels, overlap, per-op overhead and what is kept
+  // in memory. Readers take it from the catalogue.
+  Framework framework;
   // False: the framework's overlap of communication with compute is switched off.
   bool overlap = true;
   // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.

@@ -22,7 +22,7 @@ inline DeviceType plain_device() {
   Efficiency& e = d.efficiency;
   e.matmul = e.batched = e.attention = e.attention_backward = e.memory = 1;
   e.optimizer = e.intra = e.inter = e.fp8 = e.portable_attention = 1;
-  e.matmul_inner = e.matmul_tail = 0;
+  e.matmul_inner = e.wave_tail = 0;
   e.misaligned = 3;
   e.batched_misaligned = 0.1;
   e.kernel = Seconds(10e-6);
@@ -51,7 +51,7 @@ inline DeviceType h100() {
   Efficiency& e = d.efficiency;
   e.matmul = 0.61;
   e.matmul_inner = 398;
-  e.matmul_tail = 0.34;
+  e.wave_tail = 0.34;
   e.misaligned = 3.4;
   e.fp8 = 1.01;
   e.attention = 0.61;

@@ -69,7 +69,7 @@ std::string summary_of(const Problem& problem) {
     out += fmt::format(" ({} tokens)", abbreviated(static_cast<double>(job.global_batch) *
                                                    problem.model.sequence_length));
   return out + fmt::format(", {}, {}, {} attention, as {} runs it", name_of(job.precision),
-                           name_of(job.optimizer), name_of(job.attention), name_of(job.framework));
+                           name_of(job.optimizer), name_of(job.attention), job.framework.name);
 }
 
 std::string types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {

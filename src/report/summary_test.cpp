@@ -28,7 +28,9 @@ TEST(Summary, PriceIsLeftOutWhereOneIsUnknown) {
 
 TEST(Summary, BatchIsGivenInTokensToo) {
   // 16 samples of 1024 tokens.
-  EXPECT_EQ(summary_of(samples::sample_problem()),
+  Problem problem = samples::sample_problem();
+  problem.job.framework.name = "megatron";
+  EXPECT_EQ(summary_of(problem),
             "16 samples a step (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
 }
 

@@ -1,7 +1,6 @@
-#include <chrono>
 #include <vector>
 
-#include "search/bound/stage_menu.h"
+#include "search/bound/stage_table.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
 #include "search/space/shortlist.h"
@@ -12,16 +11,12 @@
 namespace plait {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class Enumeration {
  public:
-  Enumeration(const SearchContext& context, const Space& space, Clock::time_point deadline,
-              StageMenu& menu, Shortlist& found)
+  Enumeration(const SearchContext& context, const Space& space, StageTable& table, Shortlist& found)
       : context_(context),
-        deadline_(deadline),
         space_(space),
-        menu_(menu),
+        table_(table),
         found_(found),
         used_(space.pools().size(), 0) {}
 
@@ -32,12 +27,12 @@ class Enumeration {
   // Adds a stage in front that ends before unit `end`.
   void extend(int end) {
     const int after = static_cast<int>(stages_.size());
-    if (after >= space_.max_stages(menu_.settings())) return;
-    for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
+    if (after >= space_.max_stages(table_.settings())) return;
+    for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
       std::vector<int> begin;
-      if (!menu_.place(o, used_, begin)) continue;
+      if (!table_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
-      const StageOption& option = menu_.options()[o];
+      const StageOption& option = table_.options()[o];
       for (std::size_t i = 0; i < option.takes.size(); ++i)
         used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
       for (int from = end - 1; from >= 0; --from)
@@ -48,12 +43,12 @@ class Enumeration {
 
   void try_units(int o, const std::vector<int>& begin, const UnitRange& units, int after) {
     // Long before there is a whole plan there may be many stages that do not fit.
-    if (++tried_ % 256 == 0) stopped_ |= asked_to_stop();
+    if (++tried_ % 256 == 0) stopped_ |= context_.should_stop();
     if (stopped_) return;
-    const RunCosts& runs = menu_.runs(o, begin);
+    const RunCosts& runs = table_.runs(o, begin);
     for (const Recompute recompute : space_.recomputes()) {
       if (!runs.fits(units, recompute, after)) continue;
-      stages_.push_back({menu_.options()[o], begin, units, recompute});
+      stages_.push_back({table_.options()[o], begin, units, recompute});
       if (units.begin == 0)
         finish();
       else
@@ -65,19 +60,16 @@ class Enumeration {
   void finish() {
     if (static_cast<int>(stages_.size()) < space_.min_stages()) return;
     const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
-    for (const Plan& plan : space_.plans_of(in_order, menu_.settings()))
+    for (const Plan& plan : space_.plans_of(in_order, table_.settings()))
       if (found_.offer(plan) && context_.on_improvement)
         context_.on_improvement(found_.plans().front());
     const std::int64_t limit = context_.options.max_evaluations;
-    stopped_ |= asked_to_stop() || (limit > 0 && found_.evaluations() >= limit);
+    stopped_ |= context_.should_stop() || (limit > 0 && found_.evaluations() >= limit);
   }
 
-  bool asked_to_stop() const { return context_.stop.stop_requested() || Clock::now() >= deadline_; }
-
   const SearchContext& context_;
-  Clock::time_point deadline_;
   const Space& space_;
-  StageMenu& menu_;
+  StageTable& table_;
   Shortlist& found_;
   std::vector<int> used_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
@@ -88,16 +80,13 @@ class Enumeration {
 }  // namespace
 
 SearchResult search_exhaustively(const SearchContext& context) {
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(context.options.time_limit.value));
-  const Space space(context.problem, context.options.pins);
+  const Space& space = *context.space;
   const CostEngine& engine = *context.engine;
   Shortlist found(engine, context.options.keep);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
-    StageMenu menu(space, engine, space.settings()[i], searched_schedule(context.options.pins));
-    Enumeration enumeration(context, space, deadline, menu, found);
+    StageTable table(space, engine, space.settings()[i], searched_schedule(context.options.pins));
+    Enumeration enumeration(context, space, table, found);
     enumeration.run();
     result.cut_short = enumeration.stopped();
     if (context.on_progress)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/clusters/throughput_floor.h"
+#include "search/clusters/cluster_lower_bound.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -16,7 +16,7 @@ bool is_one_schedule(const SearchContext& context) {
   const Pins& pins = context.options.pins;
   if (pins.pipeline == 1 || !pins.stages.empty()) return true;
   if (pins.schedule) return *pins.schedule == searched_schedule(pins);
-  return other_schedules(context.problem.job.framework).empty();
+  return context.problem.job.framework.schedules.empty();
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
   const Cluster& cluster = context.problem.cluster;
   std::vector<int> devices(cluster.device_types.size());
   for (const Device& device : cluster.devices) ++devices[device.type];
-  const Seconds floor = ThroughputFloor(engine, context.options.pins).step(devices);
+  const Seconds floor = ClusterLowerBound(engine, context.options.pins).step(devices);
   result.lower_bound.reset();
   if (!(floor > Seconds(0)) || !std::isfinite(floor.value)) return;
   result.lower_bound = std::min(best, floor);

@@ -10,7 +10,7 @@ namespace plait {
 // or the framework has no other, and no plan is known below, the bound is kept as it is. Where
 // other schedules were free to choose, or moves have left the space and gone below it, it is
 // replaced by one that holds for every plan: what the devices can compute at best
-// (ThroughputFloor).
+// (ClusterLowerBound).
 void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
                          SearchResult& result);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -7,8 +8,14 @@
 #include "search/proof.h"
 #include "search/space/planners.h"
 #include "search/space/search.h"
+#include "search/space/space.h"
 
 namespace plait {
+namespace {
+
+constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
+
+}  // namespace
 
 std::span<const Planner> planners() {
   static const Planner table[] = {
@@ -27,12 +34,19 @@ std::span<const Planner> planners() {
 }
 
 SearchResult run_search(const Planner& planner, const SearchContext& context) {
+  const auto begin = std::chrono::steady_clock::now();
   // One engine for the planner and for the final costs: its tables are made once.
   std::optional<CostEngine> own;
   const CostEngine& engine = context.engine ? *context.engine : own.emplace(context.problem);
+  const Space space(context.problem, context.options.pins);
   SearchContext shared = context;
   shared.engine = &engine;
+  shared.space = &space;
+  shared.deadline =
+      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::min(
+                  kLongest, std::chrono::duration<double>(context.options.time_limit.value)));
   SearchResult result = planner.search(shared);
+  if (result.lower_bound && !(*result.lower_bound > Seconds(0))) result.lower_bound.reset();
   for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());
   parallel_for(static_cast<int>(result.plans.size()), context.options.threads,

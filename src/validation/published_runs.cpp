@@ -35,7 +35,7 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      c.moe.top_k, row.gpu, row.gpu_class, row.gpu_memory_gb.value_or(0),
                      row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
                      job.global_batch, static_cast<int>(job.precision),
-                     static_cast<int>(job.attention), static_cast<int>(job.framework)) +
+                     static_cast<int>(job.attention), job.framework.name) +
          fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
                      job.logit_bytes, job.vocabulary_multiple);
 }
@@ -86,13 +86,13 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   refuse_what_is_not_modelled(row);
   Assumptions& assumptions = run.assumptions;
   Problem problem;
-  problem.job = job_of(row, assumptions);
+  problem.job = job_of(row, reading.catalogue, assumptions);
   const RunDegrees degrees = degrees_of(row, problem.job, assumptions);
   const bool gan = is_transgan(row);
   const TransformerConfig config =
       gan ? TransformerConfig{.name = row.model} : transformer_of(row, problem.job, assumptions);
   problem.cluster = cluster_of(row, reading.catalogue, assumptions);
-  set_graphs(row, config, problem.cluster, problem.job);
+  set_graphs(row, config, problem.cluster, reading.catalogue, problem.job);
   run.device = problem.cluster.device_types[0].name;
   problem.job.precision = precision_of(row, problem.cluster, assumptions);
   problem.job.global_batch = degrees.micro_batches * degrees.micro_batch;

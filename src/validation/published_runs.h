@@ -20,7 +20,7 @@ struct RunReading {
 // Reads a table of published runs (validation/run_row.h says which) into problems and plans that
 // can be predicted. Every row gives one run, in the order of the file; a row that does not say
 // enough, or whose figures contradict each other, is refused with the reason. InputError only when
-// the text is no table of runs at all.
+// the text is not a table of runs at all.
 std::vector<MeasuredRun> read_published_runs(const std::string& name, std::string_view text,
                                              const RunReading& reading = {});
 

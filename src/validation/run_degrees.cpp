@@ -79,8 +79,7 @@ int micro_batch_of(const RunRow& row, const Job& job, int pipeline, double data,
   if (row.micro_batch) return *row.micro_batch;
   const double batch = row.global_batch.value_or(0);
   // Without a pipeline, frameworks other than Megatron take the batch in one go.
-  const bool whole =
-      pipeline == 1 && (is_fully_sharded(job.framework) || job.framework == Framework::jax);
+  const bool whole = pipeline == 1 && (job.framework.fully_sharded || job.framework.name == "jax");
   double size = 1;
   if (batch > 0 && row.accumulation) size = batch / (data * *row.accumulation);
   if (batch > 0 && !row.accumulation && whole) size = batch / data;
@@ -93,7 +92,7 @@ std::optional<int> local_batch(const RunRow& row, const Job& job, int pipeline) 
   static const std::regex local(R"(local batch (\d{1,6}))");
   std::smatch match;
   if (std::regex_search(row.plan_detail, match, local)) return std::stoi(match[1]);
-  if (is_fully_sharded(job.framework) && pipeline > 1 && !row.accumulation) return row.micro_batch;
+  if (job.framework.fully_sharded && pipeline > 1 && !row.accumulation) return row.micro_batch;
   return std::nullopt;
 }
 

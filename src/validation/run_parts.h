@@ -17,13 +17,12 @@ namespace plait {
 using Assumptions = std::vector<std::string>;
 
 // What the row says of the program that ran and of the job, batch and precision apart.
-Job job_of(const RunRow& row, Assumptions& assumptions);
+Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
 // Megatron-Core's newer way to run mixtures, where the date and the device say so.
 void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
-                Job& job);
+                const Catalogue& catalogue, Job& job);
 
-bool is_megatron_core(Framework framework);  // NeMo and Megatron-Bridge as well
-bool is_fully_sharded(Framework framework);  // FSDP
+bool is_megatron_core(const Framework& framework);  // NeMo and Megatron-Bridge as well
 
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions);
 

@@ -42,7 +42,7 @@ ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
     return ZeroStage::gradients;
   // FSDP2 does not reshard between the micro-batches of a pipeline: weights are gathered once a
   // step and gradients added up whole, as under ZeRO-1.
-  if (is_fully_sharded(job.framework) && pipeline > 1 && mentions(text, "FSDP"))
+  if (job.framework.fully_sharded && pipeline > 1 && mentions(text, "FSDP"))
     return ZeroStage::optimizer;
   if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
   if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
@@ -52,7 +52,7 @@ ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
 bool sequence_parallel_of(const RunRow& row, const Job& job, int tensor) {
   if (mentions(row.sequence_parallel, "yes") || mentions(row.sequence_parallel, "true"))
     return true;
-  const bool usual = is_megatron_core(job.framework) || is_fully_sharded(job.framework);
+  const bool usual = is_megatron_core(job.framework) || job.framework.fully_sharded;
   return row.sequence_parallel.empty() && usual && tensor > 1;
 }
 

@@ -51,7 +51,7 @@ class Cells {
     return value ? std::optional(static_cast<int>(*value)) : std::nullopt;
   }
 
-  // Positive; zero and an infinite time are no statements.
+  // Positive: zero and an infinite time state nothing.
   std::optional<double> quantity(std::string_view column, double most = kMost) {
     const std::string_view cell = table_.cell(row_, column);
     if (is_absent(cell) || cell == "inf") return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "io/plan/plan_json.h"
 #include "plan/describe.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_plans.h"
 #include "source_tree.h"
 
@@ -15,6 +16,7 @@ namespace {
 // Uneven stages of two device types with every optional part of the file.
 samples::Sample golden_sample() {
   samples::Sample sample{.problem = samples::sample_problem(), .plan = samples::sample_plan()};
+  sample.problem.job.framework = samples::framework("megatron");
   Plan& plan = sample.plan;
   plan.zero = ZeroStage::optimizer;
   plan.sequence_parallel = true;

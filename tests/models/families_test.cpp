@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "io/model/changed_fields.h"
@@ -80,7 +82,12 @@ void expect_as_described(const runtime::ExecProgram& program, const TransformerC
         c.window.size > 0 && c.window.size < c.sequence && !full.contains(block++);
     EXPECT_EQ(op.window, windowed ? c.window.size : 0);
   }
-  EXPECT_EQ(chosen > 0, c.moe.experts > 0);
+  const int mixtures = static_cast<int>(std::ranges::count_if(
+      program.ops, [](const runtime::ExecOp& op) { return op.kind == Kind::router; }));
+  EXPECT_EQ(chosen, mixtures);
+  if (c.moe.experts == 0) {
+    EXPECT_EQ(mixtures, 0);
+  }
   if (c.positions != Positions::rotary) {
     EXPECT_EQ(turned, 0);
   }
@@ -118,7 +125,58 @@ TEST(Families, AreTrainedAsDescribedOrRefused) {
     expect_as_described(lowered.program, config);
     ++trained;
   }
-  EXPECT_GE(trained, 60);
+  EXPECT_GE(trained, 200);
+}
+
+// The model types whose defaults are not trained, with the reason; all others are.
+TEST(Families, ThatAreNotTrainedAreTheseOnes) {
+  const std::map<std::string, std::string> reasons = {
+      {"olmo2", "normalises all heads together"},
+      {"olmo3", "normalises all heads together"},
+      {"olmoe", "normalises all heads together"},
+      {"nemotron", "the activation 'relu2'"},
+      {"deepseek_v2", "latent attention"},
+      {"deepseek_v3", "latent attention"},
+      {"kimi_k2", "latent attention"},
+      {"gpt_oss", "attention sinks"},
+      {"glm4_moe", "21 features of a head, which must be even"},
+      {"phimoe", "SparseMixer"},
+      {"llama4_text", "attention within chunks"},
+      {"umt5", "a table of relative positions of its own"},
+      {"pegasus", "a fixed table"},
+      {"marian", "a fixed table"},
+      {"m2m_100", "sinusoidal positions"},
+      {"blenderbot-small", "a norm before the decoder's positions"},
+  };
+  for (const std::string& type : huggingface_model_types()) {
+    const std::string reason =
+        refusal(build_transformer(read(R"({"model_type": ")" + type + R"("})").config));
+    const auto expected = reasons.find(type);
+    if (expected == reasons.end()) {
+      EXPECT_EQ(reason, "") << type;
+    } else {
+      EXPECT_NE(reason.find(expected->second), std::string::npos) << type << ": " << reason;
+    }
+  }
+}
+
+// A BLOOM, an MPT, a Mistral with a window and a Gemma 2 were once trained as plain transformers.
+TEST(Families, KeepWhatTellsThemFromPlainTransformers) {
+  const auto program = [](const std::string& config, int sequence) {
+    return runtime::lower(build_transformer(read(config, sequence).config)).program;
+  };
+  const auto any = [](const runtime::ExecProgram& all, const auto& is) {
+    return std::ranges::any_of(all.ops, is);
+  };
+  using Op = runtime::ExecOp;
+  for (const char* type : {"bloom", "mpt"})
+    EXPECT_TRUE(any(program(R"({"model_type": ")" + std::string(type) + R"("})", 64),
+                    [](const Op& op) { return op.alibi; }));
+  EXPECT_TRUE(any(program(R"({"model_type": "mistral", "sliding_window": 16})", 64),
+                  [](const Op& op) { return op.window == 16; }));
+  const runtime::ExecProgram gemma = program(R"({"model_type": "gemma2"})", 64);
+  EXPECT_TRUE(any(gemma, [](const Op& op) { return op.cap == 50; }));
+  EXPECT_TRUE(any(gemma, [](const Op& op) { return op.cap == 30; }));
 }
 
 // Fields that are no part of the network: how kernels are fused, in what precision they round, and

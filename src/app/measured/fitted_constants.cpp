@@ -1,13 +1,8 @@
 #include "app/measured/fitted_constants.h"
 
-#include <fmt/format.h>
-
-#include "base/error.h"
-#include "cost/framework/trait_changes.h"
 #include "io/cluster/device_json.h"
 #include "io/format/json_reader.h"
 #include "io/format/json_writer.h"
-#include "plan/names.h"
 
 namespace plait {
 namespace {
@@ -19,15 +14,11 @@ void apply_to_device(const std::string& name, const JsonValue& constants, Catalo
       entry.type.efficiency = read_efficiency(constants, entry.type.efficiency);
 }
 
-void apply_to_framework(const std::string& name, const JsonValue& constants) {
-  const auto framework = framework_named(name);
-  if (!framework)
-    throw InputError(constants.where(),
-                     fmt::format("no such framework{}", suggestion(name, framework_names())));
-  for (const auto& [constant, value] : constants.members())
-    if (!change_trait(*framework, constant, value.at_least(0)))
-      throw InputError(constants.where(), fmt::format("unknown key '{}'{}", constant,
-                                                      suggestion(constant, trait_names())));
+void apply_to_framework(const std::string& name, const JsonValue& constants, Catalogue& catalogue) {
+  const Framework& known = find_framework(catalogue, name, constants.where());
+  for (FrameworkEntry& entry : catalogue.frameworks)
+    if (entry.framework.name == known.name)
+      entry.framework.traits = read_traits(constants, entry.framework.traits);
 }
 
 std::string efficiency_json(const DeviceType& type) {
@@ -38,12 +29,9 @@ std::string efficiency_json(const DeviceType& type) {
   return object.str();
 }
 
-std::string traits_json(Framework framework) {
-  Job job;
-  job.framework = framework;
-  FrameworkTraits traits = traits_of(job);
+std::string traits_json(const FrameworkTraits& traits) {
   JsonObject object;
-  for (const std::string_view name : trait_names()) object.number(name, *trait_named(traits, name));
+  for (const TraitValue& trait : trait_values(traits)) object.number(trait.key, trait.value);
   return object.str();
 }
 
@@ -56,7 +44,8 @@ void apply_constants(const std::string& path, Catalogue& catalogue) {
     for (const auto& [name, constants] : devices->members())
       apply_to_device(name, constants, catalogue);
   if (const auto frameworks = root.find("frameworks"))
-    for (const auto& [name, constants] : frameworks->members()) apply_to_framework(name, constants);
+    for (const auto& [name, constants] : frameworks->members())
+      apply_to_framework(name, constants, catalogue);
 }
 
 std::string constants_json(const Catalogue& catalogue) {
@@ -64,8 +53,8 @@ std::string constants_json(const Catalogue& catalogue) {
   for (const DeviceEntry& entry : catalogue.devices)
     devices.json(entry.type.name, efficiency_json(entry.type));
   JsonObject frameworks;
-  for (std::size_t i = 0; i < framework_names().size(); ++i)
-    frameworks.json(framework_names()[i], traits_json(static_cast<Framework>(i)));
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    frameworks.json(entry.framework.name, traits_json(entry.framework.traits));
   return lay_out_json(
       JsonObject().json("devices", devices.str()).json("frameworks", frameworks.str()).str());
 }

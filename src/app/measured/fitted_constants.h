@@ -8,8 +8,7 @@ namespace plait {
 
 // The constants of the analytic model as scripts/calibrate exchanges them:
 //   {"devices": {"A100-80GB": {"matmul": 0.736, ..}}, "frameworks": {"fsdp": {"traffic": 1.1, ..}}}
-// Devices as in the catalogue's "efficiency", frameworks as cost/framework/trait_changes.h names
-// them; what is absent stays.
+// Devices as in the catalogue's "efficiency", frameworks as in its "traits"; what is absent stays.
 void apply_constants(const std::string& path, Catalogue& catalogue);
 
 // All constants that apply now.

@@ -73,6 +73,7 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.problem = std::move(loaded.problem);
   out.options = std::move(loaded.options);
   out.warnings = std::move(loaded.warnings);
+  out.explain_search = request.explain_search;
   if (!is_hopeless(out.problem)) search(request, session, out);
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);

@@ -17,8 +17,9 @@ namespace plait {
 // Find the best plans for a model on a cluster.
 struct PlanRequest : SearchRequest {
   std::string format;  // plans in the words of another program (export/exporter.h); "" = none
-  std::string
-      cost_model;  // whose step time is to be the least: plait, metis; "" = as fits `format`
+  // Whose step time is to be the least: plait, metis; "" = as fits `format`.
+  std::string cost_model;
+  bool explain_search = false;  // show what each pass of the search took and gave
 };
 const std::vector<std::string_view>& cost_model_names();
 
@@ -29,6 +30,7 @@ struct PlanAnswer {
   std::vector<std::string> warnings;
   Seconds elapsed;
   bool interrupted = false;
+  bool explain_search = false;  // as requested
 
   std::optional<double> steps;  // of the whole training
   std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will

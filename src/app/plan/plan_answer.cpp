@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/plan/plan.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
+#include "report/search_passes.h"
 
 namespace plait {
 namespace {
@@ -119,6 +121,26 @@ std::string reason(const PlanAnswer& answer) {
                             format);
 }
 
+namespace {
+
+std::string passes_json(const std::vector<PassReport>& passes) {
+  const auto time = [](Seconds value) {
+    return std::isfinite(value.value) && value > Seconds(0) ? json_number(value.value) : "null";
+  };
+  std::vector<std::string> items;
+  for (const PassReport& pass : passes)
+    items.push_back(JsonObject()
+                        .text("pass", pass.name)
+                        .number("elapsed_s", pass.elapsed.value)
+                        .number("evaluations", static_cast<double>(pass.evaluations))
+                        .json("step_s", time(pass.best))
+                        .json("lower_bound_s", time(pass.lower_bound))
+                        .str());
+  return json_list(items);
+}
+
+}  // namespace
+
 std::string to_json(const PlanAnswer& answer) {
   const std::optional<Seconds>& bound = answer.result.lower_bound;
   const bool by_metis = answer.metis_costs.has_value();
@@ -132,6 +154,7 @@ std::string to_json(const PlanAnswer& answer) {
   object.number("evaluations", static_cast<double>(answer.result.evaluations))
       .number("search_s", answer.elapsed.value)
       .boolean("cut_short", answer.result.cut_short);
+  if (answer.explain_search) object.json("passes", passes_json(answer.result.passes));
   if (!answer.found() && !by_metis) object.text("reason", reason(answer));
   return lay_out_json(object.json("warnings", sentences_json(answer.warnings))
                           .text("model", answer.problem.model.name)
@@ -150,6 +173,9 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
         in_words(training_of(*answer.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
         "\n";
   out += paragraph(verdict(answer), style) + "\n";
+  if (answer.explain_search)
+    out += style.bold("The search, pass by pass") + "\n" +
+           search_passes_table(answer.result.passes, style) + "\n";
   out += style.bold("The best plan, stage by stage") +
          (best.plan.micro_batches == 1 ? "\n"
                                        : fmt::format(" (times of one of {} micro-batches)\n",

@@ -90,6 +90,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
                                                                : std::move(model.model);
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = source.job;
+  loaded.problem.job.framework = find_framework(options.catalogue, source.framework, "`framework`");
   loaded.warnings = std::move(model.warnings);
   if (!source.profile.empty()) {
     LoadedProfile profile =

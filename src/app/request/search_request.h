@@ -23,6 +23,7 @@ struct ProblemSource {
   std::string device;
   std::string profile;
   std::vector<std::string> catalogue;
+  std::string framework;  // of the catalogue; "" = its first
   Job job;
   std::optional<MetisArguments> metis;  // defaults taken from a command line of Metis' program
 };

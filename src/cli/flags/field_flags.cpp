@@ -28,6 +28,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"cluster", "--cluster"},
     {"profile", "--profile"},
     {"catalogue", "--catalogue"},
+    {"framework", "--framework"},
     {"planner", "--planner"},
     {"keep", "--top"},
     {"time_limit", "--time-limit"},

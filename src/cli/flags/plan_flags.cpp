@@ -119,9 +119,9 @@ FlagGroup problem_flags(PlanRequest& request) {
        {.name = "--framework",
         .value = "F",
         .help = fmt::format("whose execution is predicted: {} (megatron)",
-                            fmt::join(framework_names(), ", ")),
-        .set = into_choice(job.framework, framework_named, framework_names()),
-        .choices = as_strings(framework_names())},
+                            fmt::join(framework_names(builtin_catalogue()), ", ")),
+        .set = into_text(a.framework),
+        .choices = as_strings(framework_names(builtin_catalogue()))},
        {.name = "--no-overlap",
         .value = "",
         .help = "communication waits for compute, whatever the framework could overlap",
@@ -183,19 +183,14 @@ FlagGroup search_flags(PlanRequest& a) {
                 [&a](const std::string& flag, const std::string& text) {
                   a.search.time_limit = Seconds(parse_seconds(flag, text));
                 }},
-           {.name = "--seed",
-            .value = "N",
-            .help = "of planners that draw at random; the same seed gives the same answer (1)",
-            .set =
-                [&a](const std::string& flag, const std::string& text) {
-                  int seed = 0;
-                  into_integer(seed, 0, 2'000'000'000)(flag, text);
-                  a.search.seed = static_cast<std::uint64_t>(seed);
-                }},
            {.name = "--threads",
             .value = "N",
             .help = "the answer does not depend on it (all cores)",
-            .set = into_integer(a.search.threads, 1, kMaxThreads)}}};
+            .set = into_integer(a.search.threads, 1, kMaxThreads)},
+           {.name = "--explain-search",
+            .value = "",
+            .help = "also print what each pass of the search took and gave (auto)",
+            .set = into_switch(a.explain_search)}}};
 }
 
 // Knobs of the planners that follow other people's papers, under the names they have there.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cli/flags/profile_arguments.h"
+#include "io/cluster/catalogue.h"
 #include "io/model/zoo.h"
 #include "plan/names.h"
 
@@ -97,8 +98,11 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
       {.name = "--framework",
        .value = "F",
        .help = "whose padding of the vocabulary (default: megatron)",
-       .set = into_choice(a.meter.job.framework, framework_named, framework_names()),
-       .choices = as_strings(framework_names())},
+       .set =
+           [&a](const std::string& flag, const std::string& text) {
+             a.meter.job.framework = find_framework(builtin_catalogue(), text, flag);
+           },
+       .choices = as_strings(framework_names(builtin_catalogue()))},
       {.name = "--budget",
        .value = "TIME",
        .help = "stop after this long; the most informative points come first: 10m",
@@ -139,6 +143,7 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
 }  // namespace
 
 std::vector<FlagGroup> profile_flags(ProfileArguments& arguments) {
+  arguments.meter.job.framework = find_framework(builtin_catalogue(), "", "--framework");
   return {{"Arguments",
            {{.name = "ACTION",
              .value = "ACTION",

@@ -22,9 +22,11 @@ struct GraphArguments {
   int threads = 0;
   bool whole = false;
   bool json = false;
+  std::optional<int> random;
   std::string plan;
   std::string devices;
   int steps = 3;
+  double seconds = 60;  // of solve
 };
 
 // One action of the verb; the table stands in graph_verb.cpp.
@@ -37,6 +39,7 @@ int graph_analyze(const GraphArguments& arguments);
 int graph_search(const GraphArguments& arguments);
 int graph_enumerate(const GraphArguments& arguments);
 int graph_run(const GraphArguments& arguments);
+int graph_solve(const GraphArguments& arguments);
 
 // The file of an action that takes one.
 const std::string& graph_file(const GraphArguments& arguments);

@@ -62,10 +62,10 @@ Output run_child(const std::vector<std::string>& command) {
 std::string report_text(const JsonValue& report) {
   std::string out = fmt::format("largest relative difference to one device: {:.2e}\n\n",
                                 report.at("difference").number());
-  Table table({{"collectives", Align::left}, {"planned"}, {"in the compiled step"}});
+  Table table({{"bytes sent", Align::left}, {"planned"}, {"in the compiled step"}});
   for (const auto& [kind, pair] : report.at("compared").members()) {
     const auto both = pair.items();
-    table.row({kind, in_words(Bytes(both.at(0).number())), in_words(Bytes(both.at(1).number()))});
+    table.row({kind, grouped(both.at(0).number()), grouped(both.at(1).number())});
   }
   return out + table.str(style_of(stdout));
 }

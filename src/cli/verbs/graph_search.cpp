@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 #include "base/error.h"
 #include "cli/terminal/terminal.h"
@@ -101,13 +102,27 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
   return found;
 }
 
+// Some legal plan for the first mesh, the same for the same seed.
+Found random_plan(const Analysis& analysis, const Mesh& mesh, const GraphArguments& arguments) {
+  const GraphCosts costs =
+      costs_of(analysis, mesh, {search_options(arguments).threads, arguments.whole});
+  std::mt19937 random(*arguments.random);
+  std::vector<int> choice;
+  for (const BlockCosts& block : costs.blocks)
+    choice.push_back(static_cast<int>(random() % block.strategies.size()));
+  Found found;
+  found.result.best = plan_with(analysis, mesh, costs, choice);
+  return found;
+}
+
 }  // namespace
 
 int graph_search(const GraphArguments& arguments) {
   const Analysis analysis = load_program(arguments);
   const std::vector<Mesh> meshes = load_meshes(arguments);
   const SearchOptions options = search_options(arguments);
-  const Found found = best_of(analysis, meshes, options);
+  const Found found = arguments.random ? random_plan(analysis, meshes.front(), arguments)
+                                       : best_of(analysis, meshes, options);
   if (!found.result.best) {
     complain(
         fmt::format("no plan fits: a device needs at least {}, and has {}; more devices or "

@@ -13,10 +13,9 @@ namespace plait {
 namespace {
 
 constexpr std::array kActions{
-    GraphAction{"analyze", graph_analyze},
-    GraphAction{"search", graph_search},
-    GraphAction{"enumerate", graph_enumerate},
-    GraphAction{"run", graph_run},
+    GraphAction{"analyze", graph_analyze},     GraphAction{"search", graph_search},
+    GraphAction{"enumerate", graph_enumerate}, GraphAction{"run", graph_run},
+    GraphAction{"solve", graph_solve},
 };
 
 int run_action(const GraphArguments& arguments) {
@@ -52,6 +51,10 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
            .value = "",
            .help = "blocks may also be done as a whole on every device of an axis",
            .set = into_switch(a.whole)},
+          {.name = "--random",
+           .value = "SEED",
+           .help = "search: not the best plan but some legal one, for checking",
+           .set = into_integer(a.random, 0, 1'000'000'000)},
           {.name = "--threads",
            .value = "N",
            .help = "of the search (default: all cores); the answer is the same for any number",
@@ -61,7 +64,7 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
 std::vector<Flag> output_flags(GraphArguments& a) {
   return {{.name = "--output",
            .value = "FILE",
-           .help = "search: write the plan here; enumerate: the table",
+           .help = "search: write the plan here; enumerate: the table; solve: the answer",
            .set = into_text(a.output),
            .letter = "-o"},
           {.name = "--annotated",
@@ -72,6 +75,11 @@ std::vector<Flag> output_flags(GraphArguments& a) {
            .value = "LIST",
            .help = "enumerate: numbers of the blocks to vary (default: the first segment's)",
            .set = into_text(a.blocks)},
+          {.name = "--time-limit",
+           .value = "T",
+           .help = "solve: stop after 10s, 2m ... with the best so far (60s)",
+           .set = [&a](const std::string& flag,
+                       const std::string& text) { a.seconds = parse_seconds(flag, text); }},
           {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}};
 }
 
@@ -141,7 +149,7 @@ Command graph_command() {
        {{.name = "ACTION",
          .value = "ACTION",
          .help = "analyze, search, enumerate or run, then the program: HLO text, or of run "
-                 "FILE.py:FUNCTION",
+                 "FILE.py:FUNCTION; or solve, then an instance of the sharding contest",
          .set = [&a](const std::string&, const std::string& text) { a.words.push_back(text); },
          .required = true,
          .repeats = true}}});

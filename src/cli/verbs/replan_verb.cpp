@@ -76,9 +76,9 @@ Command replan_command() {
   Command command;
   command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
                     change_flags(arguments->request)};
-  for (FlagGroup& group :
-       only_flags(plan_flags(arguments->plan), {"--catalogue", "--planner", "--time-limit",
-                                                "--seed", "--threads", "--json", "--output"})) {
+  for (FlagGroup& group : only_flags(
+           plan_flags(arguments->plan),
+           {"--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output"})) {
     if (group.flags.front().name == "--catalogue") group.title = "What can be added";
     command.groups.push_back(std::move(group));
   }

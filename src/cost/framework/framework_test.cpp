@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/sample_frameworks.h"
+
 namespace plait {
 namespace {
 
-Job job_of(Framework framework, Precision precision = Precision::bf16) {
+Job job_of(const char* framework, Precision precision = Precision::bf16) {
   Job job;
-  job.framework = framework;
+  job.framework = samples::framework(framework);
   job.precision = precision;
   return job;
 }
@@ -16,20 +18,20 @@ double sum(const StateBytes& state) { return state.weight + state.gradient + sta
 
 TEST(StateBytes, AdamInMixedPrecisionKeepsSixteenOrEighteenBytes) {
   // 2 weight + 4 gradient + 12 optimizer (Megatron); gradients of 2 bytes in DeepSpeed.
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::megatron))), 18);
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::megatron_deepspeed))), 16);
-  EXPECT_EQ(state_bytes(job_of(Framework::megatron_deepspeed)).sharded_gradient, 4);
+  EXPECT_EQ(sum(state_bytes(job_of("megatron"))), 18);
+  EXPECT_EQ(sum(state_bytes(job_of("megatron-deepspeed"))), 16);
+  EXPECT_EQ(state_bytes(job_of("megatron-deepspeed")).sharded_gradient, 4);
 }
 
 TEST(StateBytes, Fp32WeightsAreTheirOwnMasterCopy) {
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::eager))), 4 + 4 + 8);
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::fsdp), true)), 4 + 4 + 8);
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::fsdp, Precision::fp32))), 4 + 4 + 8);
-  EXPECT_EQ(sum(state_bytes(job_of(Framework::eager, Precision::pure_bf16))), 2 + 2 + 4);
+  EXPECT_EQ(sum(state_bytes(job_of("eager"))), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of("fsdp"), true)), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of("fsdp", Precision::fp32))), 4 + 4 + 8);
+  EXPECT_EQ(sum(state_bytes(job_of("eager", Precision::pure_bf16))), 2 + 2 + 4);
 }
 
 TEST(StateBytes, OptimizersKeepTheirSlots) {
-  Job job = job_of(Framework::megatron);
+  Job job = job_of("megatron");
   job.optimizer = Optimizer::momentum;
   EXPECT_EQ(state_bytes(job).optimizer, 8);
   job.optimizer = Optimizer::sgd;
@@ -37,7 +39,7 @@ TEST(StateBytes, OptimizersKeepTheirSlots) {
 }
 
 TEST(StateBytes, GradientsCanBeStatedAndAdaptersHaveNone) {
-  Job job = job_of(Framework::megatron);
+  Job job = job_of("megatron");
   job.gradient_bytes = 2;
   EXPECT_EQ(state_bytes(job).gradient, 2);
   EXPECT_EQ(state_bytes(job).sent_gradient, 2);
@@ -47,12 +49,12 @@ TEST(StateBytes, GradientsCanBeStatedAndAdaptersHaveNone) {
 
 TEST(OptimizerTraffic, MixedAdamMovesTwentyEightBytes) {
   // Gradient 2, master and two moments read and written 3 * 8, weight 2.
-  EXPECT_EQ(optimizer_traffic(job_of(Framework::megatron)), 28);
-  EXPECT_EQ(optimizer_traffic(job_of(Framework::eager, Precision::pure_bf16)), 18);
+  EXPECT_EQ(optimizer_traffic(job_of("megatron")), 28);
+  EXPECT_EQ(optimizer_traffic(job_of("eager", Precision::pure_bf16)), 18);
 }
 
 TEST(Traits, WithoutOverlapAllCommunicationIsExposed) {
-  Job job = job_of(Framework::megatron);
+  Job job = job_of("megatron");
   EXPECT_EQ(traits_of(job).tensor_exposed, 0);
   EXPECT_EQ(traits_of(job).data_exposed, 0);
   job.overlap = false;
@@ -63,7 +65,7 @@ TEST(Traits, WithoutOverlapAllCommunicationIsExposed) {
 
 TEST(Traits, BytesOfALogitCanBeStated) {
   Job job;
-  job.framework = Framework::fsdp;
+  job.framework = samples::framework("fsdp");
   EXPECT_EQ(traits_of(job).logit_bytes, 12);
   job.logit_bytes = 4;
   EXPECT_EQ(traits_of(job).logit_bytes, 4);

@@ -4,32 +4,23 @@
 #include <cmath>
 
 #include "cost/comm/collectives.h"
+#include "cost/comm/overlap.h"
 #include "cost/layer/measured.h"
 #include "cost/layer/synchronised.h"
-#include "cost/op/eager.h"
 
 namespace plait {
 namespace {
-
-// Two things that run side by side take as long as the longer, with a soft corner where they are
-// close.
-double beside(double a, double b, double corner) {
-  const double longer = std::max(a, b);
-  const double shorter = std::min(a, b);
-  if (shorter <= 0) return longer;
-  return longer * std::pow(1 + std::pow(shorter / longer, corner), 1 / corner);
-}
 
 // Compute and the gathering of weights ahead of it (docs/cost-model.md#zero).
 constexpr double kGatherCorner = 4;
 
 // The work that each way of recompute adds and the activations that it leaves.
-std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const FrameworkTraits& traits,
+std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Kernels& kernels,
                                           Bytes input) {
   std::array<UnitCost, 3> choices;
   choices.fill(sums.unit);
   UnitCost& selective = choices[static_cast<int>(Recompute::selective)];
-  if (traits.alternate) {
+  if (kernels.traits().selective_recomputes_every_other_op) {
     selective.recompute = 0.5 * sums.unit.forward;
     selective.backward_comm += 0.5 * sums.unit.forward_comm;
     selective.network_backward += 0.5 * sums.unit.network_forward;
@@ -39,8 +30,7 @@ std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Framework
     selective.saved = sums.selective;
   }
   UnitCost& full = choices[static_cast<int>(Recompute::full)];
-  // PyTorch stops repeating when it has the last tensor that backward needs.
-  full.recompute = sums.unit.forward - (traits.unfused ? sums.last : Seconds(0));
+  full.recompute = sums.unit.forward - (kernels.stops_recompute_early() ? sums.last : Seconds(0));
   full.backward_comm += sums.unit.forward_comm;
   full.network_backward += sums.unit.network_forward;
   full.saved = std::min(sums.unit.saved, input);
@@ -113,34 +103,8 @@ Seconds launched_ahead(const ReplicaSetting& setting) {
       layers.shape_of, [&](int shape) { return !is_table(layers.shapes[shape].whole(model)); });
   if (blocks == 0) return {};
   const UnitCost unit = sums_of(setting, head).unit;
-  return std::max(Seconds(0), unit.total() - 2 * setting.traits.host_head) /
+  return std::max(Seconds(0), unit.total() - 2 * setting.traits().host_head) /
          static_cast<double>(blocks);
-}
-
-// Times that the host needs for a layer beside those of the device.
-struct HostSide {
-  Seconds forward;
-  Seconds backward;  // recompute included
-  Seconds ahead;     // of the backward passes, launched before the device comes to them
-};
-
-// Recompute launches forward again; what it takes besides is spent in both passes.
-HostSide host_side(const LayerSums& sums, const FrameworkTraits& traits, bool full, Seconds ahead) {
-  constexpr double kCheckpointForward = 0.43;
-  HostSide host{sums.host_forward, sums.host - sums.host_forward, ahead};
-  if (!full) return host;
-  host.backward += host.forward + (1 - kCheckpointForward) * traits.host_checkpoint;
-  host.forward += kCheckpointForward * traits.host_checkpoint;
-  return host;
-}
-
-// When the last kernel of a layer is done: none starts before it is launched, and launches run
-// ahead as far as the device lags behind.
-//   max(forward + backward of the device, host forward + device backward, host forward + backward)
-double launched_time(const UnitCost& unit, const HostSide& host, double corner) {
-  const double device = unit.total().value;
-  const double backward = std::max(unit.backward_total(), host.backward - host.ahead).value;
-  return beside(device, host.forward.value + backward, corner);
 }
 
 // Of elements of a sample that enter a unit, the bytes on one device.
@@ -154,7 +118,7 @@ Bytes entering(const ReplicaSetting& setting, double elements) {
 // sample that enter them.
 LayerCost device_cost(const ReplicaSetting& setting, const LayerSums& sums, bool is_table,
                       double input) {
-  const FrameworkTraits& traits = setting.traits;
+  const FrameworkTraits& traits = setting.traits();
   LayerCost cost;
   cost.is_table = is_table;
   // What is between the kernels is analytic, so that a sum of measured ones is not a measurement.
@@ -164,28 +128,24 @@ LayerCost device_cost(const ReplicaSetting& setting, const LayerSums& sums, bool
   cost.by_recompute.fill(sums.unit);
   if (is_table) return cost;  // frameworks recompute blocks only
   cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;
-  cost.repeated[static_cast<int>(Recompute::selective)] =
-      traits.alternate ? sums.unit.saved : sums.unit.saved - sums.selective;
-  cost.by_recompute = recompute_choices(sums, traits, cost.input);
+  cost.repeated[static_cast<int>(Recompute::selective)] = traits.selective_recomputes_every_other_op
+                                                              ? sums.unit.saved
+                                                              : sums.unit.saved - sums.selective;
+  cost.by_recompute = recompute_choices(sums, setting.kernels, cost.input);
   return cost;
 }
 
 // Slows the device down where the host launches its work too late.
 void wait_for_host(const ReplicaSetting& setting, const LayerSums& sums, LayerCost& cost) {
-  const FrameworkTraits& traits = setting.traits;
-  const Seconds ahead = traits.unfused ? launched_ahead(setting) : Seconds(0);
+  const Kernels& kernels = setting.kernels;
+  HostWork host{sums.host, sums.host_forward};
+  if (kernels.launches_ahead()) host.ahead = launched_ahead(setting);
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
-    const bool full = r == static_cast<int>(Recompute::full);
     const double device = unit.total().value;
     if (device <= 0) continue;
-    const double host =
-        full ? sums.host.value * (1 + traits.host_recompute) + traits.host_checkpoint.value
-             : sums.host.value;
-    const double time = traits.unfused ? launched_time(unit, host_side(sums, traits, full, ahead),
-                                                       traits.host_corner)
-                                       : beside(device, host, traits.host_corner);
-    slow_down(unit, time / device);
+    host.recomputed = r == static_cast<int>(Recompute::full);
+    slow_down(unit, kernels.layer_time(unit, host).value / device);
   }
 }
 
@@ -226,7 +186,7 @@ void take_measured(const ReplicaSetting& setting, const LayerKind& kind, double 
   const StateBytes state = state_bytes(problem.job);
   const auto at_sharding = [&](const Sharding& sharding, auto&& cost_of) {
     const ReplicaShape other = resharded(problem, shape, sharding);
-    return cost_of(ReplicaSetting{problem, other, setting.traits, setting.points, setting.layers});
+    return cost_of(ReplicaSetting{problem, other, setting.kernels, setting.points, setting.layers});
   };
   const AnalyticCost analytic = [&](const LayerKind& of, const Sharding& sharding) {
     return at_sharding(sharding, [&](const ReplicaSetting& there) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "cost/comm/overlap.h"
-#include "cost/op/eager.h"
 #include "cost/op/op_comm.h"
-#include "cost/op/op_time.h"
 #include "cost/op/saved_bytes.h"
 
 namespace plait {
@@ -14,12 +12,9 @@ namespace {
 bool adds(const Op& op) { return op.kind == OpKind::elementwise && op.function == Function::add; }
 
 void add_loss(const ReplicaSetting& setting, const Op& op, LayerSums& sums) {
-  const FrameworkTraits& traits = setting.traits;
-  const Problem& problem = setting.problem;
   const Sharding& s = setting.shape.sharding;
   const double share = s.samples / s.context / (op.split == Split::vocabulary ? s.tensor : 1);
-  const double bytes =
-      traits.logit_bytes * (traits.unfused ? eager_loss_share(problem.job, problem.model) : 1.0);
+  const double bytes = setting.traits().logit_bytes * setting.kernels.loss_share();
   sums.loss += Bytes(bytes * op.rows * op.columns * share);
   sums.kept_loss += op.saved_mask * share;
 }
@@ -34,17 +29,15 @@ int last_position(std::span<const Op> ops) {
 
 LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int last) {
   const Job& job = setting.problem.job;
-  const Model& model = setting.problem.model;
-  const DeviceType& device = setting.device();
   const Sharding& s = setting.shape.sharding;
-  const CommCost comm_cost(setting.problem, setting.shape, setting.traits);
+  const CommCost comm_cost(setting.problem, setting.shape, setting.traits());
   LayerSums sums;
   Seconds exchange;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = ops[i];
-    OpTime time = op_time(job, model, device, op, s);
+    OpTime time = setting.kernels.time(op, s);
     if (op.forward > Flops(0)) {
-      const Source source = setting.points.correct(job, model, device, op, s, time);
+      const Source source = setting.points.correct(setting.kernels, op, s, time);
       sums.kernels = std::max(sums.kernels.value_or(source), source);
     }
     if (i >= last) sums.last += time.forward;
@@ -61,7 +54,7 @@ LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int la
     sums.unit.network_forward += comm.network_forward;
     sums.unit.network_backward += comm.network_backward;
     exchange += comm.exchange;
-    const SavedBytes saved = saved_bytes(job, model, op, s);
+    const SavedBytes saved = saved_bytes(setting.kernels, op, s);
     sums.unit.saved += saved.all;
     sums.selective += saved.selective;
     (op.split == Split::experts ? sums.unit.expert_parameters : sums.unit.parameters) +=
@@ -69,7 +62,7 @@ LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int la
     if (op.kind == OpKind::loss) add_loss(setting, op, sums);
   }
   UnitCost& unit = sums.unit;
-  const double price = setting.traits.expert_exposed;
+  const double price = setting.traits().expert_exposed;
   unit.forward_comm += exposed(exchange, unit.forward, price);
   unit.backward_comm += exposed(exchange, unit.backward + unit.weight_gradient, price);
   return sums;

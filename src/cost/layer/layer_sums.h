@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/units.h"
-#include "cost/framework/framework.h"
 #include "cost/layer/model_layers.h"
+#include "cost/op/kernels.h"
 #include "cost/op/op_points.h"
 #include "cost/op/replica.h"
 #include "model/model.h"
@@ -18,11 +18,12 @@ namespace plait {
 struct ReplicaSetting {
   const Problem& problem;
   const ReplicaShape& shape;
-  const FrameworkTraits& traits;
+  const Kernels& kernels;
   const OpPoints& points;
   const ModelLayers& layers;
 
-  const DeviceType& device() const { return problem.cluster.device_types[shape.device_type]; }
+  const DeviceType& device() const { return kernels.device(); }
+  const FrameworkTraits& traits() const { return kernels.traits(); }
 };
 
 // Sums over ops of a layer on the device, before host time and recompute.

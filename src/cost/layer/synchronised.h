@@ -25,7 +25,7 @@ struct Adjustment {
 
 // Explains forward times that were taken with the device idle before and after
 // (ComputeSample::synchronised). Launching then hides behind the device only in part, and less than
-// in training, where the host runs ahead of it. Taken as half way between hidden and not at all:
+// in training, where the host runs ahead of it. We assume that half of the launch time overlaps:
 //   (measured - collectives)^2 = launch^2 + device^2
 // The analytic model expects all three. Its collectives are believed; what is left over of the
 // square is shared between launch and device in proportion to how unsure each is (the mean of two

@@ -22,9 +22,10 @@ struct CostsByUnit {
 
 CostsByUnit unit_costs(const Problem& problem, const ReplicaShape& shape,
                        const ModelLayers& layers) {
-  const FrameworkTraits traits = traits_of(problem.job);
-  const OpPoints points(problem.profile, problem.cluster.device_types[shape.device_type].name);
-  const ReplicaSetting setting{problem, shape, traits, points, layers};
+  const DeviceType& device = problem.cluster.device_types[shape.device_type];
+  const OpPoints points(problem.profile, device.name);
+  const auto kernels = kernels_of(problem.job, problem.model, device);
+  const ReplicaSetting setting{problem, shape, *kernels, points, layers};
   CostsByUnit costs;
   std::vector<int> first;  // by shape of layer, into `distinct`
   for (const LayerShape& layer : layers.shapes) {

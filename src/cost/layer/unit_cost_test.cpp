@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "cost/framework/framework.h"
-#include "cost/op/op_time.h"
+#include "cost/op/kernels.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 
 namespace plait {
@@ -33,11 +34,11 @@ UnitCost cost_of(const Problem& problem, const Cut& cut, const UnitRange& units,
   return UnitTable(problem, shape_of(problem, cut)).cost(units, recompute);
 }
 
-Problem gpt_problem(const DeviceType& device, Framework framework, AttentionKernel attention,
+Problem gpt_problem(const DeviceType& device, const char* framework, AttentionKernel attention,
                     int hidden, int heads, int sequence) {
   Job job;
   job.global_batch = 8;
-  job.framework = framework;
+  job.framework = samples::framework(framework);
   job.attention = attention;
   return samples::problem_of(samples::gpt(4, hidden, heads, sequence),
                              samples::cluster_of(device, 1, 8), job);
@@ -55,56 +56,55 @@ struct Reference {
 };
 
 std::vector<Reference> references() {
-  using enum Framework;
   constexpr AttentionKernel plain = AttentionKernel::plain;
   constexpr AttentionKernel flash = AttentionKernel::flash;
   const DeviceType a40 = samples::a100();
   const DeviceType a80 = samples::a100(2.0);
   std::vector<Reference> all = {
       {"A100 tp1",
-       gpt_problem(a40, megatron_deepspeed, plain, 2048, 16, 2048),
+       gpt_problem(a40, "megatron-deepspeed", plain, 2048, 16, 2048),
        {1, 1},
        Recompute::none,
        2.1538,
        2.6387,
        1.0453},
       {"A100 tp2",
-       gpt_problem(a40, megatron_deepspeed, plain, 2048, 16, 2048),
+       gpt_problem(a40, "megatron-deepspeed", plain, 2048, 16, 2048),
        {4, 2},
        Recompute::none,
        4.4165,
        6.0439,
        2.2165},
       {"A100 tp4, recomputed",
-       gpt_problem(a40, megatron_deepspeed, plain, 1024, 16, 2048),
+       gpt_problem(a40, "megatron-deepspeed", plain, 1024, 16, 2048),
        {8, 4},
        Recompute::full,
        3.0522,
        8.1154,
        1.2570},
       {"A100 Megatron-LM",
-       gpt_problem(a80, megatron_lm, plain, 4096, 32, 1024),
+       gpt_problem(a80, "megatron-lm", plain, 4096, 32, 1024),
        {3, 1},
        Recompute::none,
        7.2740,
        8.0175,
        5.6203},
       {"A100 GPT-3 tp8, attention recomputed",
-       gpt_problem(a80, megatron_lm, plain, 12288, 96, 2048),
+       gpt_problem(a80, "megatron-lm", plain, 12288, 96, 2048),
        {1, 8, true},
        Recompute::selective,
        5.9448,
        6.3815,
        4.2331},
       {"A100 FSDP",
-       gpt_problem(a80, fsdp, flash, 4096, 32, 2048),
+       gpt_problem(a80, "fsdp", flash, 4096, 32, 2048),
        {4, 1},
        Recompute::none,
        17.2714,
        20.5916,
        14.8433},
       {"H100 FSDP, recomputed",
-       gpt_problem(samples::h100(), fsdp, flash, 4096, 32, 2048),
+       gpt_problem(samples::h100(), "fsdp", flash, 4096, 32, 2048),
        {4, 1},
        Recompute::full,
        7.4396,
@@ -112,6 +112,7 @@ std::vector<Reference> references() {
        5.8332},
   };
   Job job;
+  job.framework = samples::framework("megatron");
   job.global_batch = 8;
   const Cluster h100 = samples::cluster_of(samples::h100(), 1, 8);
   all.push_back({"H100 Llama 8B",
@@ -137,8 +138,9 @@ TEST(UnitCost, BlocksTakeAsLongAsAnIndependentImplementationSays) {
 
 Seconds forward_compute(const Problem& problem, const DeviceType& device) {
   Seconds sum;
+  const auto kernels = kernels_of(problem.job, problem.model, device);
   for (const Op& op : problem.model.unit(1).ops)
-    sum += op_time(problem.job, problem.model, device, op, {.samples = 1, .tensor = 2}).forward;
+    sum += kernels->time(op, {.samples = 1, .tensor = 2}).forward;
   return sum;
 }
 
@@ -148,16 +150,15 @@ TEST(UnitCost, TensorCommunicationHidesBehindTheProductItBelongsTo) {
   for (const double gigabytes : {1.0, 10.0, 1000.0}) {
     DeviceType device = samples::plain_device();
     device.intra.bandwidth = BytesPerSecond(gigabytes * 1e9);
-    const Problem problem =
-        gpt_problem(device, Framework::megatron, AttentionKernel::flash, 1024, 16, 1024);
+    const Problem problem = gpt_problem(device, "megatron", AttentionKernel::flash, 1024, 16, 1024);
     const Group group{.members = 2, .per_node = 2, .intra = device.intra};
     const Seconds reduce = all_reduce(group, Bytes(2.0 * 1024 * 1024));
     Seconds expected;
+    const auto kernels = kernels_of(problem.job, problem.model, device);
     for (const Op& op : problem.model.unit(1).ops)
       if (op.forward_reduce > 0)
-        expected += std::max(Seconds(0), reduce - op_time(problem.job, problem.model, device, op,
-                                                          {.samples = 1, .tensor = 2})
-                                                      .forward);
+        expected +=
+            std::max(Seconds(0), reduce - kernels->time(op, {.samples = 1, .tensor = 2}).forward);
     const UnitCost cost = cost_of(problem, {1, 2}, {1, 2}, Recompute::none);
     // The host, which launches both, slows compute and communication down alike.
     EXPECT_NEAR(cost.forward_comm / cost.forward * 1e6,
@@ -168,8 +169,8 @@ TEST(UnitCost, TensorCommunicationHidesBehindTheProductItBelongsTo) {
 
 TEST(UnitCost, OutputLayersTakeAsLongAsAnIndependentImplementationSays) {
   // vTrain's head: the unpadded vocabulary of tp 1 is odd and 2.27 times slower than it should be.
-  Problem problem = gpt_problem(samples::a100(), Framework::megatron_deepspeed,
-                                AttentionKernel::plain, 2048, 16, 2048);
+  Problem problem =
+      gpt_problem(samples::a100(), "megatron-deepspeed", AttentionKernel::plain, 2048, 16, 2048);
   EXPECT_NEAR(1e3 * cost_of(problem, {1, 1}, {5, 6}).total().value, 9.3361, 0.05);
   EXPECT_NEAR(1e3 * cost_of(problem, {4, 2}, {5, 6}).total().value, 16.8710, 0.05);
   EXPECT_NEAR(1e3 * cost_of(problem, {1, 8}, {5, 6}).total().value, 2.4988, 0.02);
@@ -181,7 +182,7 @@ TEST(UnitCost, OutputLayersTakeAsLongAsAnIndependentImplementationSays) {
 TEST(UnitCost, HostAndDeviceTimeAreJoinedByANorm) {
   // A tiny block on a fast device: nothing but host time, 0.6 ms for the five products of a block.
   const Problem problem =
-      gpt_problem(samples::h100(), Framework::megatron_lm, AttentionKernel::flash, 128, 2, 128);
+      gpt_problem(samples::h100(), "megatron-lm", AttentionKernel::flash, 128, 2, 128);
   EXPECT_NEAR(cost_of(problem, {1, 1}, {1, 2}).total().value, 0.6e-3, 0.01e-3);
   // A third more with full recompute, 14 % more with collectives to launch.
   EXPECT_NEAR(cost_of(problem, {1, 1}, {1, 2}, Recompute::full).total().value, 0.8e-3, 0.01e-3);
@@ -190,7 +191,7 @@ TEST(UnitCost, HostAndDeviceTimeAreJoinedByANorm) {
 
 TEST(UnitCost, FullRecomputeRepeatsForwardAndItsCommunication) {
   const Problem problem =
-      gpt_problem(samples::a100(), Framework::megatron_lm, AttentionKernel::flash, 4096, 32, 2048);
+      gpt_problem(samples::a100(), "megatron-lm", AttentionKernel::flash, 4096, 32, 2048);
   const UnitCost none = cost_of(problem, {4, 8}, {1, 2});
   const UnitCost full = cost_of(problem, {4, 8}, {1, 2}, Recompute::full);
   EXPECT_NEAR(full.recompute / none.forward, 1, 1e-3);
@@ -199,7 +200,7 @@ TEST(UnitCost, FullRecomputeRepeatsForwardAndItsCommunication) {
 
 TEST(UnitCost, InputAndOutputLayersAreNotRecomputed) {
   const Problem problem =
-      gpt_problem(samples::a100(), Framework::megatron_lm, AttentionKernel::flash, 4096, 32, 2048);
+      gpt_problem(samples::a100(), "megatron-lm", AttentionKernel::flash, 4096, 32, 2048);
   for (const int unit : {0, 5})
     EXPECT_EQ(cost_of(problem, {4, 1}, {unit, unit + 1}, Recompute::full).total(),
               cost_of(problem, {4, 1}, {unit, unit + 1}).total());
@@ -207,7 +208,7 @@ TEST(UnitCost, InputAndOutputLayersAreNotRecomputed) {
 
 TEST(UnitCost, PyTorchsSelectiveRecomputeRepeatsHalf) {
   const Problem problem =
-      gpt_problem(samples::a100(), Framework::fsdp, AttentionKernel::flash, 4096, 32, 2048);
+      gpt_problem(samples::a100(), "fsdp", AttentionKernel::flash, 4096, 32, 2048);
   const UnitCost none = cost_of(problem, {4, 1}, {1, 2});
   const UnitCost half = cost_of(problem, {4, 1}, {1, 2}, Recompute::selective);
   EXPECT_NEAR(half.recompute / none.forward, 0.5, 1e-3);
@@ -221,7 +222,7 @@ TEST(UnitCost, TensorSkewGrowsWithTheGroup) {
   DeviceType device = samples::a100();
   device.intra = {BytesPerSecond(1e30), Seconds(0)};
   const Problem problem =
-      gpt_problem(device, Framework::megatron_deepspeed, AttentionKernel::flash, 12288, 96, 2048);
+      gpt_problem(device, "megatron-deepspeed", AttentionKernel::flash, 12288, 96, 2048);
   for (const int tensor : {2, 8}) {
     const UnitCost cost = cost_of(problem, {64, tensor}, {1, 2});  // far from the host's bound
     EXPECT_NEAR(cost.backward_comm.value, 0.927e-3 * std::pow(std::log2(tensor), 0.68), 1e-6);
@@ -229,8 +230,7 @@ TEST(UnitCost, TensorSkewGrowsWithTheGroup) {
 }
 
 TEST(UnitCost, GatheredWeightsRunBesideCompute) {
-  Problem problem =
-      gpt_problem(samples::a100(), Framework::fsdp, AttentionKernel::flash, 4096, 32, 2048);
+  Problem problem = gpt_problem(samples::a100(), "fsdp", AttentionKernel::flash, 4096, 32, 2048);
   problem.cluster = samples::cluster_of(samples::a100(), 4, 8);
   ReplicaShape shape = shape_of(problem, {1, 1});
   const UnitCost alone = UnitTable(problem, shape).cost({1, 2}, Recompute::none);
@@ -256,7 +256,7 @@ TEST(UnitCost, GatheredWeightsRunBesideCompute) {
 
 TEST(UnitCost, CostsOfRunsAreSumsOfTheirUnits) {
   const Problem problem =
-      gpt_problem(samples::a100(), Framework::megatron, AttentionKernel::flash, 2048, 16, 2048);
+      gpt_problem(samples::a100(), "megatron", AttentionKernel::flash, 2048, 16, 2048);
   const UnitTable table(problem, shape_of(problem, {2, 2}));
   UnitCost sum;
   for (int u = 0; u < 6; ++u) sum += table.cost({u, u + 1}, Recompute::full);
@@ -268,7 +268,7 @@ TEST(UnitCost, CostsOfRunsAreSumsOfTheirUnits) {
 TEST(UnitCost, TiedOutputLayersHaveWeightGradients) {
   // They own no parameters, but the product with their gradient is computed all the same.
   const Problem problem =
-      gpt_problem(samples::a100(), Framework::megatron, AttentionKernel::flash, 2048, 16, 2048);
+      gpt_problem(samples::a100(), "megatron", AttentionKernel::flash, 2048, 16, 2048);
   const UnitCost head = cost_of(problem, {1, 1}, {5, 6});
   EXPECT_EQ(head.parameters, 2 * 2048);  // of the final norm
   EXPECT_GT(head.weight_gradient.value, 2.0 * 2048 * 2048 * 50257 / 312e12);

@@ -1,7 +1,5 @@
 #include "cost/op/eager.h"
 
-#include "cost/framework/framework.h"
-
 namespace plait {
 
 // Example: gelu_new is 0.5 x (1 + tanh(c (x + 0.044715 x^3))). Its eight kernels read and write 18
@@ -10,15 +8,15 @@ namespace plait {
 // of 4,096 take longer than rows of 1,024, scaled by 0.75, since such kernels reach 0.87 of the
 // bandwidth and the table refers to the 0.65 of `Efficiency::memory`; the rest is `kernel` for each
 // launch.
-EagerKernels eager_kernels(Function function, bool autocast) {
+EagerPasses eager_passes(Function function, bool autocast) {
   switch (function) {
     case Function::layer_norm:
-      return autocast ? EagerKernels{3.7, 9.0, 4, 1, 1, 1000, 2000}
-                      : EagerKernels{1.9, 3.7, 2, 1, 1, 1600, 6000};
+      return autocast ? EagerPasses{3.7, 9.0, 4, 1, 1, 1000, 2000}
+                      : EagerPasses{1.9, 3.7, 2, 1, 1, 1600, 6000};
     case Function::rms_norm:
-      return autocast ? EagerKernels{12.6, 36.0, 8, 6, 14} : EagerKernels{18.0, 39.0, 6, 8, 16};
+      return autocast ? EagerPasses{12.6, 36.0, 8, 6, 14} : EagerPasses{18.0, 39.0, 6, 8, 16};
     case Function::gelu_new:
-      return autocast ? EagerKernels{33.5, 44.0, 14, 10, 15} : EagerKernels{12.5, 19.0, 8, 8, 11};
+      return autocast ? EagerPasses{33.5, 44.0, 14, 10, 15} : EagerPasses{12.5, 19.0, 8, 8, 11};
     case Function::gelu_twice:  // 21 and 44 tensors; it keeps x
       return {14.6, 29.9, 2, 9, 18};
     case Function::gelu:
@@ -32,9 +30,9 @@ EagerKernels eager_kernels(Function function, bool autocast) {
     case Function::silu:
       return {4.2, 7.3, 6, 2, 3};
     case Function::rotary:
-      return autocast ? EagerKernels{17.0, 20.0, 0, 12, 22} : EagerKernels{14.5, 19.5, 0, 10, 16};
+      return autocast ? EagerPasses{17.0, 20.0, 0, 12, 22} : EagerPasses{14.5, 19.5, 0, 10, 16};
     case Function::add:
-      return autocast ? EagerKernels{2.0, 2.4, 0, 1, 2} : EagerKernels{0.8, 0.8, 0, 1, 1};
+      return autocast ? EagerPasses{2.0, 2.4, 0, 1, 2} : EagerPasses{0.8, 0.8, 0, 1, 1};
     case Function::other:
       break;
   }
@@ -45,8 +43,8 @@ namespace {
 
 // Joining the turned and the other features of queries and keys, and cutting their gradients:
 // passes over whole heads, and kernels.
-constexpr EagerKernels kPartial{2.3, 8.0, 0, 2, 6};
-constexpr EagerKernels kPartialAutocast{5.0, 12.0, 0, 2, 8};
+constexpr EagerPasses kPartial{2.3, 8.0, 0, 2, 6};
+constexpr EagerPasses kPartialAutocast{5.0, 12.0, 0, 2, 8};
 
 // Of a norm of queries and keys: its rows are short, and under autocast what follows it is fp32.
 constexpr double kShortRows = 1.2;
@@ -55,31 +53,15 @@ constexpr double kShortRowsAutocast = 1.7;
 constexpr double kWideScale = 1.15;
 constexpr double kWideSaved = 8;
 
-// The product of a gated activation; silu is timed with it.
-constexpr EagerKernels kGate{2.1, 4.4, 4, 1, 2};
-
-bool is_gated(const Op& op) {
-  switch (op.function) {
-    case Function::gelu:
-    case Function::gelu_tanh:
-    case Function::gelu_new:
-    case Function::gelu_twice:
-    case Function::quick_gelu:
-    case Function::relu:
-      return op.moved < 2 * op.saved;
-    default:
-      return false;
-  }
-}
-
-bool is_wide(const Op& op) { return op.function == Function::rms_norm && op.parts == 2; }
+// The product of a gated activation.
+constexpr EagerPasses kGate{2.1, 4.4, 4, 1, 2};
 
 }  // namespace
 
-EagerKernels eager_kernels(const Op& op, bool autocast) {
-  EagerKernels kernels = eager_kernels(op.function, autocast);
+EagerPasses eager_passes(const Op& op, bool autocast) {
+  EagerPasses kernels = eager_passes(op.function, autocast);
   if (op.function == Function::rotary && op.rows > 0 && op.moved > 0) {
-    const EagerKernels& partial = autocast ? kPartialAutocast : kPartial;
+    const EagerPasses& partial = autocast ? kPartialAutocast : kPartial;
     const double whole = op.rows * op.columns / op.moved;
     kernels.forward += partial.forward * whole;
     kernels.backward += partial.backward * whole;
@@ -88,14 +70,15 @@ EagerKernels eager_kernels(const Op& op, bool autocast) {
   }
   if (op.function == Function::add) {
     // Two sums of three tensors each where a fused kernel would read three and write one.
-    const double sums = op.parts;
+    const double sums = op.branches;
     const double moved = 3 * sums / (sums + 2);
     kernels.forward *= moved;
     kernels.backward *= moved;
     kernels.launches *= sums;
     kernels.launches_backward *= sums;
   }
-  if (is_gated(op)) {
+  // silu is timed with its gate.
+  if (op.gated && op.function != Function::silu) {
     kernels.forward += kGate.forward;
     kernels.backward += kGate.backward;
     kernels.saved += kGate.saved;
@@ -106,25 +89,20 @@ EagerKernels eager_kernels(const Op& op, bool autocast) {
     kernels.forward += kernels.row / op.columns;
     kernels.backward += kernels.row_backward / op.columns;
     const bool inside = op.split == Split::shard;
+    const bool wide = op.scale_in_fp32 && op.function == Function::rms_norm;
     const double slow = (inside ? (autocast ? kShortRowsAutocast : kShortRows) : 1.0) *
-                        (is_wide(op) && !autocast ? kWideScale : 1.0);
+                        (wide && !autocast ? kWideScale : 1.0);
     kernels.forward *= slow;
     kernels.backward *= slow;
     if (inside && autocast && op.function == Function::rms_norm) kernels.saved = 6;
-    if (is_wide(op)) kernels.saved = kWideSaved;
-    if (op.parts == 0) kernels.saved = 0;
+    if (wide) kernels.saved = kWideSaved;
+    if (op.shares_input) kernels.saved = 0;
   }
   return kernels;
 }
 
-bool computes_scores(const Job& job, const Op& op) {
-  return traits_of(job).unfused && op.kind == OpKind::attention && op.function == Function::add;
-}
-
-bool multiplies_scores_in_16_bits(const Op& op) { return op.parts == 1 && op.kv_count == op.count; }
-
 Launches product_launches(const Op& op, bool autocast) {
-  const double n = op.parts;
+  const double n = op.matrices;
   const double bias = op.parameters > op.inner * op.columns * op.count ? n : 0;
   Launches launches{n, 2 * n + bias + (n - 1)};
   if (!autocast) return launches;
@@ -135,39 +113,9 @@ Launches product_launches(const Op& op, bool autocast) {
 }
 
 double eager_elements(const Op& op) {
-  switch (op.function) {
-    case Function::layer_norm:
-    case Function::rms_norm:
-      return op.rows * op.columns;
-    case Function::gelu:
-    case Function::gelu_tanh:
-    case Function::gelu_new:
-    case Function::gelu_twice:
-    case Function::quick_gelu:
-    case Function::relu:
-    case Function::silu:
-      return op.moved - op.saved;
-    case Function::rotary:
-    case Function::add:
-    case Function::other:
-      break;
-  }
-  return op.moved;
-}
-
-bool is_autocast(const Job& job) {
-  return job.framework == Framework::eager && job.precision != Precision::pure_bf16 &&
-         job.precision != Precision::fp32 && job.precision != Precision::tf32;
-}
-
-double stream_bytes(const Job& job) {
-  return is_autocast(job) ? 4 : activation_bytes(job.precision);
-}
-
-double eager_loss_share(const Job& job, const Model& model) {
-  if (model.causal) return 1;
-  if (job.precision == Precision::pure_bf16) return 0.5;
-  return is_autocast(job) ? 5.0 / 6 : 1;
+  if (is_activation(op.function)) return op.moved - op.saved;
+  const bool norm = op.function == Function::layer_norm || op.function == Function::rms_norm;
+  return norm ? op.rows * op.columns : op.moved;
 }
 
 }  // namespace plait

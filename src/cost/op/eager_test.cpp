@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "cost/layer/layer_cost.h"
+#include "cost/op/kernels.h"
 #include "cost/op/op_time.h"
 #include "cost/op/saved_bytes.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 
 namespace plait {
@@ -13,7 +15,7 @@ namespace {
 Job eager_job(Precision precision) {
   Job job;
   job.global_batch = 1;
-  job.framework = Framework::eager;
+  job.framework = samples::framework("eager");
   job.precision = precision;
   return job;
 }
@@ -91,13 +93,13 @@ BlockLaunches launches_of(const TransformerConfig& config, bool autocast) {
   for (const Op& op : model.unit(1).ops) {
     if (op.kind == OpKind::attention) {
       sum.forward += 1;
-      sum.backward += op.parts == 1 ? 2 : 1;
+      sum.backward += op.matrices == 1 ? 2 : 1;
     } else if (op.kind == OpKind::matmul) {
       const Launches launches = product_launches(op, autocast);
       sum.forward += launches.forward;
       sum.backward += launches.backward;
     } else {
-      const EagerKernels kernels = eager_kernels(op, autocast);
+      const EagerPasses kernels = eager_passes(op, autocast);
       sum.forward += kernels.launches;
       sum.backward += kernels.launches_backward;
     }
@@ -148,8 +150,8 @@ TEST(Eager, ScoresWithABiasAreKernelsOfTheirOwn) {
   op.rows = op.columns = 1000;
   op.inner = 60;
   op.count = op.kv_count = 10;
-  op.parts = 3;
-  op.function = Function::add;
+  op.matrices = 3;
+  op.writes_scores = op.learnt_bias = true;
   const Job job = eager_job(Precision::pure_bf16);
   const OpTime time = op_time(job, {}, samples::plain_device(), op, {.samples = 1});
   // 1e7 scores: two products of 2 * 60 flops each at 0.6 of 10 Tflop/s in fp32, 22 + 8 bytes a
@@ -162,9 +164,9 @@ TEST(Eager, ScoresWithABiasAreKernelsOfTheirOwn) {
 // Of the first block of a model.
 LayerCost cost_of_block(const Problem& problem, const ReplicaShape& shape) {
   const ModelLayers layers = layers_of(problem.model);
-  const FrameworkTraits traits = traits_of(problem.job);
+  const auto kernels = kernels_of(problem.job, problem.model, problem.cluster.device_types[0]);
   const OpPoints points(problem.profile, "H100");
-  const ReplicaSetting setting{problem, shape, traits, points, layers};
+  const ReplicaSetting setting{problem, shape, *kernels, points, layers};
   return layer_cost(setting, layers.shapes[layers.shape_of[1]]).front();
 }
 
@@ -199,21 +201,25 @@ TEST(Eager, SmallBatchesTakeTheTimeOfTheirLaunches) {
   EXPECT_GT(total(0.01).value, 2e-3);
 }
 
+double loss_share(Precision precision, const Model& model) {
+  return kernels_of(eager_job(precision), model, samples::plain_device())->loss_share();
+}
+
 TEST(Eager, MaskedModelsDoNotConvertTheirLogits) {
   Model model;
   model.causal = true;
-  EXPECT_EQ(eager_loss_share(eager_job(Precision::pure_bf16), model), 1);
+  EXPECT_EQ(loss_share(Precision::pure_bf16, model), 1);
   model.causal = false;
-  EXPECT_EQ(eager_loss_share(eager_job(Precision::pure_bf16), model), 0.5);
+  EXPECT_EQ(loss_share(Precision::pure_bf16, model), 0.5);
   // 10 bytes a logit instead of 12.
-  EXPECT_EQ(eager_loss_share(eager_job(Precision::bf16), model), 5.0 / 6);
+  EXPECT_EQ(loss_share(Precision::bf16, model), 5.0 / 6);
 }
 
 TEST(Eager, TheStreamIsFp32UnderAutocastOnly) {
   EXPECT_EQ(stream_bytes(eager_job(Precision::bf16)), 4);
   EXPECT_EQ(stream_bytes(eager_job(Precision::pure_bf16)), 2);
   Job job = eager_job(Precision::bf16);
-  job.framework = Framework::megatron;
+  job.framework = samples::framework("megatron");
   EXPECT_EQ(stream_bytes(job), 2);
 }
 

@@ -14,9 +14,9 @@ constexpr double kFar = 3;               // powers of two
 constexpr double kSmoothing = 1.0 / 64;  // of the squared distance
 constexpr double kHeadWeight = 3;        // a head twice as wide is another kernel
 
-bool is_kernel(const Job& job, const Op& op) {
+bool is_kernel(const Kernels& kernels, const Op& op) {
   if (op.kind == OpKind::attention)
-    return job.attention == AttentionKernel::flash && !computes_scores(job, op);
+    return kernels.job().attention == AttentionKernel::flash && !kernels.writes_scores(op);
   return op.kind == OpKind::matmul || op.kind == OpKind::convolution;
 }
 
@@ -118,7 +118,7 @@ OpKey op_key(const Job& job, const Model& model, const Op& op, const Sharding& s
   return key;
 }
 
-OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device, const OpKey& key) {
+OpTime kernel_time(const Kernels& kernels, const OpKey& key) {
   if (key.kind == OpKind::attention) {
     Op op;
     op.kind = OpKind::attention;
@@ -126,9 +126,10 @@ OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device,
     op.columns = key.columns;
     op.inner = key.inner;
     op.forward = Flops(4 * key.rows * key.columns * key.inner * key.count);
-    return flash_attention_time(job, model, device, op, Sharding{});
+    return kernels.flash_attention(op, Sharding{});
   }
-  ProductFormat format = product_format(job, device);
+  const DeviceType& device = kernels.device();
+  ProductFormat format = product_format(kernels.job(), device);
   if (format.dtype != key.dtype) format = {key.dtype, 1};
   const double misaligned = std::max(misalignment(key.columns), misalignment(key.inner));
   const bool convolution = key.kind == OpKind::convolution;
@@ -146,7 +147,8 @@ OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device,
   const double window = std::max(1, key.window * key.window);
   const double input = rows * key.stride * key.stride * key.inner / window;
   const double elements = input + rows * key.columns + key.inner * key.columns;
-  const Seconds floor = memory_time(device, Bytes(activation_bytes(job.precision) * elements));
+  const Seconds floor =
+      memory_time(device, Bytes(activation_bytes(kernels.job().precision) * elements));
   for (Seconds* pass : {&time.forward, &time.backward, &time.weight_gradient})
     *pass = std::max(*pass, floor);
   return time;
@@ -181,20 +183,19 @@ std::vector<OpPoints::Neighbour> OpPoints::near(const OpKey& key) const {
   return found;
 }
 
-Source OpPoints::correct(const Job& job, const Model& model, const DeviceType& device, const Op& op,
-                         const Sharding& sharding, OpTime& time) const {
-  if (!is_kernel(job, op)) return Source::analytic;
-  const OpKey key = op_key(job, model, op, sharding);
+Source OpPoints::correct(const Kernels& kernels, const Op& op, const Sharding& sharding,
+                         OpTime& time) const {
+  if (!is_kernel(kernels, op)) return Source::analytic;
+  const OpKey key = op_key(kernels.job(), kernels.model(), op, sharding);
   const std::vector<Neighbour> neighbours = near(key);
   if (neighbours.empty()) return Source::analytic;
-  const OpTime own = kernel_time(job, model, device, key);
+  const OpTime own = kernel_time(kernels, key);
   std::vector<OpTime> there;
-  for (const Neighbour& n : neighbours)
-    there.push_back(kernel_time(job, model, device, *n.point->key));
+  for (const Neighbour& n : neighbours) there.push_back(kernel_time(kernels, *n.point->key));
   const bool exact = neighbours.front().distance == 0;
   for (const auto& [measured, analytic] : kPasses) {
     if (own.*analytic <= Seconds(0)) continue;
-    if (job.adapters && analytic == &OpTime::weight_gradient) continue;
+    if (kernels.job().adapters && analytic == &OpTime::weight_gradient) continue;
     double sum = 0;
     double weights = 1 / (kFar * kFar);
     bool any = false;

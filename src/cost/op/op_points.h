@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cost/op/kernels.h"
 #include "cost/op/op_time.h"
 #include "cost/op/source.h"
 #include "profile/profile.h"
@@ -27,7 +28,7 @@ struct Window {
 Window window_of(const Op& op);
 
 // What the analytic model says of the kernel of a product, a convolution or flash attention.
-OpTime kernel_time(const Job& job, const Model& model, const DeviceType& device, const OpKey& key);
+OpTime kernel_time(const Kernels& kernels, const OpKey& key);
 
 // The measured ops of one device type.
 class OpPoints {
@@ -43,8 +44,8 @@ class OpPoints {
   // doublings away a measurement counts as much as the analytic model; beyond that it does not
   // count. Only shapes of the same kind, number format and alignment, with or without a causal
   // mask, are near each other.
-  Source correct(const Job& job, const Model& model, const DeviceType& device, const Op& op,
-                 const Sharding& sharding, OpTime& time) const;
+  Source correct(const Kernels& kernels, const Op& op, const Sharding& sharding,
+                 OpTime& time) const;
 
  private:
   using Coordinates = std::array<double, 4>;  // powers of two

@@ -32,9 +32,16 @@ OpKey matmul_key(double rows, double inner, double columns) {
   return key;
 }
 
+const Kernels& plain_kernels() {
+  static const Model kModel;
+  static const DeviceType kDevice = plain_device();
+  static const auto kKernels = kernels_of({}, kModel, kDevice);
+  return *kKernels;
+}
+
 // A profile in which the product took `factor` times what the analytic model says.
 void measure(Profile& profile, const OpKey& key, double factor) {
-  const OpTime time = kernel_time({}, {}, plain_device(), key);
+  const OpTime time = kernel_time(plain_kernels(), key);
   profile.ops[key] = {.forward = factor * time.forward,
                       .backward = factor * time.backward,
                       .weight_gradient = factor * time.weight_gradient};
@@ -44,7 +51,7 @@ void measure(Profile& profile, const OpKey& key, double factor) {
 double correction(const Profile& profile, const Op& op, Source& source) {
   const OpTime plain = op_time({}, {}, plain_device(), op, {});
   OpTime time = plain;
-  source = OpPoints(profile, "plain").correct({}, {}, plain_device(), op, {}, time);
+  source = OpPoints(profile, "plain").correct(plain_kernels(), op, {}, time);
   return time.forward / plain.forward;
 }
 
@@ -62,7 +69,7 @@ TEST(OpPoints, EveryPassIsCorrected) {
   const OpKey key = matmul_key(1024, 512, 2048);
   profile.ops[key] = {.forward = Seconds(1), .backward = Seconds(2), .weight_gradient = Seconds(3)};
   OpTime time = op_time({}, {}, plain_device(), matmul_op(1024, 512, 2048), {});
-  OpPoints(profile, "plain").correct({}, {}, plain_device(), matmul_op(1024, 512, 2048), {}, time);
+  OpPoints(profile, "plain").correct(plain_kernels(), matmul_op(1024, 512, 2048), {}, time);
   EXPECT_NEAR(time.forward.value, 1, 1e-12);
   EXPECT_NEAR(time.backward.value, 2, 1e-12);
   EXPECT_NEAR(time.weight_gradient.value, 3, 1e-12);

@@ -44,8 +44,8 @@ Seconds matmul_time(const DeviceType& device, const ProductFormat& format, const
 // Time of a memory-bound kernel that moves `size` bytes.
 Seconds memory_time(const DeviceType& device, Bytes size, double kernels = 1);
 
-OpTime op_time(const Job& job, const Model& model, const DeviceType& device, const Op& op,
-               const Sharding& sharding);
+// The same without the kernel: bytes at the bandwidth that memory-bound kernels reach.
+Seconds moving_time(const DeviceType& device, double bytes);
 
 // The product that one device computes, of a matmul or convolution.
 Product sharded_product(const Job& job, const Op& op, const Sharding& sharding);
@@ -56,10 +56,6 @@ double misalignment(double elements);
 
 // The fraction of an op's activations that one device holds or moves.
 double activation_share(Split split, const Sharding& sharding);
-
-// Scores, softmax and weighted sum in one kernel.
-OpTime flash_attention_time(const Job& job, const Model& model, const DeviceType& device,
-                            const Op& op, const Sharding& sharding);
 
 // Columns of a vocabulary-sized op on one device of the group, padded as the framework does.
 double vocabulary_columns(const Job& job, const Op& op, int tensor);

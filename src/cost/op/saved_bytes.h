@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/units.h"
-#include "cost/op/op_time.h"
+#include "cost/op/kernels.h"
 #include "model/model.h"
 #include "plan/problem.h"
 
@@ -14,6 +14,7 @@ struct SavedBytes {
   Bytes all;
   Bytes selective;
 };
+SavedBytes saved_bytes(const Kernels& kernels, const Op& op, const Sharding& sharding);
 SavedBytes saved_bytes(const Job& job, const Model& model, const Op& op, const Sharding& sharding);
 
 }  // namespace plait

@@ -368,7 +368,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const Program& program = analysis.program;
   const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
   std::vector<Movement> all;
-  std::set<std::tuple<int, int, Placement>> met;  // (block, value, where)
+  std::set<std::pair<int, Placement>> met;  // a value is brought to a placement once
   for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
     const int b = analysis.blocks.of_node[n];
     if (b < 0) continue;
@@ -383,8 +383,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
       const int value = node.operands[i];
       const int maker = program.values[value].node;
       if (program.values[value].dims().empty() || analysis.blocks.of_node[maker] < 0) continue;
-      if (placed[value] == at.operands[i] || !met.emplace(b, value, at.operands[i]).second)
-        continue;
+      if (placed[value] == at.operands[i] || !met.emplace(value, at.operands[i]).second) continue;
       const Bytes size = size_of(*program.values[value].shape);
       for (const Transfer& transfer : transfers(mesh, size, placed[value], at.operands[i]))
         all.push_back({transfer, value, n, program.trips(maker), at.operands[i]});

@@ -48,7 +48,9 @@ GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOption
 // Of one node alone on one device, once.
 Seconds node_time(const Analysis& analysis, const DeviceType& device, int node);
 
-// All collectives when block b takes strategy choice[b]. Sums of scalars are left out.
+// All collectives when block b takes strategy choice[b]. Sums of scalars are left out, and a value
+// that several blocks want at one place is brought there once: the costs of the edges, which know
+// two blocks each, count it for each of them.
 std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
                                    const GraphCosts& costs, const std::vector<int>& choice);
 

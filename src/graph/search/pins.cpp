@@ -45,11 +45,14 @@ Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPl
     const Node& node = program.nodes[n];
     const int b = analysis.blocks.of_node[n];
     if (b < 0 || tags[n].empty()) continue;
-    for (int o = 0; node.kind == NodeKind::op && o < static_cast<int>(node.outputs.size()); ++o) {
+    // What leaves a loop is pinned as well: else what follows it would decide what it carries.
+    const bool pinned = node.kind == NodeKind::op || node.kind == NodeKind::loop_exit;
+    for (int o = 0; pinned && o < static_cast<int>(node.outputs.size()); ++o) {
       const int value = node.outputs[o];
       bool inside = program.values[value].dims().empty();  // of one op of the traced program
       for (const int user : users[value]) inside = inside || tags[user] == tags[n];
-      if (!inside) values.add({tags[n], o}, value, plan.placements[value]);
+      const int result = node.kind == NodeKind::loop_exit ? node.argument : o;
+      if (!inside) values.add({tags[n], result}, value, plan.placements[value]);
     }
     const NodePlacement at = place_node(analysis, plan.mesh, n, costs.blocks[b].axes[choice[b]]);
     for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "io/cluster/device_json.h"
@@ -48,8 +50,64 @@ void put(std::vector<Entry>& entries, Entry entry, const NameOf& name_of) {
   entries.push_back(std::move(entry));
 }
 
+// Reads the frameworks of a file. An entry may be like one of the same file, before or after it, or
+// like one that was known before.
+class FrameworkReader {
+ public:
+  FrameworkReader(const Catalogue& before, const JsonValue& list) : before_(before) {
+    for (const JsonValue& object : list.items()) {
+      const JsonValue name = object.at("name");
+      for (const auto& [other, entry] : objects_)
+        if (other == name.text()) throw InputError(name.where(), "is the name of two entries");
+      objects_.emplace_back(name.text(), object);
+    }
+    read_.resize(objects_.size());
+    reading_.resize(objects_.size(), false);
+  }
+
+  std::vector<FrameworkEntry> entries() {
+    std::vector<FrameworkEntry> out;
+    for (std::size_t i = 0; i < objects_.size(); ++i) out.push_back(entry(i));
+    return out;
+  }
+
+ private:
+  const FrameworkEntry& entry(std::size_t i) {
+    if (read_[i]) return *read_[i];
+    reading_[i] = true;
+    read_[i] = read_framework_entry(
+        objects_[i].second,
+        [this](const JsonValue& name) -> const Framework& { return known(name); });
+    reading_[i] = false;
+    return *read_[i];
+  }
+
+  const Framework& known(const JsonValue& name) {
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      if (objects_[i].first != name.text()) continue;
+      if (!reading_[i]) return entry(i).framework;
+      // An entry that changes one of the same name is like the one before.
+      if (const Framework* older = lookup_framework(before_, name.text())) return *older;
+      throw InputError(name.where(), fmt::format("'{}' is like itself", name.text()));
+    }
+    return find_framework(before_, name.text(), name.where());
+  }
+
+  const Catalogue& before_;
+  std::vector<std::pair<std::string, JsonValue>> objects_;  // by name
+  std::vector<std::optional<FrameworkEntry>> read_;
+  std::vector<bool> reading_;
+};
+
+bool same_word(std::string_view a, std::string_view b) {
+  const auto plain = [](char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  };
+  return std::ranges::equal(a, b, {}, plain, plain);
+}
+
 void add_file(Catalogue& catalogue, const JsonValue& root) {
-  root.allow_only({"plait_catalogue", "devices", "instances"});
+  root.allow_only({"plait_catalogue", "devices", "instances", "frameworks"});
   root.at("plait_catalogue").integer(1, 1);
   if (const auto devices = root.find("devices"))
     for (const JsonValue& device : devices->items())
@@ -59,6 +117,10 @@ void add_file(Catalogue& catalogue, const JsonValue& root) {
     for (const JsonValue& instance : instances->items())
       put(catalogue.instances, read_instance(instance, catalogue),
           [](const Instance& e) { return e.name; });
+  if (const auto frameworks = root.find("frameworks"))
+    for (FrameworkEntry& entry : FrameworkReader(catalogue, *frameworks).entries())
+      put(catalogue.frameworks, std::move(entry),
+          [](const FrameworkEntry& e) { return e.framework.name; });
 }
 
 // A device's price is its share of its usual instance; anew for each file, which may change prices.
@@ -73,7 +135,7 @@ void price_devices(Catalogue& catalogue) {
 
 Catalogue read_builtin() {
   Catalogue out;
-  for (const char* name : {"devices.json", "instances.json"})
+  for (const char* name : {"devices.json", "instances.json", "frameworks.json"})
     add_file(out, parse_json(name, embedded_file(name)));
   price_devices(out);
   return out;
@@ -156,6 +218,26 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
                                       suggestion(name, instance_names(catalogue))));
 }
 
+const Framework* lookup_framework(const Catalogue& catalogue, std::string_view name) {
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    if (name.empty() || same_word(entry.framework.name, name)) return &entry.framework;
+  return nullptr;
+}
+
+const Framework& find_framework(const Catalogue& catalogue, std::string_view name,
+                                const std::string& where) {
+  if (const Framework* framework = lookup_framework(catalogue, name)) return *framework;
+  const std::vector<std::string_view> known = framework_names(catalogue);
+  throw InputError(where, fmt::format("must be one of {}, is '{}'{}", fmt::join(known, ", "), name,
+                                      name.size() > 1 ? suggestion(name, known) : ""));
+}
+
+std::vector<std::string_view> framework_names(const Catalogue& catalogue) {
+  std::vector<std::string_view> out;
+  for (const FrameworkEntry& entry : catalogue.frameworks) out.push_back(entry.framework.name);
+  return out;
+}
+
 DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue) {
   object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
                      "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
@@ -163,7 +245,10 @@ DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogu
   DeviceEntry out;
   const auto like = object.find("like");
   if (like) out = find_device(catalogue, like->text(), like->where());
-  out.type = read_device_type(object, like ? &out.type : nullptr);
+  out.type = read_device_type(
+      object, like ? &out.type : nullptr, [&](const JsonValue& name) -> const Efficiency& {
+        return find_device(catalogue, name.text(), name.where()).type.efficiency;
+      });
   out.aliases.clear();
   if (const auto aliases = object.find("aliases"))
     for (const JsonValue& alias : aliases->items()) out.aliases.push_back(alias.text());

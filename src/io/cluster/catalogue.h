@@ -5,6 +5,7 @@
 
 #include "cluster/cluster.h"
 #include "io/format/json_reader.h"
+#include "io/framework/framework_json.h"
 
 namespace plait {
 
@@ -36,13 +37,15 @@ struct Instance {
 struct Catalogue {
   std::vector<DeviceEntry> devices;
   std::vector<Instance> instances;
+  std::vector<FrameworkEntry> frameworks;  // the first is taken when none is named
 };
 
 // What is compiled in. Prices of devices are those of their usual instance, divided.
 const Catalogue& builtin_catalogue();
 
 // The built-in catalogue and then each file in order; an entry replaces an earlier one of its name.
-// Format: {"plait_catalogue": 1, "devices": [..], "instances": [..]}, see docs/files.md.
+// Format: {"plait_catalogue": 1, "devices": [..], "instances": [..], "frameworks": [..]}, see
+// docs/files.md.
 Catalogue load_catalogue(const std::vector<std::string>& paths);
 
 // By name or alias. Case, '-', '_' and blanks do not count, nor do the makers' "NVIDIA", "Tesla"
@@ -60,6 +63,13 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
 // Every name and alias that lookup_device or lookup_instance knows, for suggestions.
 std::vector<std::string_view> device_names(const Catalogue& catalogue);
 std::vector<std::string_view> instance_names(const Catalogue& catalogue);
+
+// By name; case does not matter and "_" stands for "-". "" is the first. nullptr = none.
+const Framework* lookup_framework(const Catalogue& catalogue, std::string_view name);
+// The same, but InputError at `where` that names all there are.
+const Framework& find_framework(const Catalogue& catalogue, std::string_view name,
+                                const std::string& where);
+std::vector<std::string_view> framework_names(const Catalogue& catalogue);
 
 // One device of a file: an entry of its own, or `"like": "A100-80GB"` and what differs.
 DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue);

@@ -60,7 +60,7 @@ struct EfficiencyField {
 const EfficiencyField kEfficiencyFields[] = {
     {"matmul", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.matmul; }},
     {"matmul_inner", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"matmul_tail", 1, 0, kMost, [](Efficiency& e) -> double& { return e.wave_tail; }},
     {"misaligned", 1, 0, kMost, [](Efficiency& e) -> double& { return e.misaligned; }},
     {"fp8", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp8; }},
     {"fp4", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp4; }},
@@ -136,23 +136,27 @@ double in_usd_per_hour(UsdPerSecond price) {
 
 UsdPerSecond read_price(const JsonValue& value) { return usd_per_hour(within(value, 0, kMost)); }
 
-Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback) {
-  Efficiency out = fallback;
-  std::vector<std::string_view> known;
-  for (const EfficiencyField& field : kEfficiencyFields) known.push_back(field.key);
+Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback,
+                           const KnownEfficiency& known) {
+  std::vector<std::string_view> keys;
+  for (const EfficiencyField& field : kEfficiencyFields) keys.push_back(field.key);
+  const auto like = known ? object.find("like") : std::nullopt;
+  Efficiency out = like ? known(*like) : fallback;
   for (const auto& [key, value] : object.members()) {
+    if (like && key == "like") continue;
     const EfficiencyField* found = nullptr;
     for (const EfficiencyField& field : kEfficiencyFields)
       if (field.key == key) found = &field;
     if (found == nullptr)
       throw InputError(object.where(),
-                       fmt::format("unknown key '{}'{}", key, suggestion(key, known)));
+                       fmt::format("unknown key '{}'{}", key, suggestion(key, keys)));
     found->at(out) = within(value, found->least, found->most) * found->unit;
   }
   return out;
 }
 
-DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
+DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
+                            const KnownEfficiency& known) {
   DeviceType type = like != nullptr ? *like : DeviceType{};
   type.name = object.at("name").text();
   if (type.name.empty()) throw InputError(object.at("name").where(), "must not be empty");
@@ -173,7 +177,7 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like) {
   type.per_node = object.integer_or("per_node", 1, 1'000'000, type.per_node);
   type.multiprocessors = object.integer_or("multiprocessors", 1, 100'000, type.multiprocessors);
   if (const auto efficiency = object.find("efficiency"))
-    type.efficiency = read_efficiency(*efficiency, type.efficiency);
+    type.efficiency = read_efficiency(*efficiency, type.efficiency, known);
   if (const auto price = object.find("price_usd_per_hour")) type.price = read_price(*price);
   return type;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cluster/cluster.h"
@@ -27,13 +28,17 @@ double in_usd_per_hour(UsdPerSecond price);
 UsdPerSecond read_price(const JsonValue& value);  // USD per hour, from 0
 
 // {"matmul": 0.7, "matmul_inner": 150, "attention": .., "memory": .., "kernel_us": .., "intra":
-// ..}; what is absent is taken from `fallback`.
-Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback);
+// ..}; what is absent is taken from `fallback`, or, where `known` is given, from the device that
+// "like" names.
+using KnownEfficiency = std::function<const Efficiency&(const JsonValue& name)>;
+Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback,
+                           const KnownEfficiency& known = {});
 
 // Reads the hardware of a device type: memory_GiB, memory_bandwidth_GBps, peak_TFLOPs, link,
 // per_node, efficiency, price_usd_per_hour. Without `like` memory, bandwidth, peak and link must be
 // there; with it, they are taken from it when absent. The caller checks for unknown keys.
-DeviceType read_device_type(const JsonValue& object, const DeviceType* like);
+DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
+                            const KnownEfficiency& known = {});
 std::string device_type_json(const DeviceType& type);  // an object on one line
 
 }  // namespace plait

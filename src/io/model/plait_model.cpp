@@ -7,7 +7,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "io/format/json_keys.h"
 #include "io/model/architecture_json.h"
+#include "io/model/op_fields.h"
 #include "model/gan.h"
 #include "model/resnet.h"
 #include "model/transformer.h"
@@ -34,26 +36,27 @@ double amount(const JsonValue& object, std::string_view key, double fallback) {
 
 // Counts that follow from the shape may be left out for products; the others are 0 then.
 Op read_op(const JsonValue& object) {
-  object.allow_only({"name",
-                     "kind",
-                     "split",
-                     "rows",
-                     "inner",
-                     "columns",
-                     "count",
-                     "kv_count",
-                     "parts",
-                     "function",
-                     "forward_flops",
-                     "parameters",
-                     "moved",
-                     "saved",
-                     "saved_bytes",
-                     "saved_is_sharded",
-                     "forward_reduce",
-                     "backward_reduce",
-                     "expert_exchange",
-                     "boundary"});
+  std::vector<std::string_view> keys = {"name",
+                                        "kind",
+                                        "split",
+                                        "rows",
+                                        "inner",
+                                        "columns",
+                                        "count",
+                                        "kv_count",
+                                        "function",
+                                        "forward_flops",
+                                        "parameters",
+                                        "moved",
+                                        "saved",
+                                        "saved_bytes",
+                                        "saved_is_sharded",
+                                        "forward_reduce",
+                                        "backward_reduce",
+                                        "expert_exchange",
+                                        "boundary"};
+  for (const std::string_view key : special_op_keys()) keys.push_back(key);
+  allow_only_of(object, keys);
   Op op;
   op.name = object.at("name").text();
   op.kind = static_cast<OpKind>(object.at("kind").choice(kOpKinds));
@@ -64,7 +67,6 @@ Op read_op(const JsonValue& object) {
   op.columns = amount(object, "columns", 0);
   op.count = amount(object, "count", 1);
   op.kv_count = amount(object, "kv_count", op.kind == OpKind::attention ? op.count : 0);
-  op.parts = amount(object, "parts", 1);
   if (const auto function = object.find("function"))
     op.function = static_cast<Function>(function->choice(function_names()));
   const bool product = op.kind == OpKind::matmul || op.kind == OpKind::convolution;
@@ -81,6 +83,8 @@ Op read_op(const JsonValue& object) {
   op.backward_reduce = amount(object, "backward_reduce", 0);
   op.expert_exchange = amount(object, "expert_exchange", 0);
   op.boundary = amount(object, "boundary", times * op.rows * op.columns);
+  read_special_fields(object, op);
+  if (is_old_op(object, op)) name_old_fields(object, op);
   if (const std::string fault = fault_of(op); !fault.empty())
     throw InputError(object.where(), fault);
   return op;
@@ -168,7 +172,6 @@ Json op_json(const Op& op) {
                                                     {"columns", op.columns},
                                                     {"count", op.count},
                                                     {"kv_count", op.kv_count},
-                                                    {"parts", op.parts},
                                                     {"forward_flops", op.forward.value},
                                                     {"parameters", op.parameters},
                                                     {"moved", op.moved},
@@ -181,6 +184,9 @@ Json op_json(const Op& op) {
   for (const auto& [key, value] : amounts) out[key] = number(value);
   out["saved_is_sharded"] = op.saved_is_sharded;
   if (op.function != Function::other) out["function"] = name_of(op.function);
+  JsonObject special;
+  write_special_fields(op, special);
+  out.update(Json::parse(special.str()));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "io/cluster/catalogue.h"
 #include "io/format/json_reader.h"
 #include "io/profile/import_aceso.h"
 #include "io/profile/profile_path.h"
@@ -108,7 +109,7 @@ class Reader {
     job.global_batch = global_batch_;
     job.precision = family_ == "resnet" ? Precision::fp32 : Precision::fp16;
     job.attention = AttentionKernel::plain;
-    job.framework = Framework::aceso;
+    job.framework = find_framework(builtin_catalogue(), "aceso", "catalogue");
     return job;
   }
 

@@ -1,6 +1,7 @@
 #include "io/plan/problem_json.h"
 
 #include "base/error.h"
+#include "io/cluster/catalogue.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
 #include "plan/names.h"
@@ -9,6 +10,23 @@ namespace plait {
 namespace {
 
 constexpr int kMaxInt = 1'000'000'000;
+
+// The name alone of a framework that is built in as it is, else all of it.
+std::string dump_framework(const Framework& framework) {
+  const Framework* known = lookup_framework(builtin_catalogue(), framework.name);
+  const bool same = !framework.name.empty() && known != nullptr && *known == framework;
+  return same ? json_text(framework.name) : framework_json(framework);
+}
+
+Framework restore_framework(const JsonValue& json) {
+  if (json.is_string()) return find_framework(builtin_catalogue(), json.text(), json.where());
+  return read_framework_entry(json,
+                              [](const JsonValue& name) -> const Framework& {
+                                return find_framework(builtin_catalogue(), name.text(),
+                                                      name.where());
+                              })
+      .framework;
+}
 
 }  // namespace
 
@@ -20,7 +38,7 @@ std::string dump_job(const Job& job) {
       .text("precision", name_of(precision))
       .text("optimizer", name_of(optimizer))
       .text("attention", name_of(attention))
-      .text("framework", name_of(framework))
+      .json("framework", dump_framework(framework))
       .boolean("overlap", overlap)
       .boolean("adapters", adapters)
       .number("gradient_bytes", gradient_bytes)
@@ -43,7 +61,9 @@ Job restore_job(const JsonValue& json) {
   if (const auto value = json.find("attention"))
     job.attention = static_cast<AttentionKernel>(value->choice(attention_names()));
   if (const auto value = json.find("framework"))
-    job.framework = static_cast<Framework>(value->choice(framework_names()));
+    job.framework = restore_framework(*value);
+  else
+    job.framework = find_framework(builtin_catalogue(), "", json.where());
   job.overlap = json.boolean_or("overlap", true);
   job.adapters = json.boolean_or("adapters", false);
   job.gradient_bytes = json.integer_or("gradient_bytes", 0, 8, 0);

@@ -38,7 +38,7 @@ struct EfficiencyNumber {
 constexpr EfficiencyNumber kEfficiencyNumbers[] = {
     {"matmul", Range::fraction, [](Efficiency& e) -> double& { return e.matmul; }},
     {"matmul_inner", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", Range::from_zero, [](Efficiency& e) -> double& { return e.matmul_tail; }},
+    {"matmul_tail", Range::from_zero, [](Efficiency& e) -> double& { return e.wave_tail; }},
     {"misaligned", Range::from_zero, [](Efficiency& e) -> double& { return e.misaligned; }},
     {"fp8", Range::above_zero, [](Efficiency& e) -> double& { return e.fp8; }},
     {"fp4", Range::above_zero, [](Efficiency& e) -> double& { return e.fp4; }},

@@ -6,6 +6,7 @@
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
 #include "io/model/architecture_json.h"
+#include "io/model/op_fields.h"
 #include "io/plan/problem_json.h"
 #include "plan/names.h"
 
@@ -27,7 +28,6 @@ constexpr OpNumber kOpNumbers[] = {
     {"columns", [](Op& op) -> double& { return op.columns; }},
     {"count", [](Op& op) -> double& { return op.count; }},
     {"kv_count", [](Op& op) -> double& { return op.kv_count; }},
-    {"parts", [](Op& op) -> double& { return op.parts; }},
     {"forward_flops", [](Op& op) -> double& { return op.forward.value; }},
     {"parameters", [](Op& op) -> double& { return op.parameters; }},
     {"moved", [](Op& op) -> double& { return op.moved; }},
@@ -41,10 +41,11 @@ constexpr OpNumber kOpNumbers[] = {
 
 std::string dump_op(Op op) {
   // Breaks the build when Op gains a field: it belongs into kOpNumbers or here.
-  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, parts,
-                                function, forward, parameters, moved, saved, saved_mask,
-                                saved_is_sharded, forward_reduce, backward_reduce, expert_exchange,
-                                boundary] = op;
+  [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, matrices,
+                                branches, function, scale_in_fp32, shares_input, gated,
+                                combines_experts, writes_scores, scores_in_16_bits, learnt_bias,
+                                forward, parameters, moved, saved, saved_mask, saved_is_sharded,
+                                forward_reduce, backward_reduce, expert_exchange, boundary] = op;
   JsonObject json;
   json.text("name", name).text("kind", name_of(kind)).text("split", name_of(split));
   if (function != Function::other) json.text("function", name_of(function));
@@ -52,6 +53,7 @@ std::string dump_op(Op op) {
   for (const OpNumber& number : kOpNumbers)
     if (number.of(op) != number.of(fresh)) json.number(number.key, number.of(op));
   if (saved_is_sharded) json.boolean("saved_is_sharded", true);
+  write_special_fields(op, json);
   return json.str();
 }
 
@@ -62,7 +64,9 @@ Op restore_op(const JsonValue& json) {
     keys.emplace_back(number.key);
     if (const auto value = json.find(number.key)) number.of(op) = value->at_least(0);
   }
+  for (const std::string_view key : special_op_keys()) keys.push_back(key);
   allow_only_of(json, keys);
+  read_special_fields(json, op);
   op.name = json.at("name").text();
   op.kind = static_cast<OpKind>(json.at("kind").choice(op_kind_names()));
   op.split = static_cast<Split>(json.at("split").choice(split_names()));
@@ -91,6 +95,19 @@ LayerKind restore_kind(const JsonValue& json) {
   kind.starts_layer = json.boolean_or("starts_layer", true);
   for (const JsonValue& op : json.at("ops").items()) kind.ops.push_back(restore_op(op));
   return kind;
+}
+
+// Older files are known by any op with the old fields.
+void name_old_fields(const std::vector<JsonValue>& kinds, Model& model) {
+  const auto for_each_op = [&](const auto& function) {
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      const std::vector<JsonValue> ops = kinds[k].at("ops").items();
+      for (std::size_t o = 0; o < ops.size(); ++o) function(ops[o], model.kinds[k].ops[o]);
+    }
+  };
+  bool is_old = false;
+  for_each_op([&](const JsonValue& json, const Op& op) { is_old = is_old || is_old_op(json, op); });
+  if (is_old) for_each_op([](const JsonValue& json, Op& op) { name_old_fields(json, op); });
 }
 
 // Layers repeat: [0, 1, 1, 1, 2] is [0, {"repeat": 3, "kinds": [1]}, 2]. At each place the pattern
@@ -191,7 +208,9 @@ Model restore_model(const JsonValue& json) {
   model.vocabulary = json.integer_or("vocabulary", 0, kMaxInt, 0);
   model.causal = json.boolean_or("causal", false);
   model.dropout = json.boolean_or("dropout", false);
-  for (const JsonValue& kind : json.at("kinds").items()) model.kinds.push_back(restore_kind(kind));
+  const std::vector<JsonValue> kinds = json.at("kinds").items();
+  for (const JsonValue& kind : kinds) model.kinds.push_back(restore_kind(kind));
+  name_old_fields(kinds, model);
   if (model.kinds.empty()) throw InputError(json.at("kinds").where(), "must not be empty");
   model.units = restore_units(json.at("units"), static_cast<int>(model.kinds.size()));
   if (const auto ties = json.find("ties"))

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/profile/profile_json.h"
 #include "model/resnet.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_plans.h"
 #include "plan/sample_problems.h"
 
@@ -49,6 +50,8 @@ TEST(ProblemJson, ModelsReadBackAsTheyWere) {
   Op& op = model.kinds[1].ops[0];
   op.forward = Flops(1.0 / 3);
   op.kv_count = 2;
+  op.matrices = 3;
+  op.gated = true;
   op.moved = 0.1;
   op.saved = 3;
   op.saved_mask = Bytes(7);
@@ -123,13 +126,15 @@ TEST(ProblemJson, ProfilesAndJobsReadBackAsTheyWere) {
                 .precision = Precision::pure_bf16,
                 .optimizer = Optimizer::momentum,
                 .attention = AttentionKernel::plain,
-                .framework = Framework::jax,
+                .framework = samples::framework("jax"),
                 .reserve = 0.1};
   EXPECT_EQ(restore_job(parse_json("j", dump_job(job))), job);
 }
 
 TEST(ProblemJson, JobsUnderstandMegatronsWord) {
-  EXPECT_EQ(restore_job(parse_json("j", R"({"global_batch_size": 8})")), Job{.global_batch = 8});
+  Job job{.global_batch = 8};
+  job.framework = samples::framework("megatron");
+  EXPECT_EQ(restore_job(parse_json("j", R"({"global_batch_size": 8})")), job);
   EXPECT_EQ(complaint([] {
               restore_job(parse_json("j", R"({"global_batch_size": 8, "global_batch": 8})"));
             }),

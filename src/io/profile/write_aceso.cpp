@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cost/framework/framework.h"
+#include "cost/op/kernels.h"
 #include "cost/op/op_time.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/csv.h"

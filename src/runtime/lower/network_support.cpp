@@ -15,21 +15,6 @@ std::string untrained_feature_of(const TransformerConfig& c) {
                        fmt::join(c.not_modelled, ", and "));
   const std::pair<bool, const char*> features[] = {
       {c.positions == Positions::sinusoidal, "sinusoidal positions"},
-      {c.positions == Positions::alibi, "ALiBi"},
-      {c.window.size > 0 && c.window.size < c.sequence, "a sliding window"},
-      {c.score_cap > 0, "capped scores of attention"},
-      {c.logit_cap > 0, "capped logits"},
-      {c.rotary.base != 10'000, "another base of rotary positions than 10000"},
-      {c.rotary.neighbours, "rotary positions that turn neighbours"},
-      {c.rotary.scaling != RotaryScaling::none, "scaled rotary positions"},
-      {c.relative_distance != 128, "another distance of relative positions than 128"},
-      {c.embedding_scale != 1, "a scale of embedded tokens"},
-      {c.residual_scale != 1, "a scale of what is added to the stream"},
-      {c.logit_scale != 1, "a scale of logits"},
-      {c.position_offset != 0, "an offset of positions"},
-      {c.norm_epsilon != 1e-5, "another epsilon of norms than 1e-5"},
-      {c.moe.experts > 0 && !c.moe.normalised, "shares of experts that do not sum to 1"},
-      {c.moe.experts > 0 && c.moe.scale != 1, "scaled shares of experts"},
   };
   for (const auto& [has, name] : features)
     if (has) return fmt::format("the network has {}: that is not implemented", name);

@@ -92,6 +92,72 @@ inline TransformerConfig tiny_parallel(bool shared_norm) {
   return c;
 }
 
+// BLOOM's positions, of heads that are no power of 2, and MPT's norms, which have no shift.
+inline TransformerConfig tiny_alibi() {
+  TransformerConfig c = tiny_gpt();
+  c.name = "alibi";
+  c.hidden = 48;
+  c.heads = 12;
+  c.positions = Positions::alibi;
+  c.embedding_norm = true;
+  c.norm_shift = false;
+  return c;
+}
+
+// Gemma 2 and 3: caps, and windows in every second layer, which has a base of its own.
+inline TransformerConfig tiny_capped() {
+  TransformerConfig c = tiny_llama();
+  c.name = "capped";
+  c.norm_place = NormPlace::sandwich;
+  c.activation = Function::gelu_tanh;
+  c.norm_epsilon = 1e-3;
+  c.window = {.size = 5, .full = {1, 3}};
+  c.rotary.base = 1000;
+  c.rotary.local_base = 50;
+  c.rotary.scaling = RotaryScaling::linear;
+  c.rotary.factor = 4;
+  c.score_cap = 2;
+  c.logit_cap = 3;
+  c.embedding_scale = 6;
+  c.attention_scale = 0.3;
+  c.tied = true;
+  return c;
+}
+
+// Scales as Granite has them, SmolLM 3's layers without positions, Llama 3's stretched ones, turned
+// by neighbours as Cohere does.
+inline TransformerConfig tiny_scaled() {
+  TransformerConfig c = tiny_llama();
+  c.name = "scaled";
+  c.window = {.size = 4, .full = {0}};
+  c.residual_scale = 0.5;
+  c.embedding_scale = 3;
+  c.logit_scale = 0.25;
+  c.rotary_dim = 6;
+  c.rotary = {.base = 20, .neighbours = true, .scaling = RotaryScaling::llama3, .factor = 8};
+  c.rotary.trained_positions = 12;
+  c.rotary.unturned = {1};
+  return c;
+}
+
+// OPT's table of positions, of which the first rows are never read.
+inline TransformerConfig tiny_offset() {
+  TransformerConfig c = tiny_gpt();
+  c.name = "offset";
+  c.position_rows = 18;
+  c.position_offset = 2;
+  return c;
+}
+
+// OLMoE's and Qwen 2's experts, of which the chosen ones keep their share of all.
+inline TransformerConfig tiny_router() {
+  TransformerConfig c = tiny_mixture();
+  c.name = "router";
+  c.moe.normalised = false;
+  c.moe.scale = 1.5;
+  return c;
+}
+
 inline TransformerConfig tiny_vit() {
   TransformerConfig c = tiny_gpt();
   c.name = "vit";
@@ -112,7 +178,8 @@ inline std::vector<Model> tiny_models() {
   std::vector<Model> models;
   for (const TransformerConfig& config :
        {tiny_gpt(), tiny_llama(), tiny_bert(), tiny_t5(), tiny_mixture(), tiny_parallel(false),
-        tiny_parallel(true), tiny_vit(), tiny_shared()})
+        tiny_parallel(true), tiny_vit(), tiny_shared(), tiny_alibi(), tiny_capped(), tiny_scaled(),
+        tiny_offset(), tiny_router()})
     models.push_back(build_transformer(config));
   models.push_back(build_wide_resnet(tiny_resnet()));
   return models;

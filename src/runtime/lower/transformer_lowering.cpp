@@ -277,6 +277,8 @@ std::string TransformerLowering::attention(ExecOp& exec) {
     exec.parameters = relative_;
     exec.relative_distance = relative ? config_.relative_distance : 0;
   }
+  if ((exec.alibi || exec.window > 0) && !exec.causal)
+    return "attends in both directions with ALiBi or within a window, which is not implemented";
   for (const char* name : {"q", "k", "v"}) dead(name);
   alive("x", 1, {{stack().queries(), exec.heads}}, {exec.positions, stack().queries()});
   return "";

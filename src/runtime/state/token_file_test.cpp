@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -13,7 +14,8 @@ namespace plait::runtime {
 namespace {
 
 std::string file_in_temporary(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / name).string();
+  return (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_" + name))
+      .string();
 }
 
 TEST(TokenizerTest, BytesAreTheirOwnTokens) {

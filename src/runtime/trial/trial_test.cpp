@@ -74,7 +74,9 @@ TEST(TrialTest, WhatHangsIsKilledWithAllThatItStartedWhereverItWent) {
   TrialOptions options = quick(
       "trap '' TERM; sleep 60 & echo $! > $PIDS; "
       "setsid sh -c 'echo $$ >> $PIDS; sleep 60' & wait");
-  const std::string pids = (std::filesystem::path(testing::TempDir()) / "trial_pids.txt").string();
+  const std::string pids =
+      (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_trial_pids.txt"))
+          .string();
   options.environment = {{"PIDS", pids}};
   options.timeout = Seconds(0.7);
   const TrialResult result = run_trial(options);
@@ -145,7 +147,9 @@ TEST(PlanFieldsTest, TheShellSeesTheValueAndRunsNothingOfIt) {
 }
 
 TEST(TrialRowsTest, RowsComeBackAndATornLineDoesNotCount) {
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "rows.csv").string();
+  const std::string path =
+      (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_rows.csv"))
+          .string();
   std::filesystem::remove(path);
   TrialRow good{"1", "pp1 tp1, \"x\"", Seconds(1.1), Bytes(0x1p30), {}};
   good.result.end = TrialEnd::measured;
@@ -168,7 +172,9 @@ TEST(TrialRowsTest, RowsComeBackAndATornLineDoesNotCount) {
 }
 
 TEST(TrialRowsTest, AFileOfAnotherKindIsRefusedAndKeepsItsLastLine) {
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "notes.txt").string();
+  const std::string path =
+      (std::filesystem::path(testing::TempDir()) / (std::to_string(getpid()) + "_notes.txt"))
+          .string();
   for (const std::string notes : {"a line that has no end", "x,y\n1,2\n3,4"}) {
     std::ofstream(path, std::ios::trunc) << notes;
     EXPECT_THROW(TrialRows{path}, InputError);

@@ -11,19 +11,19 @@ constexpr double kRounding = 1e-12;
 
 class BranchAndBound {
  public:
-  BranchAndBound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+  BranchAndBound(const Space& space, StageTable& table, Shortlist& found, std::int64_t& nodes,
                  const std::function<bool()>& stop)
       : space_(space),
-        menu_(menu),
+        table_(table),
         found_(found),
         nodes_(nodes),
         stop_(stop),
-        rhythm_(menu.rhythm()),
-        max_stages_(space.max_stages(menu.settings())),
+        rhythm_(table.rhythm()),
+        max_stages_(space.max_stages(table.settings())),
         used_(space.pools().size(), 0) {}
 
   bool run() {
-    extend(space_.problem().model.unit_count(), Tail{}, 0);
+    extend(space_.problem().model.unit_count(), PipelineSuffix{}, 0);
     return complete_;
   }
 
@@ -31,25 +31,26 @@ class BranchAndBound {
   bool hopeless(Seconds bound) const { return bound > found_.worst_kept() * (1 + kRounding); }
 
   // `next`: the option of the first stage that is there.
-  void extend(int end, const Tail& tail, int next) {
+  void extend(int end, const PipelineSuffix& tail, int next) {
     if (tail.stages >= max_stages_) return;
-    for (int o = 0; o < static_cast<int>(menu_.options().size()) && complete_; ++o) {
+    for (int o = 0; o < static_cast<int>(table_.options().size()) && complete_; ++o) {
       std::vector<int> begin;
-      if (!menu_.place(o, used_, begin)) continue;
+      if (!table_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
-      const StageOption& option = menu_.options()[o];
+      const StageOption& option = table_.options()[o];
       for (std::size_t i = 0; i < option.takes.size(); ++i)
         used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
-      RunCosts& runs = menu_.runs(o, begin);
-      const Seconds send = tail.stages > 0 ? menu_.hand_over(o, next, end) : Seconds(0);
+      RunCosts& runs = table_.runs(o, begin);
+      const Seconds send = tail.stages > 0 ? table_.hand_over(o, next, end) : Seconds(0);
       for (int from = end - 1; from >= 0 && complete_; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, tail.stages)) continue;
         const auto choice = runs.choose(units, tail.stages);
-        // More units need more memory, unless they spare a tied copy.
-        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
-        if (!choice) break;
-        Tail longer = tail;
+        if (!choice) {  // more units need more memory, unless they spare a tied copy
+          from = space_.tied_copies().next_owner(units) + 1;
+          continue;
+        }
+        PipelineSuffix longer = tail;
         longer.prepend(*choice, send, rhythm_);
         if (hopeless(longer.length())) break;
         stages_.push_back({option, begin, units, choice->recompute});
@@ -61,30 +62,30 @@ class BranchAndBound {
     }
   }
 
-  void visit(const Tail& tail, int first, int left) {
+  void visit(const PipelineSuffix& tail, int first, int left) {
     if (--nodes_ <= 0 || (nodes_ % 256 == 0 && stop_())) {
       complete_ = false;
       return;
     }
     if (left == 0) {
       const Seconds tied =
-          tail.stages > 1 ? menu_.tied(first, stages_.back().begin, last_) : Seconds(0);
+          tail.stages > 1 ? table_.tied(first, stages_.back().begin, last_) : Seconds(0);
       if (tail.stages < space_.min_stages() || hopeless(tail.step() + tied)) return;
       const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
-      for (const Plan& plan : space_.plans_of(in_order, menu_.settings())) found_.offer(plan);
+      for (const Plan& plan : space_.plans_of(in_order, table_.settings())) found_.offer(plan);
       return;
     }
-    menu_.bounds().set_rest(used_, rest_);
-    if (!hopeless(menu_.bounds().step(tail, left, rest_, menu_.tied_to(last_))))
+    table_.bounds().set_rest(used_, rest_);
+    if (!hopeless(table_.bounds().step(tail, left, rest_, table_.tied_to(last_))))
       extend(left, tail, first);
   }
 
   const Space& space_;
-  StageMenu& menu_;
+  StageTable& table_;
   Shortlist& found_;
   std::int64_t& nodes_;
   const std::function<bool()>& stop_;
-  Rhythm rhythm_;
+  ScheduleSetting rhythm_;
   int max_stages_;
   std::vector<int> used_;
   Bounds::Rest rest_;
@@ -95,9 +96,9 @@ class BranchAndBound {
 
 }  // namespace
 
-bool branch_and_bound(const Space& space, StageMenu& menu, Shortlist& found, std::int64_t& nodes,
+bool branch_and_bound(const Space& space, StageTable& table, Shortlist& found, std::int64_t& nodes,
                       const std::function<bool()>& stop) {
-  return BranchAndBound(space, menu, found, nodes, stop).run();
+  return BranchAndBound(space, table, found, nodes, stop).run();
 }
 
 }  // namespace plait

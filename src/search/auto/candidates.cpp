@@ -32,10 +32,14 @@ Candidates::Candidates(const SearchContext& context, const Space& space, const C
   list(context, space, single);
   parallel_for(static_cast<int>(pipelined_.size()), context.options.threads, [&](int i) {
     Candidate& c = pipelined_[i];
-    c.menu = std::make_unique<StageMenu>(space, engine, c.settings, schedule);
-    c.bound = c.menu->bounds().any_step();
+    if (context.should_stop()) return;  // and nothing is known of it
+    c.table = std::make_unique<StageTable>(space, engine, c.settings, schedule);
+    c.bound = c.table->bounds().any_step();
   });
-  std::erase_if(pipelined_, [](const Candidate& c) { return c.menu->options().empty(); });
+  is_complete_ =
+      std::ranges::all_of(pipelined_, [](const Candidate& c) { return c.table != nullptr; });
+  std::erase_if(pipelined_,
+                [](const Candidate& c) { return !c.table || c.table->options().empty(); });
   std::ranges::stable_sort(pipelined_, {}, [](const Candidate& c) { return c.bound; });
 }
 
@@ -51,7 +55,7 @@ void Candidates::list(const SearchContext& context, const Space& space, bool sin
 }
 
 Seconds Candidates::lowest_bound() const {
-  Seconds bound(HUGE_VAL);
+  Seconds bound(is_complete_ ? HUGE_VAL : 0);
   for (const Candidate& c : pipelined_) bound = std::min(bound, c.bound);
   for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
   return bound;

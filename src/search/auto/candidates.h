@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cost/engine.h"
-#include "search/bound/stage_menu.h"
+#include "search/bound/stage_table.h"
 #include "search/space/search.h"
 #include "search/space/space.h"
 
@@ -14,8 +14,8 @@ namespace plait {
 // Settings that plans may have, with what is known of them.
 struct Candidate {
   PlanSettings settings;
-  std::unique_ptr<StageMenu> menu;  // none for plans of one stage
-  Seconds bound;                    // no plan with these settings is faster
+  std::unique_ptr<StageTable> table;  // none for plans of one stage
+  Seconds bound;                      // no plan with these settings is faster
   bool exact = false;
   int effort = 1;
 };
@@ -23,14 +23,15 @@ struct Candidate {
 // All settings that may hold the best plan.
 class Candidates {
  public:
-  // `single`: whether settings that allow one stage only are kept apart.
+  // `single`: if true, settings that allow only one stage go into a list of their own.
   Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
              Schedule schedule, bool single);
 
   std::vector<Candidate>& pipelined() { return pipelined_; }  // by the first bound
   std::vector<Candidate>& single_stages() { return single_stages_; }
 
-  // No plan is faster than the lowest bound.
+  bool is_complete() const { return is_complete_; }
+  // No plan is faster than the lowest bound; zero when it was stopped before all were listed.
   Seconds lowest_bound() const;
   // The two with the lowest bounds, below the limit and those of all that are done; pipelined ones.
   std::vector<int> lowest_open(const std::set<int>& done, Seconds limit) const;
@@ -43,6 +44,7 @@ class Candidates {
 
   std::vector<Candidate> pipelined_;
   std::vector<Candidate> single_stages_;
+  bool is_complete_ = true;  // else it was stopped before all were listed
 };
 
 // Whether plans with so many micro-batches are searched.

@@ -9,11 +9,11 @@ namespace plait {
 namespace {
 
 constexpr int kNobody = -1;
-constexpr std::size_t kChains = 1 << 10;  // of rivals, to begin with
+constexpr std::size_t kBuckets = 1 << 10;  // of rivals, to begin with
 
 // A suffix of a pipeline: its first stage, and the suffix after that.
 struct Label {
-  Tail tail;
+  PipelineSuffix tail;
   UnitRange units;  // of the first stage
   int option = kNobody;
   int last = kNobody;  // option of the last stage of all
@@ -27,16 +27,16 @@ struct Label {
 
 class LabelSearch {
  public:
-  LabelSearch(const Space& space, StageMenu& menu, const LabelOptions& options,
+  LabelSearch(const Space& space, StageTable& table, const LabelOptions& options,
               const std::function<bool()>& stop)
       : space_(space),
-        menu_(menu),
+        table_(table),
         options_(options),
         stop_(stop),
-        rhythm_(menu.rhythm()),
+        rhythm_(table.rhythm()),
         units_(space.problem().model.unit_count()),
         pools_(space.pools().size()),
-        max_stages_(space.max_stages(menu.settings())),
+        max_stages_(space.max_stages(table.settings())),
         incumbent_(options.incumbent) {}
 
   LabelResult run() {
@@ -90,26 +90,28 @@ class LabelSearch {
     const int after = arena_[parent].tail.stages;
     const int end = arena_[parent].units.begin;
     if (after == max_stages_) return;
-    const Tail::Beat beat(rhythm_, after);
+    const PipelineSuffix::SuffixConstants beat(rhythm_, after);
     std::vector<int> begin;
-    for (int o = 0; o < static_cast<int>(menu_.options().size()); ++o) {
-      if (!menu_.place(o, used(parent), begin)) continue;
-      RunCosts& runs = *menu_.first_runs(o);
-      const Seconds send = after > 0 ? menu_.hand_over(o, arena_[parent].option, end) : Seconds(0);
+    for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
+      if (!table_.place(o, used(parent), begin)) continue;
+      RunCosts& runs = *table_.first_runs(o);
+      const Seconds send = after > 0 ? table_.hand_over(o, arena_[parent].option, end) : Seconds(0);
       next_used_.assign(used(parent).begin(), used(parent).end());
       for (std::size_t i = 0; i < begin.size(); ++i) {
-        const Take& take = menu_.options()[o].takes[i];
+        const Take& take = table_.options()[o].takes[i];
         next_used_[take.pool] = begin[i] + take.devices;
       }
-      menu_.bounds().set_rest(next_used_, rest_);
+      table_.bounds().set_rest(next_used_, rest_);
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
-        if (menu_.bounds().hopeless(arena_[parent].tail, from, rest_, incumbent_)) continue;
+        if (table_.bounds().hopeless(arena_[parent].tail, from, rest_, incumbent_)) continue;
         ++evaluations_;
         auto choice = runs.choose(units, after);
-        if (!choice && tied_copies(space_.problem().model, {&units, 1}) > 0) continue;
-        if (!choice) break;  // more units need more memory, unless they spare a tied copy
+        if (!choice) {  // more units need more memory, unless they spare a tied copy
+          from = space_.tied_copies().next_owner(units) + 1;
+          continue;
+        }
         if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
         if (!add(parent, o, begin, units, *choice, send, beat)) break;  // and more time
       }
@@ -120,21 +122,22 @@ class LabelSearch {
 
   // False when the stage is too slow already, so that no longer one needs to be looked at.
   bool add(int parent, int o, const std::vector<int>& begin, const UnitRange& units,
-           const RunCosts::Choice& choice, Seconds send, const Tail::Beat& beat) {
-    Tail tail = arena_[parent].tail;
+           const RunCosts::Choice& choice, Seconds send,
+           const PipelineSuffix::SuffixConstants& beat) {
+    PipelineSuffix tail = arena_[parent].tail;
     tail.prepend(choice, send, beat);
     if (tail.length() >= incumbent_) return false;
     const int last = arena_[parent].last == kNobody ? o : arena_[parent].last;
     Label label{tail, units, o, last, choice.recompute, parent};
     if (units.begin == 0) {
       label.bound = tail.step();
-      if (tail.stages > 1) label.bound += menu_.tied(o, begin, last);
+      if (tail.stages > 1) label.bound += table_.tied(o, begin, last);
       if (tail.stages >= space_.min_stages() && label.bound < incumbent_) complete(label);
       return true;
     }
     const std::uint64_t key = key_of(label);
     if (is_beaten(label, key)) return true;
-    label.bound = menu_.bounds().step(tail, units.begin, rest_, menu_.tied_to(last));
+    label.bound = table_.bounds().step(tail, units.begin, rest_, table_.tied_to(last));
     if (label.bound >= incumbent_) return true;
     if (options_.width > 0) label.promise = promise_of(label);
     keep(label, key);
@@ -147,7 +150,7 @@ class LabelSearch {
     const double share = static_cast<double>(units_) / (units_ - left);
     const Seconds steady =
         std::max(label.tail.slack,
-                 (rhythm_.micro_batches - 1.0) * menu_.bounds().slowest_stage(left, rest_));
+                 (rhythm_.micro_batches - 1.0) * table_.bounds().slowest_stage(left, rest_));
     return std::max(label.bound, label.tail.total * share + steady);
   }
 
@@ -204,9 +207,9 @@ class LabelSearch {
   }
   // Whether a tied embedding takes a no longer than b, with whatever first stage.
   bool ends_no_later(const Label& a, const Label& b) const {
-    if (!menu_.ends_are_tied() || a.last == b.last) return true;
-    const StageOption& own = menu_.options()[a.last];
-    const StageOption& other = menu_.options()[b.last];
+    if (!table_.ends_are_tied() || a.last == b.last) return true;
+    const StageOption& own = table_.options()[a.last];
+    const StageOption& other = table_.options()[b.last];
     return own.takes.front().pool == other.takes.front().pool && own.tensor >= other.tensor;
   }
   static bool takes_no_more(std::span<const int> a, std::span<const int> b) {
@@ -232,8 +235,8 @@ class LabelSearch {
       result.lower_bound = std::min(result.lower_bound, label.bound);
       Pipelined pipeline{{}, label.bound};
       for (const Label* at = &label; at->next != kNobody; at = &arena_[at->next]) {
-        PlacedStage stage{menu_.options()[at->option], {}, at->units, at->recompute};
-        menu_.place(at->option, used(at->next), stage.begin);
+        PlacedStage stage{table_.options()[at->option], {}, at->units, at->recompute};
+        table_.place(at->option, used(at->next), stage.begin);
         pipeline.stages.push_back(std::move(stage));
       }
       result.pipelines.push_back(std::move(pipeline));
@@ -242,10 +245,10 @@ class LabelSearch {
   }
 
   const Space& space_;
-  StageMenu& menu_;
+  StageTable& table_;
   const LabelOptions& options_;
   const std::function<bool()>& stop_;
-  Rhythm rhythm_;
+  ScheduleSetting rhythm_;
   int units_;
   std::size_t pools_;
   int max_stages_;
@@ -255,16 +258,16 @@ class LabelSearch {
   std::vector<int> next_used_;  // the same of the label being made
   Bounds::Rest rest_;           // what they leave
   std::vector<int> made_;       // labels of the expansion under way
-  std::vector<int> first_rival_ = std::vector<int>(kChains, kNobody);  // by chain
-  std::vector<Label> complete_;                                        // shortest first
+  std::vector<int> first_rival_ = std::vector<int>(kBuckets, kNobody);  // by chain
+  std::vector<Label> complete_;                                         // shortest first
   std::int64_t evaluations_ = 0;
 };
 
 }  // namespace
 
-LabelResult label_search(const Space& space, StageMenu& menu, const LabelOptions& options,
+LabelResult label_search(const Space& space, StageTable& table, const LabelOptions& options,
                          const std::function<bool()>& stop) {
-  return LabelSearch(space, menu, options, stop).run();
+  return LabelSearch(space, table, options, stop).run();
 }
 
 }  // namespace plait

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "search/bound/stage_menu.h"
+#include "search/bound/stage_table.h"
 #include "search/space/space.h"
 
 namespace plait {
@@ -25,7 +25,7 @@ struct LabelOptions {
 struct LabelResult {
   bool proven = false;               // nothing was left open
   std::vector<Pipelined> pipelines;  // shortest first
-  // No pipeline of the menu is shorter than this: exact when the search ran to its end, else the
+  // No pipeline of the table is shorter than this: exact when the search ran to its end, else the
   // least bound of what was left open.
   Seconds lower_bound;
 };
@@ -34,7 +34,7 @@ struct LabelResult {
 // at the same unit, with the same number of stages and the same devices used as another and is no
 // better in any respect is dropped (dominance); so is one whose bound reaches the incumbent. Best
 // first, by bound, it proves how good its answer is; as a beam, by promise, it is quick.
-LabelResult label_search(const Space& space, StageMenu& menu, const LabelOptions& options,
+LabelResult label_search(const Space& space, StageTable& table, const LabelOptions& options,
                          const std::function<bool()>& stop);
 
 }  // namespace plait

@@ -34,7 +34,7 @@ class SingleStageSearch {
       RunCosts runs(space_, rhythm(), frame(ranked.option, wanted_.settings));
       const auto choice = runs.choose(whole_, 0);
       if (!choice) continue;
-      Tail tail;
+      PipelineSuffix tail;
       tail.prepend(*choice, Seconds(0), rhythm());
       bound = std::min(bound, tail.step());
       if (tail.step() >= limit) continue;
@@ -46,7 +46,7 @@ class SingleStageSearch {
   }
 
  private:
-  Rhythm rhythm() const { return {wanted_.schedule, wanted_.settings.micro_batches}; }
+  ScheduleSetting rhythm() const { return {wanted_.schedule, wanted_.settings.micro_batches}; }
 
   static std::vector<int> beginning(const StageOption& option) {
     return std::vector<int>(option.takes.size(), 0);

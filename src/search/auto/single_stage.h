@@ -3,9 +3,9 @@
 #include <functional>
 
 #include "cost/engine.h"
+#include "search/space/pipeline_suffix.h"
 #include "search/space/shortlist.h"
 #include "search/space/space.h"
-#include "search/space/tail.h"
 
 namespace plait {
 

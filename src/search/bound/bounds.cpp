@@ -2,8 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace plait {
+namespace {
+
+// For every pair of kinds that follow each other, the first unit of one such pair.
+std::vector<int> first_of_each_pair(const std::vector<int>& kind_of) {
+  std::vector<int> firsts;
+  std::set<std::pair<int, int>> seen;
+  for (int u = 0; u + 1 < static_cast<int>(kind_of.size()); ++u)
+    if (seen.emplace(kind_of[u], kind_of[u + 1]).second) firsts.push_back(u);
+  return firsts;
+}
+
+}  // namespace
+
 Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedule,
                StageCosts& costs)
     : space_(space), settings_(settings), schedule_(schedule), costs_(costs) {
@@ -15,14 +29,14 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
   std::vector<std::vector<double>> in_pipeline(costs.option_count());  // [option][kind]
   std::vector<std::vector<double>> in_step(costs.option_count());
   std::vector<double> fastest(first_of_kind.size(), HUGE_VAL);
+  const std::vector<int> neighbours = first_of_each_pair(kind_of);
   for (int o = 0; o < costs.option_count(); ++o) {
     // What a run of units saves against its units one by one is latency; count it for none.
     Seconds latency;
-    for (int u = 0; u + 1 < units; ++u)
-      if (u == 0 || kind_of[u] != kind_of[u - 1] || kind_of[u + 1] != kind_of[u])
-        latency = std::max(latency, costs.run_time(o, {u, u + 1}).finish +
-                                        costs.run_time(o, {u + 1, u + 2}).finish -
-                                        costs.run_time(o, {u, u + 2}).finish);
+    for (const int u : neighbours)
+      latency = std::max(latency, costs.run_time(o, {u, u + 1}).finish +
+                                      costs.run_time(o, {u + 1, u + 2}).finish -
+                                      costs.run_time(o, {u, u + 2}).finish);
     for (std::size_t k = 0; k < first_of_kind.size(); ++k) {
       const int u = first_of_kind[k];
       const StageTime unit = u < 0 ? StageTime{} : costs.run_time(o, {u, u + 1});
@@ -42,16 +56,24 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
 
 Bounds::Economy Bounds::economy_of(const std::vector<std::vector<double>>& time) const {
   const std::vector<int>& kind_of = space_.problem().model.units;
-  Economy economy;
-  economy.device_price.assign(space_.pools().size(), 0);
+  std::vector<double> units_of_kind(space_.problem().model.kinds.size(), 0);
+  for (const int kind : kind_of) ++units_of_kind[kind];
+  std::vector<double> alone(space_.pools().size(),
+                            0);  // of pools that can be a stage by themselves
+  std::vector<double> mixed(space_.pools().size(), 0);  // of the others
   for (int o = 0; o < costs_.option_count(); ++o) {
-    const std::vector<Take>& takes = costs_.option_at(o).takes;
-    if (takes.size() > 1) continue;
+    const StageOption& option = costs_.option_at(o);
     double whole = 0;
-    for (const int kind : kind_of) whole += time[o][kind];
-    double& price = economy.device_price[takes.front().pool];
-    price = std::max(price, 1 / (whole * takes.front().devices));
+    for (std::size_t k = 0; k < units_of_kind.size(); ++k)
+      if (units_of_kind[k] > 0) whole += units_of_kind[k] * time[o][k];
+    for (const Take& take : option.takes) {
+      double& price = (option.takes.size() > 1 ? mixed : alone)[take.pool];
+      price = std::max(price, 1 / (whole * option.devices()));
+    }
   }
+  Economy economy;
+  for (std::size_t p = 0; p < alone.size(); ++p)
+    economy.device_price.push_back(alone[p] > 0 ? alone[p] : mixed[p]);
   std::vector<double> spend(space_.problem().model.kinds.size(), HUGE_VAL);
   for (int o = 0; o < costs_.option_count(); ++o) {
     double price = 0;
@@ -82,12 +104,13 @@ void Bounds::set_rest(std::span<const int> used, Rest& rest) const {
 Seconds Bounds::any_step() const {
   const std::vector<int> nothing_used(space_.pools().size(), 0);
   const int units = space_.problem().model.unit_count();
-  return settings_.micro_batches * at_will(step_, units, worth(step_, nothing_used));
+  return settings_.micro_batches *
+         time_if_work_were_divisible(step_, units, worth(step_, nothing_used));
 }
 
-Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
+Seconds Bounds::tighten(const SendLowerBound& sends, Seconds incumbent, const BoundWork& work,
                         const std::function<bool()>& stop) {
-  if (space_.run_classes().empty() || !std::isfinite(incumbent.value)) return any_step();
+  if (!space_.run_classes().are_few() || !std::isfinite(incumbent.value)) return any_step();
   if (!relaxation_ || !relaxation_->serves(incumbent)) {
     auto relaxation =
         std::make_unique<Relaxation>(space_, settings_, schedule_, costs_, sends, incumbent, stop);
@@ -95,20 +118,22 @@ Seconds Bounds::tighten(const HandOverFloor& sends, Seconds incumbent, const Bou
     relaxation_ = std::move(relaxation);
   }
   const std::vector<int> nothing_used(space_.pools().size(), 0);
-  const Seconds least =
-      at_will(pipeline_, space_.problem().model.unit_count(), worth(pipeline_, nothing_used));
+  const Seconds least = time_if_work_were_divisible(pipeline_, space_.problem().model.unit_count(),
+                                                    worth(pipeline_, nothing_used));
   return std::max(any_step(), relaxation_->tighten(pipeline_.device_price, least, work));
 }
 
-bool Bounds::hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const {
+bool Bounds::hopeless(const PipelineSuffix& tail, int left, const Rest& rest, Seconds limit) const {
   if (relaxation_) return relaxation_->tails().reaches(tail, left, rest.by_cell, limit);
   return tail.length(std::max(least_latency_[left], slowest_stage(left, rest))) >= limit;
 }
 
-Seconds Bounds::step(const Tail& tail, int left, const Rest& rest, Seconds tied) const {
+Seconds Bounds::step(const PipelineSuffix& tail, int left, const Rest& rest, Seconds tied) const {
   const Seconds open = std::max(least_latency_[left], slowest_stage(left, rest));
   const Seconds bound =
-      std::max(tail.length(open), settings_.micro_batches * at_will(step_, left, rest.step)) + tied;
+      std::max(tail.length(open),
+               settings_.micro_batches * time_if_work_were_divisible(step_, left, rest.step)) +
+      tied;
   return relaxation_ ? std::max(bound, relaxation_->tails().step(tail, left, rest.by_cell, tied))
                      : bound;
 }

@@ -9,18 +9,21 @@
 #include "base/units.h"
 #include "plan/plan.h"
 #include "search/bound/relaxation.h"
+#include "search/space/pipeline_suffix.h"
 #include "search/space/space.h"
 #include "search/space/stage_costs.h"
-#include "search/space/tail.h"
 
 namespace plait {
 
 // Lower bounds on steps whose last stages are known; docs/planners.md#bounds derives them.
 //
 // The cheap ones compare work and devices through prices: a device of pool p is worth what it does
-// of the model in a second when used best, and a unit costs at least the cheapest price * devices *
-// seconds over all options. So the slowest of the open stages takes at least
+// of the model in a second when used best (by itself, or, where the pins allow mixed stages only,
+// as a part of one), and a unit costs at least the cheapest price * devices * seconds over all
+// options. So the slowest of the open stages takes at least
 //   Y = spend of the open units / worth of the free devices.
+// Any prices give a bound; but every pool that an option takes from must have one, since devices
+// that are worth nothing would do their work in no time and seem to do none.
 // The tight ones are a Relaxation.
 class Bounds {
  public:
@@ -31,7 +34,7 @@ class Bounds {
   // No step under the searched schedule is shorter than this or than the incumbent. Makes the
   // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
   // faster than the incumbent.
-  Seconds tighten(const HandOverFloor& sends, Seconds incumbent, const BoundWork& work,
+  Seconds tighten(const SendLowerBound& sends, Seconds incumbent, const BoundWork& work,
                   const std::function<bool()>& stop);
 
   // What is left of the devices when these are used, as the bounds see it; until they are
@@ -44,15 +47,15 @@ class Bounds {
   void set_rest(std::span<const int> used, Rest& rest) const;
   // No step with these last stages and units [0, left) still open is shorter than this (or than the
   // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
-  Seconds step(const Tail& tail, int left, const Rest& rest, Seconds tied) const;
-  // Whether no step is below `limit` that has these last stages, in front of them a stage of which
-  // nothing is known but that its devices are not part of the rest, and then units [0, left).
-  bool hopeless(const Tail& tail, int left, const Rest& rest, Seconds limit) const;
+  Seconds step(const PipelineSuffix& tail, int left, const Rest& rest, Seconds tied) const;
+  // True if every plan with this suffix takes at least `limit`, when one more stage stands in front
+  // of it, whose devices are not part of the rest, and units [0, left) in front of that.
+  bool hopeless(const PipelineSuffix& tail, int left, const Rest& rest, Seconds limit) const;
   // Of a micro-batch through all stages.
   Seconds least_round_trip() const { return least_latency_.back(); }
   // The slowest stage of any way to run units [0, left) on the devices that are free.
   Seconds slowest_stage(int left, const Rest& rest) const {
-    return at_will(pipeline_, left, rest.pipeline);
+    return time_if_work_were_divisible(pipeline_, left, rest.pipeline);
   }
 
  private:
@@ -63,7 +66,7 @@ class Bounds {
   };
   Economy economy_of(const std::vector<std::vector<double>>& time) const;
   double worth(const Economy& economy, std::span<const int> used) const;
-  static Seconds at_will(const Economy& economy, int left, double worth) {
+  static Seconds time_if_work_were_divisible(const Economy& economy, int left, double worth) {
     if (worth > 0) return Seconds(economy.least_spend[left] / worth);
     return Seconds(left == 0 ? 0 : HUGE_VAL);
   }

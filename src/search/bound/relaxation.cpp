@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "search/bound/uphill.h"
+#include "search/bound/subgradient_ascent.h"
 
 namespace plait {
 namespace {
@@ -18,7 +18,7 @@ constexpr double kNarrow = 1.002;
 }  // namespace
 
 Relaxation::Relaxation(const Space& space, const PlanSettings& settings, Schedule schedule,
-                       StageCosts& costs, const HandOverFloor& sends, Seconds incumbent,
+                       StageCosts& costs, const SendLowerBound& sends, Seconds incumbent,
                        std::function<bool()> stop)
     : space_(space),
       schedule_(schedule),
@@ -29,22 +29,22 @@ Relaxation::Relaxation(const Space& space, const PlanSettings& settings, Schedul
       stop_(std::move(stop)),
       table_(space, settings, costs, sends, incumbent, stop_),
       chains_(table_, space.run_classes(), units_, m_) {
-  for (const Fill fill : {Fill::filled, Fill::filling, Fill::gpipe})
+  for (const PathFamily fill : {PathFamily::filled, PathFamily::filling, PathFamily::gpipe})
     paths_[static_cast<int>(fill)] = step_paths(fill, m_, kPivotCount);
 }
 
 // What a path counts a stage for that takes a chain from some pivots to as many or more.
-const Part& Relaxation::part_of(const StepPath& path, int before, int after) {
+const PathWeights& Relaxation::part_of(const StepPath& path, int before, int after) {
   return path.pivot < before ? path.after : path.pivot < after ? path.at : path.before;
 }
 
-StagePrices Relaxation::prices(const Cell& cell) const {
-  StagePrices prices{
+StageWeights Relaxation::prices(const Cell& cell) const {
+  StageWeights prices{
       cell.slowest == Slowest::by_step, cell.low, cell.high, cell.price, cell.count, {}};
   double first = 1;
   for (const double weight : cell.weights) first -= weight;
-  for (int band = 0; band < kChains; ++band)
-    for (int i = 0; i < kChains; ++i)
+  for (int band = 0; band < kPivotStates; ++band)
+    for (int i = 0; i < kPivotStates; ++i)
       for (std::size_t path = 0; path < paths(cell).size(); ++path)
         prices.parts[band][i] += (path == 0 ? first : cell.weights[path - 1]) *
                                  part_of(paths(cell)[path], std::min(i, band), i);
@@ -64,10 +64,10 @@ double Relaxation::fixed(const Cell& cell) const {
 
 void Relaxation::evaluate(Cell& cell) {
   work_left_ -= chains_.work();
-  const std::vector<Lanes>& chains = chains_.price(prices(cell));
+  const std::vector<PivotLanes>& chains = chains_.price(prices(cell));
   cell.chains.clear();
-  for (const Lanes& lanes : chains)
-    for (int i = 0; i < kChains; ++i) cell.chains.push_back(lanes[i]);
+  for (const PivotLanes& lanes : chains)
+    for (int i = 0; i < kPivotStates; ++i) cell.chains.push_back(lanes[i]);
   cell.value = fixed(cell) + cell.chains.back() - spent(cell);
 }
 
@@ -76,8 +76,8 @@ std::vector<double> Relaxation::slope(const Cell& cell) const {
   const std::size_t pools = cell.price.size();
   std::vector<double> up(pools + cell.weights.size() + 1, 0);
   for (std::size_t p = 0; p < pools; ++p) up[p] = -space_.pools()[p].size();
-  const std::vector<Chains::Link> links = chains_.cheapest();
-  for (const Chains::Link& link : links) {
+  const std::vector<PricedPartition::Link> links = chains_.cheapest();
+  for (const PricedPartition::Link& link : links) {
     for (std::size_t p = 0; p < pools; ++p) up[p] += table_.devices(link.offer->option, p);
     const auto cost = [&](const StepPath& path) {
       return chains_.seconds(link, part_of(path, link.pivots_before, link.pivots_after));
@@ -122,22 +122,23 @@ void Relaxation::set(Cell& cell, const std::vector<double>& at) const {
 
 void Relaxation::improve(Cell& cell, int evaluations) {
   const std::size_t pools = cell.price.size();
-  Hill hill;
-  hill.stride = 0.05 * incumbent_;
-  hill.enough = std::min(incumbent_, enough_);
+  ConcaveFunction function;
+  function.stride = 0.05 * incumbent_;
+  function.enough = std::min(incumbent_, enough_);
   // Two cells to begin with, two ways to be slowest: each of them gets some of the work.
   const double affordable = std::max(kLeastSteps, work_left_ / chains_.work());
-  hill.looks = stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
+  function.max_evaluations =
+      stop_() ? 1 : static_cast<int>(std::min<double>(evaluations, affordable));
   Cell best = cell;
   best.value = -HUGE_VAL;
-  hill.look = [&](const std::vector<double>& at, std::vector<double>& up) {
+  function.evaluate = [&](const std::vector<double>& at, std::vector<double>& up) {
     set(cell, at);
     evaluate(cell);
     if (!(cell.value <= best.value)) best = cell;
     if (std::isfinite(cell.value)) up = slope(cell);
     return cell.value;
   };
-  hill.clamp = [&](std::vector<double>& at) {
+  function.clamp = [&](std::vector<double>& at) {
     double sum = 0;
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
       at[i] = std::max(0.0, at[i]);
@@ -147,7 +148,7 @@ void Relaxation::improve(Cell& cell, int evaluations) {
       at[i] *= incumbent_ / sum;
   };
   std::vector<double> at = variables(cell);
-  climb(hill, at);
+  maximise(function, at);
   cell = std::move(best);
 }
 
@@ -163,14 +164,14 @@ void Relaxation::begin(Front& front, std::span<const double> worth, double least
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
   const std::vector<Cell>& known = fronts_.front().cells;
   if (!known.empty()) cell.price = std::ranges::min_element(known, {}, &Cell::value)->price;
-  const auto add = [&](Fill fill, int fewest, int most) {
+  const auto add = [&](PathFamily fill, int fewest, int most) {
     cell.fill = fill;
     cell.fewest = fewest;
     cell.most = most;
     cell.weights.assign(paths(cell).size() - 1, 0);
     if (cell.weights.size() > 1) {
-      cell.weights[1] = fill == Fill::filled ? 0.2 : 0.4;
-      cell.weights[2] = cell.weights[5] = fill == Fill::filled ? 0.15 : 0.1;
+      cell.weights[1] = fill == PathFamily::filled ? 0.2 : 0.4;
+      cell.weights[2] = cell.weights[5] = fill == PathFamily::filled ? 0.15 : 0.1;
     }
     front.cells.push_back(cell);
     improve(front.cells.back(), kFirstSteps);
@@ -178,9 +179,9 @@ void Relaxation::begin(Front& front, std::span<const double> worth, double least
   };
   const auto m = static_cast<int>(m_);
   const int fewest = std::max(2, space_.min_stages());
-  if (schedule_ == Schedule::gpipe) return add(Fill::gpipe, fewest, max_stages_);
-  if (m > fewest) add(Fill::filled, fewest, std::min(m - 1, max_stages_));
-  if (max_stages_ >= m) add(Fill::filling, std::max(fewest, m), max_stages_);
+  if (schedule_ == Schedule::gpipe) return add(PathFamily::gpipe, fewest, max_stages_);
+  if (m > fewest) add(PathFamily::filled, fewest, std::min(m - 1, max_stages_));
+  if (max_stages_ >= m) add(PathFamily::filling, std::max(fewest, m), max_stages_);
 }
 
 // The lowest cells are cut and climbed while there is work left.
@@ -217,8 +218,8 @@ PricedCell Relaxation::priced(const Cell& cell) {
   out.chains = cell.chains;
   double first = 1;
   for (const double weight : cell.weights) first -= weight;
-  for (int pivots = 0; pivots < kChains; ++pivots) {
-    PricedCell::TailPart& part = out.tail[pivots];
+  for (int pivots = 0; pivots < kPivotStates; ++pivots) {
+    PricedCell::SuffixWeights& part = out.tail[pivots];
     part.each = cell.count;
     for (std::size_t i = 0; i < paths(cell).size(); ++i) {
       const StepPath& path = paths(cell)[i];
@@ -235,7 +236,7 @@ PricedCell Relaxation::priced(const Cell& cell) {
   plain.weights.assign(plain.weights.size(), 0);
   plain.count = 0;
   evaluate(plain);
-  for (int u = 0; u <= units_; ++u) out.ahead.push_back(plain.chains[u * kChains]);
+  for (int u = 0; u <= units_; ++u) out.ahead.push_back(plain.chains[u * kPivotStates]);
   return out;
 }
 
@@ -279,7 +280,7 @@ Seconds Relaxation::tighten(std::span<const double> worth, Seconds least, const 
   std::vector<PricedCell> priced_cells;
   for (const Front& front : fronts_)
     for (const Cell& cell : front.cells) priced_cells.push_back(priced(cell));
-  tails_ = TailBounds(space_, m_, Seconds(incumbent_), std::move(priced_cells));
+  tails_ = SuffixBounds(space_, m_, Seconds(incumbent_), std::move(priced_cells));
   said_ = Seconds(std::min(limit, value));
   return said_;
 }

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "search/bound/chains.h"
-#include "search/bound/hand_over_floor.h"
+#include "search/bound/priced_partition.h"
+#include "search/bound/send_lower_bound.h"
 #include "search/bound/stage_offers.h"
 #include "search/bound/step_paths.h"
-#include "search/bound/tail_bounds.h"
+#include "search/bound/suffix_bounds.h"
 #include "search/space/space.h"
 #include "search/space/stage_costs.h"
 
@@ -44,10 +44,11 @@ struct BoundWork {
 class Relaxation {
  public:
   Relaxation(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs,
-             const HandOverFloor& sends, Seconds incumbent, std::function<bool()> stop);
+             const SendLowerBound& sends, Seconds incumbent, std::function<bool()> stop);
 
-  // False when it was stopped before it could say anything.
-  bool usable() const { return table_.complete(); }
+  // False when it was stopped before it could say anything, and when the model is so long, and its
+  // stages may be, that nothing could be said in any useful time.
+  bool usable() const { return table_.complete() && chains_.work() <= kMostWork; }
   // No plan is faster than this, or than the incumbent. `worth`: of a device of each pool, to begin
   // with; `least`: of the slowest stage. Being stopped, or told what is enough, leaves it looser;
   // being asked again goes on where it ended.
@@ -55,13 +56,14 @@ class Relaxation {
   // Whether it is about as tight for plans faster than this as another one would be.
   bool serves(Seconds incumbent) const { return incumbent.value > kStale * incumbent_; }
   // The same for plans of which the last stages are known.
-  const TailBounds& tails() const { return tails_; }
+  const SuffixBounds& tails() const { return tails_; }
 
  private:
   static constexpr double kStale = 0.98;
+  static constexpr double kMostWork = 4e6;  // of one evaluation
   enum class Slowest { by_time, by_step };
   struct Cell {
-    Fill fill = Fill::filled;
+    PathFamily fill = PathFamily::filled;
     Slowest slowest = Slowest::by_time;
     double low = 0;  // of what the slowest stage takes: m x, or m x + finish
     double high = 0;
@@ -85,8 +87,8 @@ class Relaxation {
   const std::vector<StepPath>& paths(const Cell& cell) const {
     return paths_[static_cast<int>(cell.fill)];
   }
-  static const Part& part_of(const StepPath& path, int before, int after);
-  StagePrices prices(const Cell& cell) const;
+  static const PathWeights& part_of(const StepPath& path, int before, int after);
+  StageWeights prices(const Cell& cell) const;
   void evaluate(Cell& cell);
   std::vector<double> slope(const Cell& cell) const;
   std::vector<double> variables(const Cell& cell) const;
@@ -109,10 +111,10 @@ class Relaxation {
   double incumbent_;
   std::function<bool()> stop_;
   OfferTable table_;
-  Chains chains_;
-  std::array<std::vector<StepPath>, 3> paths_;  // by Fill
+  PricedPartition chains_;
+  std::array<std::vector<StepPath>, 3> paths_;  // by PathFamily
   std::array<Front, 2> fronts_{Front{Slowest::by_time, {}}, Front{Slowest::by_step, {}}};
-  TailBounds tails_;
+  SuffixBounds tails_;
   Seconds said_;          // by tighten()
   bool settled_ = false;  // more work would not change it
 

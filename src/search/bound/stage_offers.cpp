@@ -7,7 +7,7 @@
 namespace plait {
 
 OfferTable::OfferTable(const Space& space, const PlanSettings& settings, StageCosts& costs,
-                       const HandOverFloor& sends, Seconds incumbent,
+                       const SendLowerBound& sends, Seconds incumbent,
                        const std::function<bool()>& stop)
     : pools_(space.pools().size()), may_be_single_(space.min_stages() <= 1) {
   devices_.assign(costs.option_count() * pools_, 0);
@@ -18,7 +18,7 @@ OfferTable::OfferTable(const Space& space, const PlanSettings& settings, StageCo
 }
 
 void OfferTable::list(const Space& space, const PlanSettings& settings, StageCosts& costs,
-                      const HandOverFloor& sends, double incumbent,
+                      const SendLowerBound& sends, double incumbent,
                       const std::function<bool()>& stop) {
   const RunClasses& classes = space.run_classes();
   const int units = space.problem().model.unit_count();

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "search/bound/hand_over_floor.h"
+#include "search/bound/send_lower_bound.h"
 #include "search/space/space.h"
 #include "search/space/stage_costs.h"
 
@@ -32,7 +32,7 @@ struct StageOffers {
 class OfferTable {
  public:
   OfferTable(const Space& space, const PlanSettings& settings, StageCosts& costs,
-             const HandOverFloor& sends, Seconds incumbent, const std::function<bool()>& stop);
+             const SendLowerBound& sends, Seconds incumbent, const std::function<bool()>& stop);
 
   bool complete() const { return complete_; }  // else it was stopped, and of no use
   const std::vector<StageOffers>& by_class() const { return by_class_; }
@@ -48,7 +48,7 @@ class OfferTable {
 
  private:
   void list(const Space& space, const PlanSettings& settings, StageCosts& costs,
-            const HandOverFloor& sends, double incumbent, const std::function<bool()>& stop);
+            const SendLowerBound& sends, double incumbent, const std::function<bool()>& stop);
   bool add(int c, int o, int micro_batches, const StageTime& time, double incumbent);
   void list_undercutting();
   // Offers in the order in which they were added, which is by option; by class then.

@@ -3,12 +3,12 @@
 namespace plait {
 namespace {
 
-constexpr Part kRoundTrip{.time = 1, .closing = 1, .in = 1, .out = 1};
-constexpr Part kForward{.forward = 1, .in = 0.5, .out = 0.5};
+constexpr PathWeights kRoundTrip{.time = 1, .closing = 1, .in = 1, .out = 1};
+constexpr PathWeights kForward{.forward = 1, .in = 0.5, .out = 0.5};
 
 }  // namespace
 
-Part& Part::operator+=(const Part& other) {
+PathWeights& PathWeights::operator+=(const PathWeights& other) {
   time += other.time;
   forward += other.forward;
   longer += other.longer;
@@ -20,7 +20,7 @@ Part& Part::operator+=(const Part& other) {
   return *this;
 }
 
-Part operator*(double weight, Part part) {
+PathWeights operator*(double weight, PathWeights part) {
   part.time *= weight;
   part.forward *= weight;
   part.longer *= weight;
@@ -32,9 +32,9 @@ Part operator*(double weight, Part part) {
   return part;
 }
 
-std::vector<StepPath> step_paths(Fill fill, double m, int pivots) {
-  const Part ends{.time = m, .finish = 1, .in = 0.5};
-  if (fill == Fill::gpipe)
+std::vector<StepPath> step_paths(PathFamily fill, double m, int pivots) {
+  const PathWeights ends{.time = m, .finish = 1, .in = 0.5};
+  if (fill == PathFamily::gpipe)
     return {{0,
              kRoundTrip,
              {.time = m, .closing = 1, .in = 1, .out = 1},
@@ -44,7 +44,7 @@ std::vector<StepPath> step_paths(Fill fill, double m, int pivots) {
   for (int pivot = 0; pivot < pivots; ++pivot) {
     paths.push_back({pivot, kRoundTrip, {.time = m, .closing = 1, .in = 1}, {}});
     paths.push_back({pivot, kForward, ends, {}});
-    if (fill == Fill::filled)
+    if (fill == PathFamily::filled)
       paths.push_back({pivot,
                        kRoundTrip,
                        {.time = m, .closing = 1, .in = 1, .out = 2},

@@ -6,7 +6,7 @@ namespace plait {
 
 // What a stage counts for on a path through the task graph of a step, per second of each of its
 // times.
-struct Part {
+struct PathWeights {
   double time = 0;     // forward and backward of a micro-batch
   double forward = 0;  // the forward pass alone
   double longer = 0;   // the longer one of the two
@@ -16,20 +16,21 @@ struct Part {
   double out = 0;      // the same, to the stage after it
   double each = 0;     // of every stage there is, in units of the most that a stage may take
 
-  Part& operator+=(const Part& other);
-  friend Part operator*(double weight, Part part);
+  PathWeights& operator+=(const PathWeights& other);
+  friend PathWeights operator*(double weight, PathWeights part);
 };
 
 // A path that stands out at one stage, the pivot.
 struct StepPath {
   int pivot = 0;
-  Part before;
-  Part at;
-  Part after;
+  PathWeights before;
+  PathWeights at;
+  PathWeights after;
 };
 
-// How many stages there are: fewer than micro-batches, or not. GPipe does not care.
-enum class Fill { filled, filling, gpipe };
+// How many stages there are: fewer than micro-batches, or not. GPipe has the same paths in both
+// cases.
+enum class PathFamily { filled, filling, gpipe };
 
 // Paths that no step is shorter than. Pivots are stages in pipeline order, some of which may be the
 // same stage; the first is the slowest. With L and F the round trip and the way forward through the
@@ -41,6 +42,6 @@ enum class Fill { filled, filling, gpipe };
 //   L + R + x + (m - 1) max(f, b)  filling: all of one kind of pass, and the way back
 //   L + R + m x                    gpipe
 // L ends with the finish of the first stage.
-std::vector<StepPath> step_paths(Fill fill, double micro_batches, int pivots);
+std::vector<StepPath> step_paths(PathFamily fill, double micro_batches, int pivots);
 
 }  // namespace plait

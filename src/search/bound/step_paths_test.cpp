@@ -27,7 +27,7 @@ double length_of(const StepPath& path, const Pipeline& p, const std::vector<doub
                  int pivot, double longest) {
   double sum = 0;
   for (int s = 0; s < p.stages; ++s) {
-    const Part& part = s < pivot ? path.before : s == pivot ? path.at : path.after;
+    const PathWeights& part = s < pivot ? path.before : s == pivot ? path.at : path.after;
     const double forward = p.time[s].forward.value;
     const double backward = p.time[s].backward.value;
     sum += part.time * (forward + backward) + part.forward * forward +
@@ -57,9 +57,9 @@ TEST(StepPaths, NoStepIsShorterThanAnyPathAtAnyStage) {
       step = std::max(step, trace.stage_end[s].value + finish[s]);
       longest = std::max(longest, (p.time[s].forward + p.time[s].backward).value);
     }
-    const Fill fill = schedule == Schedule::gpipe  ? Fill::gpipe
-                      : p.stages < p.micro_batches ? Fill::filled
-                                                   : Fill::filling;
+    const PathFamily fill = schedule == Schedule::gpipe  ? PathFamily::gpipe
+                            : p.stages < p.micro_batches ? PathFamily::filled
+                                                         : PathFamily::filling;
     for (const StepPath& path : step_paths(fill, p.micro_batches, 1))
       for (int pivot = 0; pivot < p.stages; ++pivot)
         ASSERT_LE(length_of(path, p, finish, pivot, longest), step * (1 + 1e-9))
@@ -77,7 +77,7 @@ TEST(StepPaths, AreTightForEqualStages) {
   p.time.assign(4, {Seconds(1), Seconds(2), Seconds(0)});
   p.send.assign(3, Seconds(0));
   const std::vector<double> finish(4, 0);
-  const std::vector<StepPath> paths = step_paths(Fill::filled, 8, 1);
+  const std::vector<StepPath> paths = step_paths(PathFamily::filled, 8, 1);
   EXPECT_DOUBLE_EQ(length_of(paths[2], p, finish, 0, 3), 33);
   EXPECT_DOUBLE_EQ(length_of(paths[0], p, finish, 3, 3), 33);
   EXPECT_DOUBLE_EQ(simulate(p).makespan.value, 33);

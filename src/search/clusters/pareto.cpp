@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cost/price.h"
+#include "search/clusters/cluster_lower_bound.h"
 #include "search/clusters/sub_cluster.h"
-#include "search/clusters/throughput_floor.h"
 
 namespace plait {
 namespace {
@@ -206,7 +206,7 @@ class ParetoSearch {
   const SearchContext& context_;
   const Cluster& whole_;
   std::span<const MixKind> kinds_;
-  const ThroughputFloor floor_;
+  const ClusterLowerBound floor_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<std::vector<int>> in_node_;  // devices of a node, by kind and device type
   std::vector<Candidate> candidates_;

@@ -7,8 +7,8 @@
 #include "cost/price.h"
 #include "plan/sample_plans.h"
 #include "random_problem.h"
+#include "search/clusters/cluster_lower_bound.h"
 #include "search/clusters/sub_cluster.h"
-#include "search/clusters/throughput_floor.h"
 
 namespace plait {
 namespace {
@@ -100,7 +100,7 @@ TEST(Pareto, TheAnswerDoesNotDependOnThreads) {
   }
 }
 
-TEST(Pareto, NoPlanIsFasterThanTheThroughputFloor) {
+TEST(Pareto, NoPlanIsFasterThanTheClusterLowerBound) {
   std::mt19937_64 random(9);
   for (int i = 0; i < 60; ++i) {
     const Problem problem = random_problem(random, 1 + i % 5, 2 + i % 7);
@@ -109,7 +109,7 @@ TEST(Pareto, NoPlanIsFasterThanTheThroughputFloor) {
     std::vector<int> devices(problem.cluster.device_types.size());
     for (const Device& device : problem.cluster.devices) ++devices[device.type];
     const CostEngine engine(problem);
-    EXPECT_LE(ThroughputFloor(engine, {}).step(devices), found.plans[0].cost.step) << i;
+    EXPECT_LE(ClusterLowerBound(engine, {}).step(devices), found.plans[0].cost.step) << i;
   }
 }
 

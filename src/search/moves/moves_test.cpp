@@ -9,6 +9,7 @@
 #include "cost/engine.h"
 #include "plan/check.h"
 #include "plan/describe.h"
+#include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"
 #include "search/moves/descent.h"
 #include "search/moves/improve.h"
@@ -26,7 +27,9 @@ Problem mixed_problem() {
   cluster.device_types.push_back(slow);
   for (std::size_t d = 8; d < 16; ++d) cluster.devices[d].type = 1;
   for (Node& node : cluster.nodes) node.uplink.bandwidth = BytesPerSecond(3e9);
-  return samples::problem_of(samples::gpt(8, 1024, 16, 1024), cluster, {.global_batch = 32});
+  Job job{.global_batch = 32};
+  job.framework = samples::framework("megatron");
+  return samples::problem_of(samples::gpt(8, 1024, 16, 1024), cluster, job);
 }
 
 Plan even_plan(const Problem& problem, int stages) {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <map>
 
+#include "search/papers/paper_search.h"
 #include "search/papers/partition.h"
-#include "search/papers/peer_search.h"
 #include "search/space/planners.h"
 
 // AMP (Li et al., NeurIPS 2022): the same degrees for all stages, devices in rank order, layers cut
@@ -17,8 +17,8 @@ constexpr int kMostUnits = 2000;
 // Times of all runs of units on the stages of a layout, and whether they fit.
 class RunTable {
  public:
-  RunTable(PeerSearch& search, const Layout& layout) : units_(search.units()) {
-    std::map<const PeerFrame*, int> first;  // stage with this frame
+  RunTable(PaperSearch& search, const Layout& layout) : units_(search.units()) {
+    std::map<const PaperFrame*, int> first;  // stage with this frame
     for (int s = 0; s < layout.stages(); ++s) {
       const auto [it, is_new] = first.emplace(layout.frames[s], s);
       same_.push_back(it->second);
@@ -40,7 +40,7 @@ class RunTable {
  private:
   // By first unit, where the longest run that fits ends: found by moving on from the one before, as
   // a longer run needs more memory.
-  std::vector<int> most_units(PeerSearch& search, const Layout& layout, int stage) const {
+  std::vector<int> most_units(PaperSearch& search, const Layout& layout, int stage) const {
     std::vector<int> ends;
     int end = 0;
     for (int begin = 0; begin < units_; ++begin) {
@@ -64,7 +64,7 @@ class RunTable {
 // Sends by the stage and the kind of the unit before the cut: nothing else matters.
 class SendTable {
  public:
-  SendTable(const PeerSearch& search, const Layout& layout)
+  SendTable(const PaperSearch& search, const Layout& layout)
       : kind_of_(search.space().problem().model.units),
         kinds_(search.space().problem().model.kinds.size()) {
     for (int s = 0; s + 1 < layout.stages(); ++s) {
@@ -84,7 +84,7 @@ class SendTable {
   std::vector<std::vector<double>> sends_;
 };
 
-std::vector<int> cuts_for(PeerSearch& search, const Layout& layout) {
+std::vector<int> cuts_for(PaperSearch& search, const Layout& layout) {
   if (auto cuts = pinned_cuts(search.space().pins()); !cuts.empty()) return cuts;
   const RunTable runs(search, layout);
   const SendTable sends(search, layout);
@@ -102,7 +102,7 @@ std::vector<int> cuts_for(PeerSearch& search, const Layout& layout) {
 }  // namespace
 
 SearchResult search_like_amp(const SearchContext& context) {
-  PeerSearch search(context);
+  PaperSearch search(context);
   const std::string nothing =
       "amp uses all devices with the same degrees for every stage, which these layers, nodes and "
       "batch do not allow";

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "search/papers/paper_search.h"
 #include "search/papers/partition.h"
-#include "search/papers/peer_search.h"
 #include "search/space/planners.h"
 
 // FASOP (Hwang et al., ICPP 2023): as AMP, over cyclic orders of the nodes, with stages balanced by
@@ -23,7 +23,7 @@ struct Peak {
 
 class MinMax {
  public:
-  MinMax(PeerSearch& search, const Layout& layout) : search_(search), layout_(layout) {}
+  MinMax(PaperSearch& search, const Layout& layout) : search_(search), layout_(layout) {}
 
   // Starts with as many units for each stage; moves one from the slowest to the fastest stage, all
   // stages between them shifting by one, as long as the peak falls.
@@ -55,7 +55,7 @@ class MinMax {
     return peak;
   }
 
-  PeerSearch& search_;
+  PaperSearch& search_;
   const Layout& layout_;
   std::vector<int> cuts_;
   std::vector<double> times_;
@@ -77,7 +77,7 @@ int period_of(const Cluster& cluster, const Space& space, const std::vector<int>
   return count;
 }
 
-void try_order(PeerSearch& search, const std::vector<DeviceId>& order,
+void try_order(PaperSearch& search, const std::vector<DeviceId>& order,
                const std::vector<Degrees>& all) {
   for (const Degrees& degrees : all) {
     if (search.stopped()) return;
@@ -95,7 +95,7 @@ void try_order(PeerSearch& search, const std::vector<DeviceId>& order,
 }  // namespace
 
 SearchResult search_like_fasop(const SearchContext& context) {
-  PeerSearch search(context);
+  PaperSearch search(context);
   const std::string nothing =
       "fasop uses all devices with the same degrees for every stage, which these layers, nodes and "
       "batch do not allow";

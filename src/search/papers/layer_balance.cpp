@@ -43,7 +43,7 @@ void LayerBalance::judge(int attempt) {
 void LayerBalance::set_shares() {
   shares_.clear();
   double sum = 0;
-  for (PeerFrame* frame : layout_->frames) {
+  for (PaperFrame* frame : layout_->frames) {
     shares_.push_back(1 / search_.times(*frame).back());
     sum += shares_.back();
   }

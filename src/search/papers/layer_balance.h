@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "search/papers/peer_search.h"
+#include "search/papers/paper_search.h"
 
 namespace plait {
 
@@ -16,10 +16,10 @@ class LayerBalance {
     std::vector<int> cuts;
     bool fits = false;
     bool at_once = false;      // by the first attempt
-    std::vector<double> fill;  // PeerSearch::fill by stage, unless it fits at once
+    std::vector<double> fill;  // PaperSearch::fill by stage, unless it fits at once
   };
 
-  explicit LayerBalance(PeerSearch& search) : search_(search), units_(search.units()) {}
+  explicit LayerBalance(PaperSearch& search) : search_(search), units_(search.units()) {}
 
   // Valid until the next call.
   const Result& run(const Layout& layout);
@@ -34,7 +34,7 @@ class LayerBalance {
   UnitRange units(int stage) const { return {result_.cuts[stage], result_.cuts[stage + 1]}; }
   double time(int stage) const { return search_.time(*layout_->frames[stage], units(stage)).value; }
 
-  PeerSearch& search_;
+  PaperSearch& search_;
   const int units_;
   const Layout* layout_ = nullptr;
   int stages_ = 0;

@@ -9,7 +9,7 @@
 
 #include "search/papers/device_groups.h"
 #include "search/papers/layer_balance.h"
-#include "search/papers/peer_search.h"
+#include "search/papers/paper_search.h"
 #include "search/space/planners.h"
 
 // Metis (Um et al., USENIX ATC 2024): orders of the device types, device groups of powers of two,
@@ -53,7 +53,7 @@ class MetisSearch {
   // A group of the order's devices, cut in one way.
   struct Cut {
     Slot slot;
-    PeerFrame* frame = nullptr;  // none when the slot is not allowed
+    PaperFrame* frame = nullptr;  // none when the slot is not allowed
   };
   // A group that has reached a tensor degree. Its paces are the least that it has on the way to
   // higher ones, by position in batches_; without kinds when it has none.
@@ -196,7 +196,7 @@ class MetisSearch {
     if (best != nullptr) return *best;
     best = &no_pace_;
     const PlanSettings& settings = batches_[batch];
-    if (PeerFrame* frame = cut(piece, batch).frame)
+    if (PaperFrame* frame = cut(piece, batch).frame)
       best = &search_.pace(*frame, settings.micro_batches);
     const int twice = 2 * piece.tensor;
     if (piece.group / (piece.tensor * settings.context) % 2 != 0 || twice > piece.group ||
@@ -238,7 +238,7 @@ class MetisSearch {
       stages_.push_back(&pace(*piece, batch));
       if (stages_.back()->empty()) return true;
     }
-    PeerSearch::Between between;
+    PaperSearch::Between between;
     for (PieceLink* link : path_) between.sends += send_floor(*link, batch);
     if (pieces.size() > 1) {
       // The last group has at most this tensor degree.
@@ -324,7 +324,7 @@ class MetisSearch {
     std::vector<double> ideal;
     for (int r = 0; r < slot.data; ++r) {
       const auto first = slot.devices.begin() + static_cast<std::ptrdiff_t>(r) * size;
-      const PeerFrame& frame =
+      const PaperFrame& frame =
           search_.frame(one_sample, {{first, first + size}, slot.tensor, 1, {}});
       ideal.push_back(1 / search_.time(frame, {0, search_.units()}).value);
     }
@@ -353,7 +353,7 @@ class MetisSearch {
 
   const SearchContext& context_;
   const Cluster& cluster_;
-  PeerSearch search_;
+  PaperSearch search_;
   std::vector<DeviceId> order_;
   std::vector<PlanSettings> batches_;  // by number of micro-batches, most first
 
@@ -386,7 +386,7 @@ class MetisSearch {
   std::vector<double> room_;         // what is free of the memory, or less for more replicas
   Layout layout_;
   LayerBalance balance_{search_};
-  PeerSearch::Sends between_;
+  PaperSearch::Sends between_;
 };
 
 }  // namespace

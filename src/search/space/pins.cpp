@@ -116,9 +116,17 @@ Found tensor_violation(const Problem& problem, const std::vector<Pool>& pools, c
 }
 
 Found sequence_violation(const Pins& pins, int sequence) {
-  if (!pins.context || sequence % *pins.context == 0) return std::nullopt;
-  return {{Dimension::context,
-           fmt::format("{} does not divide the sequence length of {}", *pins.context, sequence)}};
+  const int context = pins.context.value_or(1);
+  if (sequence % context != 0)
+    return {{Dimension::context,
+             fmt::format("{} does not divide the sequence length of {}", context, sequence)}};
+  const int on_device = sequence / context;
+  if (!pins.tensor || !pins.sequence_parallel.value_or(false) || on_device % *pins.tensor == 0)
+    return std::nullopt;
+  return {{Dimension::tensor,
+           fmt::format("{} does not divide the {} tokens of a sequence on each device, which "
+                       "`sequence_parallel` cuts",
+                       *pins.tensor, on_device)}};
 }
 
 Found expert_violation(const Pins& pins, int experts) {

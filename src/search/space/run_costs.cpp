@@ -6,7 +6,7 @@
 
 namespace plait {
 
-RunCosts::RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame)
+RunCosts::RunCosts(const Space& space, const ScheduleSetting& rhythm, SpanFrame frame)
     : space_(space), rhythm_(rhythm), frame_(std::move(frame)) {
   const Problem& problem = space.problem();
   most_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
@@ -29,7 +29,7 @@ bool RunCosts::fits(const UnitRange& units, Recompute recompute, int after) cons
   // matter to the schedules that are searched.
   const int live = chunks_in_flight(rhythm_.schedule, after + 1, 0, rhythm_.micro_batches, 1);
   const int waiting = rhythm_.schedule == Schedule::gpipe ? live - 1 : 0;
-  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  const double tied = space_.tied_copies().of(units);
   for (int r = 0; r < frame_.replica_count(); ++r)
     if (frame_.memory(r, units, recompute, tied).spare(live, waiting) < Bytes(0)) return false;
   return true;
@@ -38,7 +38,7 @@ bool RunCosts::fits(const UnitRange& units, Recompute recompute, int after) cons
 // More stages after it never leave a stage more memory.
 RunCosts::Entry RunCosts::entry_of(const UnitRange& units, Recompute recompute) const {
   int most = most_stages_;  // that fit, among 0 .. most_stages_ - 1 after it
-  const double tied = tied_copies(space_.problem().model, {&units, 1});
+  const double tied = space_.tied_copies().of(units);
   for (int r = 0; r < frame_.replica_count() && most > 0; ++r) {
     const SpanFrame::Memory memory = frame_.memory(r, units, recompute, tied);
     const auto overflows = [&](int stages) {
@@ -62,7 +62,7 @@ RunCosts::Entry RunCosts::entry_of(const UnitRange& units, Recompute recompute) 
 std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int after) {
   const RunClasses& classes = space_.run_classes();
   const std::vector<Recompute>& recomputes = space_.recomputes();
-  if (classes.empty()) {
+  if (!classes.are_few()) {
     for (const Recompute recompute : recomputes)
       if (fits(units, recompute, after)) return cost(units, recompute);
     return std::nullopt;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cost/span_frame.h"
+#include "search/space/pipeline_suffix.h"
 #include "search/space/space.h"
-#include "search/space/tail.h"
 
 namespace plait {
 
@@ -18,7 +18,7 @@ class RunCosts {
     Recompute recompute = Recompute::none;
   };
 
-  RunCosts(const Space& space, const Rhythm& rhythm, SpanFrame frame);
+  RunCosts(const Space& space, const ScheduleSetting& rhythm, SpanFrame frame);
 
   const SpanFrame& frame() const { return frame_; }
 
@@ -32,8 +32,8 @@ class RunCosts {
                   std::vector<StageTime>& times);
   Choice cost(const UnitRange& units, Recompute recompute) const;
   bool fits(const UnitRange& units, Recompute recompute, int after) const;
-  // On the replica that is slowest over the whole model, with the least recompute: a sum over units
-  // that no run exceeds.
+  // On the replica that is slowest over the whole model, with the least recompute. A lower bound
+  // that adds up: summed over the units of a run it never exceeds what the run takes.
   StageTime alone(const UnitRange& units) const;
 
  private:
@@ -58,7 +58,7 @@ class RunCosts {
   StageTime summed(const UnitRange& units, std::size_t recompute) const;
 
   const Space& space_;
-  Rhythm rhythm_;
+  ScheduleSetting rhythm_;
   SpanFrame frame_;
   int slowest_ = 0;         // replica over the whole model
   int most_stages_ = 1;     // of a plan

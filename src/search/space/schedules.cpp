@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace plait {
 namespace {
 
@@ -17,26 +19,13 @@ Schedule searched_schedule(const Pins& pins) {
   return pins.schedule == Schedule::gpipe ? Schedule::gpipe : Schedule::one_f_one_b;
 }
 
-std::vector<Schedule> other_schedules(Framework framework) {
-  switch (framework) {
-    case Framework::plait:
-      return {Schedule::interleaved};
-    case Framework::megatron:
-    case Framework::megatron_router:
-    case Framework::megatron_graph:
-    case Framework::megatron_lm:
-      return {Schedule::interleaved, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v};
-    default:
-      return {};
-  }
-}
-
 std::vector<Plan> in_chunks(const Plan& pipeline, Schedule schedule, int chunks) {
   const int stages = pipeline.stage_count();
   Plan plan = pipeline;
   plan.schedule = schedule;
   std::vector<std::vector<Span>> by_position(static_cast<std::size_t>(stages) * chunks);
   for (int s = 0; s < stages; ++s) {
+    PLAIT_CHECK(pipeline.stages[s].spans.size() == 1);
     const Span& whole = pipeline.stages[s].spans.front();
     const int units = whole.units.size();
     if (units < chunks) return {};

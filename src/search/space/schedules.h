@@ -11,18 +11,15 @@ namespace plait {
 // stages every other schedule can run as well.
 Schedule searched_schedule(const Pins& pins);
 
-// Those beside it that the framework runs. plait's own runtime does not split the backward pass.
-std::vector<Schedule> other_schedules(Framework framework);
-
 // The plans that a plain pipeline stands for: itself, or, when a schedule is pinned that splits the
 // backward pass or cuts stages into chunks, that pipeline under this schedule (with the pinned
 // number of chunks, or with 2, 3, 4 ..); with more recompute too, since more micro-batches may be
 // in flight. Empty when the schedule cannot run it.
 std::vector<Plan> plans_for(const Plan& pipeline, const Pins& pins);
 
-// The same stages, with `chunks` chunks each, in the order that the schedule wants; each stage
-// keeps its number of units. Empty spans are not made: nothing is returned when a stage has too few
-// units.
+// The same stages, which must have one span each, with `chunks` chunks each, in the order that the
+// schedule wants; each stage keeps its number of units. Empty spans are not made: nothing is
+// returned when a stage has too few units.
 std::vector<Plan> in_chunks(const Plan& pipeline, Schedule schedule, int chunks);
 
 }  // namespace plait

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -18,14 +19,14 @@
 namespace plait {
 
 class CostEngine;
+class Space;
 
 // All knobs of all planners, flat, each with a default that is right for most users.
 struct SearchOptions {
-  std::uint64_t seed = 1;  // same seed: same answer, on any number of threads
   int threads = 1;
   int keep = 5;  // how many plans to return
-  double moves_effort =
-      1;  // auto: work spent on changing plans step by step, relative to the usual
+  // auto: work spent on changing plans step by step, relative to the usual.
+  double moves_effort = 1;
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
   // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
@@ -47,14 +48,25 @@ struct RankedPlan {
   Estimate cost;
 };
 
+// What one pass of a planner did.
+struct PassReport {
+  std::string name;
+  Seconds elapsed;
+  std::int64_t evaluations = 0;  // plans costed
+  Seconds best;                  // step of the best plan after it; infinite when there is none
+  Seconds lower_bound;           // after it; zero when nothing is proven
+};
+
 struct SearchResult {
   std::vector<RankedPlan> plans;  // best first; empty means nothing fits
   std::int64_t evaluations = 0;
-  std::optional<Seconds> lower_bound;  // no plan of the space is faster; set by exact planners
+  // No plan of the space is faster; above zero, and absent where nothing is proven.
+  std::optional<Seconds> lower_bound;
   // Whether the bound holds for every plan, not only for those of the space (proof.h).
   bool bounds_every_plan = false;
   bool searched_whole_space = false;  // all plans that were free to choose are of the space
   bool cut_short = false;             // a limit or a stop request ended it
+  std::vector<PassReport> passes{};   // in the order in which they ran; of planners that have any
   // When nothing fits: the plan that is nearest to fitting, and why it does not.
   std::optional<RankedPlan> nearest;
   std::string reason;
@@ -66,7 +78,17 @@ struct SearchContext {
   std::stop_token stop;
   std::function<void(const RankedPlan&)> on_improvement;  // may be empty
   std::function<void(double fraction)> on_progress;       // may be empty
-  const CostEngine* engine = nullptr;  // of the problem, where there is one already
+
+  // Set by run_search(), once for all parts of a search: the costs of the problem, its space under
+  // the pins, and when the time limit ends.
+  const CostEngine* engine = nullptr;
+  const Space* space = nullptr;
+  std::chrono::steady_clock::time_point deadline{};
+
+  // Whether a stop was asked for or the time is up. Every loop that may be long asks.
+  bool should_stop() const {
+    return stop.stop_requested() || std::chrono::steady_clock::now() > deadline;
+  }
 };
 
 // A planner is a function. It returns plans that pass check_plan() and fit in memory.

@@ -97,7 +97,8 @@ Space::Space(const Problem& problem, const Pins& pins)
       pins_(pins),
       violation_(violation_of(problem, pins)),
       pools_(pools_of(problem.cluster)),
-      run_classes_(problem.model) {
+      run_classes_(problem.model),
+      tied_copies_(problem.model) {
   std::set<int> nodes;
   for (const Pool& pool : pools_)
     for (std::size_t d = 0; d < pool.devices.size(); d += pool.per_node)
@@ -115,27 +116,39 @@ Space::Space(const Problem& problem, const Pins& pins)
   if (!violation_) list_settings();
 }
 
-bool Space::allows_sequence_parallel() const {
-  if (pins_.sequence_parallel) return *pins_.sequence_parallel;
-  if (problem_.model.sequence_length <= 1) return false;
+bool Space::cuts_sequence(const PlanSettings& settings, int tensor) const {
+  if (!settings.sequence_parallel) return true;
+  const int on_device = problem_.model.sequence_length / settings.context;
+  return on_device <= 0 || on_device % tensor == 0;
+}
+
+std::vector<bool> Space::sequence_parallel_choices(int context) const {
+  if (pins_.sequence_parallel) return {*pins_.sequence_parallel};
+  if (problem_.model.sequence_length <= 1) return {false};
+  const PlanSettings cutting{.context = context, .sequence_parallel = true};
+  bool always = true;
+  bool sometimes = false;
   for (const Pool& pool : pools_)
-    for (const int t : tensor_degrees(pool))
-      if (problem_.model.sequence_length % t != 0) return false;
-  return true;
+    for (const int t : tensor_degrees(pool)) {
+      const bool cuts = cuts_sequence(cutting, t);
+      sometimes = sometimes || (t > 1 && cuts);
+      always = always && (cuts || t > pool.per_node);
+    }
+  if (always) return {true};
+  return sometimes ? std::vector<bool>{true, false} : std::vector<bool>{false};
 }
 
 void Space::list_settings() {
-  // plait's own runtime has neither the third stage of ZeRO nor context and expert groups.
-  const bool own_runtime = problem_.job.framework == Framework::plait;
+  const Framework& framework = problem_.job.framework;
   std::vector<ZeroStage> zeros{ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
-  if (own_runtime) zeros.pop_back();
+  if (framework.without_zero_3) zeros.pop_back();
   if (pins_.zero) zeros = {*pins_.zero};
 
   const int sequence = problem_.model.sequence_length;
   std::vector<int> contexts{1};
   if (pins_.context) {
     contexts = {*pins_.context};
-  } else if (sequence >= kLongSequence && !own_runtime) {
+  } else if (sequence >= kLongSequence && !framework.without_context) {
     for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
   }
 
@@ -143,16 +156,19 @@ void Space::list_settings() {
   std::vector<int> experts{1};
   if (pins_.expert) {
     experts = {*pins_.expert};
-  } else if (count > 1 && !own_runtime) {
+  } else if (count > 1 && !framework.without_experts) {
     experts.clear();
     for (const int e : divisors_of(count))
       if (e <= std::min(kMaxExpert, problem_.cluster.device_count())) experts.push_back(e);
   }
 
-  const bool sequence_parallel = allows_sequence_parallel();
+  std::vector<std::pair<int, bool>> cuts;  // context, sequence parallelism
+  for (const int context : contexts)
+    for (const bool sequence_parallel : sequence_parallel_choices(context))
+      cuts.emplace_back(context, sequence_parallel);
   for (const int m : divisors_of(problem_.job.global_batch)) {
     if (pins_.micro_batches && *pins_.micro_batches != m) continue;
-    for (const int context : contexts)
+    for (const auto& [context, sequence_parallel] : cuts)
       for (const int expert : experts)
         for (const ZeroStage zero : zeros)
           settings_.push_back({m, context, expert, zero, sequence_parallel, 0});

@@ -10,6 +10,7 @@
 #include "search/space/pins.h"
 #include "search/space/run_classes.h"
 #include "search/space/search.h"
+#include "search/space/tied_copies.h"
 
 namespace plait {
 
@@ -62,7 +63,9 @@ struct PlacedStage {
 //     multiple of them, so that no group straddles nodes needlessly;
 //   - recompute per stage; ZeRO stage (3 only without a pipeline unless pinned), context degree
 //     (above one for long sequences or when pinned) and expert degree for the plan;
-//   - sequence parallelism wherever a tensor degree is above one and the sequence can be cut.
+//   - sequence parallelism wherever a tensor degree is above one and divides the tokens that a
+//     device has of a sequence; where some degrees do and others do not, plans with it (and the
+//     degrees that do) and plans without it are both in the space.
 class Space {
  public:
   Space(const Problem& problem, const Pins& pins);
@@ -72,6 +75,7 @@ class Space {
   const std::vector<Pool>& pools() const { return pools_; }
   bool pools_share_nodes() const { return pools_share_nodes_; }
   const RunClasses& run_classes() const { return run_classes_; }
+  const TiedCopies& tied_copies() const { return tied_copies_; }
 
   // What all stages of a plan share, every combination.
   const std::vector<PlanSettings>& settings() const { return settings_; }
@@ -79,6 +83,9 @@ class Space {
   // Ascending; those that divide the ops they cut, and a node's devices or a multiple of them.
   std::vector<int> tensor_degrees(const Pool& pool) const;
   std::vector<StageOption> stage_options(const PlanSettings& settings) const;
+  // Whether sequence parallelism, if these settings have it, can cut what a device has of a
+  // sequence by this tensor degree.
+  bool cuts_sequence(const PlanSettings& settings, int tensor) const;
 
   int min_stages() const { return min_stages_; }
   int max_stages(const PlanSettings& settings) const;
@@ -101,7 +108,9 @@ class Space {
   const std::optional<PinViolation>& violation() const { return violation_; }
 
  private:
-  bool allows_sequence_parallel() const;
+  // Whether plans with this context degree cut norms and residuals over the tensor group: always,
+  // never, or as a choice.
+  std::vector<bool> sequence_parallel_choices(int context) const;
   void list_settings();
 
   const Problem& problem_;
@@ -110,6 +119,7 @@ class Space {
   std::vector<Pool> pools_;
   bool pools_share_nodes_ = false;  // nodes with devices of several types
   RunClasses run_classes_;
+  TiedCopies tied_copies_;
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;
   int min_stages_ = 1;

@@ -3,12 +3,12 @@
 #include <span>
 #include <vector>
 
+#include "search/space/pipeline_suffix.h"
 #include "search/space/space.h"
-#include "search/space/tail.h"
 
 namespace plait {
 
-// What the options of a menu can do, as the bounds see them. Implemented by StageMenu.
+// What the options of a StageTable cost, as the bounds see them.
 class StageCosts {
  public:
   virtual ~StageCosts() = default;

@@ -20,10 +20,13 @@ constexpr double kLeastShare = 0.5;
 // A pool may be cut evenly into this many stages even if the micro-batch is not divisible.
 constexpr int kEvenCuts = 4;
 
+// Who gives back the samples that shares of whole samples hold too many.
+enum class Relieved { most_loaded, slowest };
+
 // Samples for each pool so that the longest time, by the given speeds, is least: shares of whole
 // samples, the fewest that hold the micro-batch. Empty when a replica would get none.
 std::vector<int> balanced(const std::vector<int>& replicas, const std::vector<double>& speeds,
-                          int micro_batch) {
+                          int micro_batch, Relieved relieved = Relieved::most_loaded) {
   const auto share = [&](double load, std::size_t i) {
     return static_cast<int>(std::floor(load * speeds[i] * (1 + 1e-12)));
   };
@@ -50,8 +53,14 @@ std::vector<int> balanced(const std::vector<int>& replicas, const std::vector<do
   if (best == HUGE_VAL) return {};
   std::vector<int> samples;
   for (std::size_t i = 0; i < replicas.size(); ++i) samples.push_back(share(best, i) * replicas[i]);
+  long surplus = held(best) - micro_batch;
+  if (relieved == Relieved::slowest) {
+    const auto slow = static_cast<std::size_t>(std::ranges::min_element(speeds) - speeds.begin());
+    const auto back = std::min<long>(surplus, samples[slow] - replicas[slow]);
+    if (back > 0) samples[slow] -= static_cast<int>(back), surplus -= back;
+  }
   // Take back what is too much, from the pools that are loaded most.
-  for (long surplus = held(best) - micro_batch; surplus > 0;) {
+  while (surplus > 0) {
     std::size_t most = 0;
     for (std::size_t i = 1; i < replicas.size(); ++i)
       if (samples[i] / (replicas[i] * speeds[i]) > samples[most] / (replicas[most] * speeds[most]))
@@ -111,6 +120,16 @@ class MixedOptions {
     if (pins.micro_batch) return add_option(data, balanced(replicas_, evenly, micro_batch_));
     add_option(data, balanced(replicas_, by_compute, micro_batch_));
     add_option(data, balanced(replicas_, by_memory, micro_batch_));
+    if (space_.problem().cluster.device_count() > kSmallCluster) return;
+    add_even_option(data, balanced(replicas_, by_compute, micro_batch_, Relieved::slowest));
+    add_even_option(data, balanced(replicas_, by_memory, micro_batch_, Relieved::slowest));
+  }
+
+  // If all replicas of a pool get the same.
+  void add_even_option(int data, const std::vector<int>& samples) {
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      if (samples[i] % replicas_[i] != 0) return;
+    add_option(data, samples);
   }
 
   void add_option(int data, const std::vector<int>& samples) {
@@ -145,6 +164,7 @@ void add_single_options(const Space& space, const PlanSettings& settings,
   for (int p = 0; p < static_cast<int>(space.pools().size()); ++p) {
     const int size = space.pools()[p].size();
     for (const int t : space.tensor_degrees(space.pools()[p])) {
+      if (!space.cuts_sequence(settings, t)) continue;
       const int most = std::min(micro_batch, size / (t * settings.context));
       std::set<int> degrees;
       for (const int d : divisors_of(micro_batch))
@@ -178,6 +198,7 @@ void add_mixed_options(const Space& space, const PlanSettings& settings,
       if ((set >> p & 1U) != 0) chosen.push_back(p);
     if (chosen.size() < 2) continue;
     for (const int t : degrees[chosen.front()]) {
+      if (!space.cuts_sequence(settings, t)) continue;
       const bool everywhere = std::ranges::all_of(
           chosen, [&](int p) { return std::ranges::find(degrees[p], t) != degrees[p].end(); });
       if (everywhere) mixed.add(chosen, t);

@@ -14,19 +14,20 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr double kEpsilon = 1e-5;
-
 at::Tensor turned(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine,
-                  bool back) {
+                  bool neighbours, bool back) {
   const std::int64_t n = cosine.size(-1);
   const at::Tensor c = cosine.unsqueeze(1);  // over heads
   const at::Tensor s = sine.unsqueeze(1);
-  const at::Tensor first = x.narrow(-1, 0, n);
-  const at::Tensor second = x.narrow(-1, n, n);
+  const auto half = [&](const at::Tensor& all, std::int64_t which) {
+    return neighbours ? all.slice(-1, which, 2 * n, 2) : all.narrow(-1, which * n, n);
+  };
+  const at::Tensor first = half(x, 0);
+  const at::Tensor second = half(x, 1);
   at::Tensor out = at::empty(x.sizes(), x.options());
   const double sign = back ? -1 : 1;
-  at::Tensor out_first = out.narrow(-1, 0, n);
-  at::Tensor out_second = out.narrow(-1, n, n);
+  at::Tensor out_first = half(out, 0);
+  at::Tensor out_second = half(out, 1);
   at::mul_out(out_first, first, c);
   out_first.addcmul_(second, s, -sign);
   at::mul_out(out_second, second, c);
@@ -38,26 +39,29 @@ at::Tensor turned(const at::Tensor& x, const at::Tensor& cosine, const at::Tenso
 
 struct Turn : torch::autograd::Function<Turn> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& cosine,
-                          const Variable& sine) {
+                          const Variable& sine, bool neighbours) {
     context->save_for_backward({cosine, sine});
-    return turned(x, cosine, sine, false);
+    context->saved_data["neighbours"] = neighbours;
+    return turned(x, cosine, sine, neighbours, false);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradient) {
     const variable_list saved = context->get_saved_variables();
-    return {turned(gradient[0], saved[0], saved[1], true), Variable(), Variable()};
+    const bool neighbours = context->saved_data["neighbours"].toBool();
+    return {turned(gradient[0], saved[0], saved[1], neighbours, true), Variable(), Variable(),
+            Variable()};
   }
 };
 
 at::Tensor plain_attention(const at::Tensor& q, at::Tensor k, at::Tensor v, const at::Tensor& bias,
-                           bool causal, double scale) {
+                           const AttentionShape& shape) {
   const std::int64_t group = q.size(1) / k.size(1);
   if (group > 1) {
     k = k.repeat_interleave(group, 1);
     v = v.repeat_interleave(group, 1);
   }
-  at::Tensor scores = at::matmul(q * scale, k.transpose(-2, -1));
+  at::Tensor scores = capped(at::matmul(q * shape.scale, k.transpose(-2, -1)), shape.cap);
   if (bias.defined()) scores = scores + bias;
-  if (causal) {
+  if (shape.causal) {
     const at::Tensor later =
         at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool).requires_grad(false)).triu(1);
     scores = scores.masked_fill(later, -std::numeric_limits<float>::infinity());
@@ -146,20 +150,20 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weight,
-                     const at::Tensor& bias) {
+                     const at::Tensor& bias, double epsilon) {
   const std::int64_t width = x.size(-1);
   if (kind != Function::rms_norm) {
-    if (!weight.defined()) return at::layer_norm(x, {width}, {}, {}, kEpsilon);
-    if (!bias.defined()) return at::layer_norm(x, {width}, weight, {}, kEpsilon);
-    return at::layer_norm(x, {width}, weight, bias, kEpsilon);
+    if (!weight.defined()) return at::layer_norm(x, {width}, {}, {}, epsilon);
+    if (!bias.defined()) return at::layer_norm(x, {width}, weight, {}, epsilon);
+    return at::layer_norm(x, {width}, weight, bias, epsilon);
   }
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
   if (x.is_cuda())
     return at::rms_norm(
-        x, {width}, weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt, kEpsilon);
+        x, {width}, weight.defined() ? std::optional<at::Tensor>(weight) : std::nullopt, epsilon);
 #endif
   const at::Tensor wide = x.to(wide_type(x.scalar_type()));
-  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, true) + kEpsilon);
+  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, true) + epsilon);
   const at::Tensor out = (wide * scale).to(x.scalar_type());
   return weight.defined() ? out * weight : out;
 }
@@ -167,7 +171,7 @@ at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weigh
 at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   if (x.size(2) * x.size(3) == 1)
     return at::addcmul(bias.view({1, -1, 1, 1}), x, weight.view({1, -1, 1, 1}));
-  return at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, 0.0, kEpsilon,
+  return at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, 0.0, kUsualEpsilon,
                            /*cudnn_enabled=*/true);
 }
 
@@ -182,18 +186,33 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   return CrossEntropy::apply(logits, labels);
 }
 
-at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) {
-  return Turn::apply(x, cosine, sine);
+at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine,
+                bool neighbours) {
+  return Turn::apply(x, cosine, sine, neighbours);
 }
 
 std::pair<at::Tensor, at::Tensor> turning_angles(std::int64_t positions, std::int64_t features,
+                                                 const Rotary& rotary,
                                                  const at::TensorOptions& options) {
   const at::TensorOptions exact = at::TensorOptions().dtype(at::kDouble);
-  const at::Tensor frequency =
-      at::arange(0, features, 2, exact).div(static_cast<double>(features)).mul(-std::log(1e4));
-  const at::Tensor angles = at::outer(at::arange(0, positions, exact), frequency.exp());
+  at::Tensor frequency = at::arange(0, features, 2, exact)
+                             .div(static_cast<double>(features))
+                             .mul(-std::log(rotary.base))
+                             .exp();
+  if (rotary.scaling == RotaryScaling::linear) frequency = frequency / rotary.factor;
+  if (rotary.scaling == RotaryScaling::llama3) {
+    // Turns within the trained positions; from low_factor to high_factor the scaling fades out.
+    const at::Tensor turns =
+        frequency * (static_cast<double>(rotary.trained_positions) / (2 * std::acos(-1.0)));
+    const at::Tensor kept =
+        turns.sub(rotary.low_factor).div(rotary.high_factor - rotary.low_factor).clamp(0, 1);
+    frequency = frequency * kept + frequency / rotary.factor * (1 - kept);
+  }
+  const at::Tensor angles = at::outer(at::arange(0, positions, exact), frequency);
   return {angles.cos().to(options), angles.sin().to(options)};
 }
+
+at::Tensor capped(const at::Tensor& x, double cap) { return cap > 0 ? at::tanh(x / cap) * cap : x; }
 
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& bias, const AttentionShape& shape) {
@@ -206,7 +225,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const at::Tensor values = heads_first(v);
   at::Tensor out;
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
-  if (!shape.plain) {
+  if (!shape.plain && shape.cap == 0) {
     std::optional<at::Tensor> mask;
     if (bias.defined()) {
       at::Tensor added = bias;
@@ -217,35 +236,55 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       }
       mask = added.unsqueeze(0).expand({q.size(0), -1, -1, -1});
     }
-    out = at::scaled_dot_product_attention(queries, keys, values, mask, 0.0,
-                                           shape.causal && !bias.defined(), shape.scale,
-                                           keys.size(1) != queries.size(1));
+    out = at::scaled_dot_product_attention(queries, keys, values, mask, 0.0, shape.causal && !mask,
+                                           shape.scale, keys.size(1) != queries.size(1));
   }
 #endif
-  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape.causal, shape.scale);
+  if (!out.defined()) out = plain_attention(queries, keys, values, bias, shape);
   return out.transpose(1, 2).reshape({q.size(0), q.size(1), q.size(2)});
 }
 
-at::Tensor relative_buckets(std::int64_t queries, std::int64_t keys, std::int64_t buckets,
+at::Tensor relative_buckets(std::int64_t positions, std::int64_t buckets, std::int64_t distance,
                             bool causal) {
-  constexpr double kFarthest = 128;
   std::vector<std::int64_t> rows;
-  rows.reserve(queries * keys);
+  rows.reserve(positions * positions);
   const std::int64_t side = causal ? buckets : buckets / 2;
   const std::int64_t exact = side / 2;
-  for (std::int64_t q = 0; q < queries; ++q)
-    for (std::int64_t k = 0; k < keys; ++k) {
+  for (std::int64_t q = 0; q < positions; ++q)
+    for (std::int64_t k = 0; k < positions; ++k) {
       const std::int64_t first = !causal && k > q ? side : 0;
       const std::int64_t apart = causal ? std::max<std::int64_t>(0, q - k) : std::abs(q - k);
       const double far = std::log(static_cast<double>(std::max<std::int64_t>(apart, 1)) /
                                   static_cast<double>(exact)) /
-                         std::log(kFarthest / static_cast<double>(exact)) *
+                         std::log(static_cast<double>(distance) / static_cast<double>(exact)) *
                          static_cast<double>(side - exact);
       const std::int64_t row =
           apart < exact ? apart : std::min(side - 1, exact + static_cast<std::int64_t>(far));
       rows.push_back(first + row);
     }
   return at::tensor(rows, at::TensorOptions().dtype(at::kLong));
+}
+
+at::Tensor alibi_bias(std::int64_t heads, std::int64_t first, std::int64_t count,
+                      std::int64_t positions) {
+  std::int64_t power = 1;  // the largest one that is not above `heads`
+  while (2 * power <= heads) power *= 2;
+  std::vector<double> slopes;
+  for (std::int64_t head = first; head < first + count; ++head) {
+    const bool added = head >= power;
+    const double step =
+        added ? static_cast<double>(2 * (head - power) + 1) / 2 : static_cast<double>(head + 1);
+    slopes.push_back(std::exp2(-8 * step / static_cast<double>(power)));
+  }
+  const at::TensorOptions exact = at::TensorOptions().dtype(at::kDouble);
+  const at::Tensor place = at::arange(0, positions, exact);
+  return at::tensor(slopes, exact).view({-1, 1, 1}) * (place.unsqueeze(0) - place.unsqueeze(1));
+}
+
+at::Tensor unseen_keys(std::int64_t positions, std::int64_t window) {
+  const at::Tensor all = at::ones({positions, positions}, at::kBool);
+  const at::Tensor later = all.triu(1);
+  return window > 0 ? later.logical_or(all.tril(-window)) : later;
 }
 
 }  // namespace plait::runtime

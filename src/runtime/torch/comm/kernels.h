@@ -20,9 +20,11 @@ inline at::ScalarType wide_type(at::ScalarType type) {
 
 // The parts of a layer that are more than one call of libtorch.
 
+inline constexpr double kUsualEpsilon = 1e-5;
+
 // Layer norm or RMS norm of the last dimension; weight and bias may be undefined.
 at::Tensor normalise(const at::Tensor& x, Function kind, const at::Tensor& weight,
-                     const at::Tensor& bias);
+                     const at::Tensor& bias, double epsilon = kUsualEpsilon);
 
 // Each channel of each sample over its own positions: [samples, channels, side, side]. Stands for
 // batch norm, whose result would depend on how a batch is cut (docs/runtime.md). One position, of
@@ -38,17 +40,24 @@ at::Tensor activate(const at::Tensor& x, Function function, bool gated);
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
 // Turns the first 2 n features of every head, cosine and sine being [positions, n] (Su et al.,
-// arXiv 2104.09864, pairs i and i + n): x is [samples, positions, heads, features].
-at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine);
+// arXiv 2104.09864): x is [samples, positions, heads, features]. Pairs are i and i + n, or
+// `neighbours` 2i and 2i + 1.
+at::Tensor turn(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine,
+                bool neighbours = false);
 
-// Angles for `positions` and heads turned by `features` (base 10000): {cosine, sine}.
+// Angles for `positions` and heads turned by `features`: {cosine, sine}.
 std::pair<at::Tensor, at::Tensor> turning_angles(std::int64_t positions, std::int64_t features,
+                                                 const Rotary& rotary,
                                                  const at::TensorOptions& options);
+
+// x, or cap * tanh(x / cap) where `cap` is above 0.
+at::Tensor capped(const at::Tensor& x, double cap);
 
 struct AttentionShape {
   std::int64_t head_dim = 0;
   bool causal = false;
   double scale = 1;    // of scores
+  double cap = 0;      // of scores, as capped() does it; then they are written to memory
   bool plain = false;  // scores are written to memory; else a fused kernel where there is one
 };
 
@@ -58,8 +67,19 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& bias, const AttentionShape& shape);
 
 // Row of the table that holds the bias of a query and a key so far apart, as in T5 (Raffel et al.,
-// arXiv 1910.10683): [queries * keys] of whole numbers below `buckets`.
-at::Tensor relative_buckets(std::int64_t queries, std::int64_t keys, std::int64_t buckets,
+// arXiv 1910.10683): [positions * positions] of whole numbers below `buckets`; from `distance` on
+// all are in the last bucket.
+at::Tensor relative_buckets(std::int64_t positions, std::int64_t buckets, std::int64_t distance,
                             bool causal);
+
+// The bias of ALiBi (Press et al., arXiv 2108.12409) for heads [first, first + count) of `heads`:
+// slope * (key - query), [count, positions, positions]. The slopes of n heads, n a power of 2, are
+// 2^(-8 i / n), i from 1 to n; other numbers of heads take every second slope of 2 n heads as well.
+at::Tensor alibi_bias(std::int64_t heads, std::int64_t first, std::int64_t count,
+                      std::int64_t positions);
+
+// Whether a query does not see a key, [positions, positions]: it sees its own position and, of
+// those before it, the last `window` - 1; 0 = all.
+at::Tensor unseen_keys(std::int64_t positions, std::int64_t window);
 
 }  // namespace plait::runtime

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/torch/comm/device_state.h"
 
 namespace plait::runtime {
@@ -76,6 +78,26 @@ TEST(Kernels, GatesHaveTheGradientsOfTheirParts) {
         EXPECT_LT(apart(x.grad(), exact.grad()), 3 * rounding_of(type))
             << static_cast<int>(function);
       }
+}
+
+TEST(Kernels, SlopesOfAlibiAreThoseOfThePaper) {
+  // 8 heads: 2^-1 to 2^-8. 12 heads: these, and 2^-0.5, 2^-1.5, 2^-2.5, 2^-3.5 of the next power.
+  const at::Tensor bias = alibi_bias(12, 6, 4, 3);
+  const double slopes[] = {std::exp2(-7), std::exp2(-8), std::exp2(-0.5), std::exp2(-1.5)};
+  for (int head = 0; head < 4; ++head)
+    for (int query = 0; query < 3; ++query)
+      for (int key = 0; key < 3; ++key)
+        EXPECT_NEAR(bias[head][query][key].item<double>(), slopes[head] * (key - query), 1e-15);
+}
+
+TEST(Kernels, RelativePositionsBeyondTheDistanceShareABucket) {
+  // 8 buckets looking back: 0 to 3 alone, 4 to 7 by the logarithm up to `distance`.
+  const at::Tensor rows = relative_buckets(40, 8, 16, /*causal=*/true).view({40, 40});
+  EXPECT_EQ(rows[39][36].item<std::int64_t>(), 3);
+  EXPECT_EQ(rows[39][39 - 16].item<std::int64_t>(), 7);
+  EXPECT_EQ(rows[39][0].item<std::int64_t>(), 7);
+  const at::Tensor wide = relative_buckets(40, 8, 128, true).view({40, 40});
+  EXPECT_LT(wide[39][39 - 16].item<std::int64_t>(), 7);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ std::vector<TorchMeter::Pass> TorchMeter::passes_of(const OpKey& key) {
         constexpr std::int64_t kHead = 64;
         const std::int64_t positions = std::max<std::int64_t>(1, rows / kHead);
         const at::Tensor x = learnt({1, positions, 1, kHead});
-        const auto angles = turning_angles(positions, kHead, x.options().requires_grad(false));
+        const auto angles = turning_angles(positions, kHead, {}, x.options().requires_grad(false));
         return differentiated({x}, [=] { return turn(x, angles.first, angles.second); });
       }
       const bool gated = key.function == Function::silu;

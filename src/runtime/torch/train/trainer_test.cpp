@@ -192,7 +192,7 @@ TEST(Trainer, ResnetsWithMapsOfOnePositionTrainAsOneRankDoes) {
                {.exact = true, .tolerance = 1e-9}, "resnet");
 }
 
-TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 10, 4, 3); }
+TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 15, 4, 3); }
 
 TEST(SlowTrainer, ManyRandomPlansTrainAsOneRankDoes) { run_random_plans(100, 90, 8, 5); }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -32,6 +33,8 @@ at::Tensor take(Bundle& bundle, const std::string& name) {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
+
+at::Tensor scaled(const at::Tensor& x, double scale) { return scale == 1 ? x : x * scale; }
 
 // A matrix product whose sum over devices follows: the bias is added once, after it.
 template <typename Leave>
@@ -100,7 +103,7 @@ void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
     case ExecOpKind::class_token:
       return run_embedding(held, bundle, batch);
     case ExecOpKind::norm:
-      bundle["x"] = normalise(bundle.at("x"), op.function, held.weight, held.bias);
+      bundle["x"] = normalise(bundle.at("x"), op.function, held.weight, held.bias, op.epsilon);
       return;
     case ExecOpKind::dense:
       bundle["x"] = linear(bundle.at("x"), held.weight, held.bias);
@@ -116,8 +119,8 @@ void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
       bundle["x"] = activate(bundle.at("x"), op.function, op.gated);
       return;
     case ExecOpKind::residual: {
-      at::Tensor sum = take(bundle, "residual") + bundle.at("x");
-      if (bundle.contains("routed")) sum = sum + take(bundle, "routed");
+      at::Tensor sum = take(bundle, "residual") + scaled(bundle.at("x"), op.scale);
+      if (bundle.contains("routed")) sum = sum + scaled(take(bundle, "routed"), op.scale);
       bundle["x"] = sum;
       return;
     }
@@ -165,36 +168,51 @@ void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& ba
   if (op.kind == ExecOpKind::tokens) {
     const at::Tensor& tokens = op.keeps_memory ? batch.target : batch.tokens;
     if (group_.size() == 1) {
-      bundle["x"] = at::embedding(held.weight, tokens);
+      bundle["x"] = scaled(at::embedding(held.weight, tokens), op.scale);
       return;
     }
     const Interval mine = shard_of(op.parameters[0].parts, shard_.tensor, shard_.rank)[0];
     const at::Tensor here = tokens.ge(mine.begin).logical_and(tokens.lt(mine.end)).unsqueeze(-1);
     const at::Tensor rows =
         at::embedding(held.weight, tokens.sub(mine.begin).clamp(0, mine.size() - 1));
-    bundle["x"] = leave(rows * here.to(rows.scalar_type()));
+    bundle["x"] = scaled(leave(rows * here.to(rows.scalar_type())), op.scale);
     return;
   }
   const at::Tensor x = bundle.at("x");
   const std::int64_t first = shard_.cuts_positions() ? shard_.rank * x.size(1) : 0;
   if (op.kind == ExecOpKind::positions)
-    bundle["x"] = x + held.weight.narrow(0, first, x.size(1));
+    bundle["x"] = x + held.weight.narrow(0, op.first_row + first, x.size(1));
   else
     bundle["x"] = x + at::embedding(held.weight, batch.types.narrow(1, first, x.size(1)));
 }
 
 const at::Tensor& UnitModule::buckets(const Held& held, const at::Tensor& like) {
   if (!held.buckets.defined())
-    held.buckets = relative_buckets(held.op->positions, held.op->positions, held.weight.size(1),
-                                    held.op->causal)
+    held.buckets = relative_buckets(held.op->positions, held.weight.size(1),
+                                    held.op->relative_distance, held.op->causal)
                        .to(like.device());
   return held.buckets;
+}
+
+const at::Tensor& UnitModule::mask(const ExecOp& op, const at::Tensor& queries) {
+  at::Tensor& mask = masks_[{op.alibi, op.window}];
+  if (!mask.defined()) {
+    const std::int64_t count = queries.size(-1) / op.head_dim;
+    const at::Tensor bias = op.alibi
+                                ? alibi_bias(op.heads, shard_.rank * count, count, op.positions)
+                                : at::zeros({1, op.positions, op.positions}, at::kDouble);
+    mask = bias.masked_fill(unseen_keys(op.positions, op.window),
+                            -std::numeric_limits<double>::infinity())
+               .to(queries.options().requires_grad(false));
+  }
+  return mask;
 }
 
 const std::pair<at::Tensor, at::Tensor>& UnitModule::angles(const Held& held,
                                                             const at::Tensor& like) {
   if (!held.angles.first.defined())
-    held.angles = turning_angles(held.op->positions, held.op->rotary_dim, like.options());
+    held.angles = turning_angles(held.op->positions, held.op->rotary_dim, held.op->rotary,
+                                 like.options().requires_grad(false));
   return held.angles;
 }
 
@@ -222,17 +240,18 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
       const at::Tensor& key_weight = held.others[layer ? 1 : 0];
       const at::Tensor none;
       bundle["q"] = normalise(by_head(bundle.at("q")), op.function, held.weight,
-                              layer ? held.others[0] : none)
+                              layer ? held.others[0] : none, op.epsilon)
                         .flatten(2);
-      bundle["k"] =
-          normalise(by_head(bundle.at("k")), op.function, key_weight, layer ? held.others[2] : none)
-              .flatten(2);
+      bundle["k"] = normalise(by_head(bundle.at("k")), op.function, key_weight,
+                              layer ? held.others[2] : none, op.epsilon)
+                        .flatten(2);
       return;
     }
     case ExecOpKind::rotary: {
       const auto& [cosine, sine] = angles(held, bundle.at("q"));
       for (const char* name : {"q", "k"})
-        bundle[name] = turn(by_head(bundle.at(name)), cosine, sine).flatten(2);
+        bundle[name] =
+            turn(by_head(bundle.at(name)), cosine, sine, op.rotary.neighbours).flatten(2);
       return;
     }
     default:
@@ -243,9 +262,14 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   if (held.weight.defined())
     bias = held.weight.index_select(1, buckets(held, q))
                .view({held.weight.size(0), q.size(1), k.size(1)});
-  bundle["x"] =
-      attend(q, k, v, bias,
-             {.head_dim = op.head_dim, .causal = op.causal, .scale = op.scale, .plain = plain_});
+  const bool masked = op.alibi || op.window > 0;
+  if (masked) bias = bias.defined() ? bias + mask(op, q) : mask(op, q);
+  bundle["x"] = attend(q, k, v, bias,
+                       {.head_dim = op.head_dim,
+                        .causal = op.causal && !masked,
+                        .scale = op.scale,
+                        .cap = op.cap,
+                        .plain = plain_});
 }
 
 // The experts work on visits: tokens sorted by the expert that they chose. "chosen" is the expert
@@ -272,8 +296,11 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
       return;
     case ExecOpKind::top_k: {
       const at::Tensor scores = take(bundle, "scores");
-      const auto [values, chosen] = at::topk(scores.to(wide_type(scores.scalar_type())), op.chosen);
-      bundle["weights"] = at::softmax(values, -1).to(bundle.at("x").scalar_type());
+      const at::Tensor wide = scores.to(wide_type(scores.scalar_type()));
+      const auto [values, chosen] = at::topk(wide, op.chosen);
+      const at::Tensor shares =
+          op.normalised ? at::softmax(values, -1) : at::softmax(wide, -1).gather(-1, chosen);
+      bundle["weights"] = scaled(shares, op.scale).to(bundle.at("x").scalar_type());
       bundle["chosen"] = chosen;
       return;
     }
@@ -350,9 +377,11 @@ void UnitModule::run_head(const Held& held, Bundle& bundle, const Batch& batch) 
           at::cross_entropy_loss(scores, batch.follows, {}, at::Reduction::None).unsqueeze(-1);
       return;
     }
-    case ExecOpKind::logits:
-      bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
+    case ExecOpKind::logits: {
+      const at::Tensor logits = linear(enter(bundle.at("x")), held.weight, held.bias);
+      bundle["x"] = capped(scaled(logits, op.scale), op.cap);
       return;
+    }
     default:
       break;
   }

@@ -100,6 +100,9 @@ class UnitModule {
   at::Tensor enter(const at::Tensor& x) { return enter_region(x, group_, shard_.cuts_positions()); }
   at::Tensor leave(const at::Tensor& x) { return leave_region(x, group_, shard_.cuts_positions()); }
   at::Tensor first_position(const at::Tensor& x);
+  // What ALiBi and a window add to scores, minus infinity for keys that are not seen: [heads or 1,
+  // positions, positions]. Equal layers share it.
+  const at::Tensor& mask(const ExecOp& op, const at::Tensor& queries);
   // The constants of an op on the device of `like`, made when first needed.
   const at::Tensor& buckets(const Held& held, const at::Tensor& like);
   const std::pair<at::Tensor, at::Tensor>& angles(const Held& held, const at::Tensor& like);
@@ -111,6 +114,7 @@ class UnitModule {
   bool plain_;
   std::vector<Held> held_;
   std::vector<LocalParameter> parameters_;
+  std::map<std::pair<bool, std::int64_t>, at::Tensor> masks_;  // by ALiBi and window
 };
 
 // The largest values that a batch may hold, and tensors for `samples` samples of noise.

@@ -1,0 +1,77 @@
+#include "io/model/op_fields.h"
+
+namespace plait {
+namespace {
+
+struct OpSwitch {
+  std::string_view key;
+  bool Op::*at;
+};
+
+constexpr OpSwitch kSwitches[] = {
+    {"scale_in_fp32", &Op::scale_in_fp32},
+    {"shares_input", &Op::shares_input},
+    {"gated", &Op::gated},
+    {"combines_experts", &Op::combines_experts},
+    {"writes_scores", &Op::writes_scores},
+    {"scores_in_16_bits", &Op::scores_in_16_bits},
+    {"learnt_bias", &Op::learnt_bias},
+};
+
+struct OpAmount {
+  std::string_view key;
+  double Op::*at;
+};
+
+constexpr OpAmount kAmounts[] = {{"matrices", &Op::matrices}, {"branches", &Op::branches}};
+
+}  // namespace
+
+std::vector<std::string_view> special_op_keys() {
+  std::vector<std::string_view> keys{"parts"};
+  for (const OpAmount& amount : kAmounts) keys.push_back(amount.key);
+  for (const OpSwitch& on_or_off : kSwitches) keys.push_back(on_or_off.key);
+  return keys;
+}
+
+void read_special_fields(const JsonValue& object, Op& op) {
+  for (const OpAmount& amount : kAmounts)
+    if (const auto value = object.find(amount.key)) op.*amount.at = value->at_least(0);
+  for (const OpSwitch& on_or_off : kSwitches)
+    op.*on_or_off.at = object.boolean_or(on_or_off.key, false);
+}
+
+void write_special_fields(const Op& op, JsonObject& object) {
+  const Op fresh;
+  for (const OpAmount& amount : kAmounts)
+    if (op.*amount.at != fresh.*amount.at) object.number(amount.key, op.*amount.at);
+  for (const OpSwitch& on_or_off : kSwitches)
+    if (op.*on_or_off.at) object.boolean(on_or_off.key, true);
+}
+
+bool is_old_op(const JsonValue& object, const Op& op) {
+  const bool added_to_scores = op.kind == OpKind::attention && op.function == Function::add;
+  return object.find("parts") || added_to_scores;
+}
+
+void name_old_fields(const JsonValue& object, Op& op) {
+  const auto value = object.find("parts");
+  const double parts = value ? value->at_least(0) : 1;
+  if (op.kind == OpKind::norm) {
+    op.scale_in_fp32 = parts == 2;
+    op.shares_input = parts == 0;
+  } else if (op.function == Function::add && op.kind != OpKind::attention) {
+    op.branches = parts;
+  } else {
+    op.matrices = parts;
+  }
+  op.gated = is_activation(op.function) && op.moved < 2 * op.saved;
+  op.combines_experts = op.kind == OpKind::elementwise && op.moved == 0;
+  if (op.kind != OpKind::attention || op.function != Function::add) return;
+  op.function = Function::other;
+  op.writes_scores = true;
+  op.scores_in_16_bits = parts == 1 && op.kv_count == op.count;
+  op.learnt_bias = parts > 1;
+}
+
+}  // namespace plait

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "cost/engine.h"
+#include "search/auto/candidates.h"
+#include "search/auto/label_search.h"
+#include "search/auto/uniform_pool_pipelines.h"
+#include "search/space/layers.h"
+#include "search/space/search.h"
+#include "search/space/shortlist.h"
+#include "search/space/space.h"
+
+namespace plait {
+
+// plait's own planner: passes over the settings (micro-batches, ZeRO, context, expert), in the
+// order of the table in auto.cpp. Each pass finds better plans, or proves that settings have none,
+// or both. Settings are searched in rounds of fixed size; all of a round start from the same
+// incumbent, so that the result does not depend on the number of threads.
+class AutoSearch {
+ public:
+  explicit AutoSearch(const SearchContext& context);
+
+  SearchResult run();
+
+ private:
+  // A row of the table of passes.
+  struct Pass {
+    const char* name;
+    bool (AutoSearch::*applies)() const;
+    void (AutoSearch::*run)();
+  };
+  static const std::vector<Pass>& passes();
+  void run_pass(const Pass& pass, std::vector<PassReport>& reports);
+
+  // The passes; auto.cpp, those that close the gap in auto_gap.cpp.
+  void try_layers();
+  void try_uniform_pools();
+  void try_single_stages();
+  void try_beam();
+  void try_more_uniform_pools();
+  void try_to_fit();
+  void ask_papers();
+  void search_best_first_at_once();
+  void close_gap();
+  void branch_and_bound_all();
+  void move_best();
+  void drop_idle_zero();
+
+  // When they run.
+  bool always() const { return true; }
+  bool is_short() const;
+  bool may_go_by_layers() const { return layers_ && context_.options.pins.stages.empty(); }
+  bool found_nothing() const { return found_.empty(); }
+  bool is_small_and_mixed() const { return is_small() && is_mixed(); }
+  bool is_small_and_alike() const { return is_small() && !is_mixed(); }
+  bool exact_schedule() const;
+  bool may_close_gap() const { return is_short() && exact_schedule(); }
+  bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
+  bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
+
+  // What the rules of effort go by.
+  bool is_small() const { return devices() <= kExactDevices; }
+  bool is_mixed() const { return space_.pools().size() > 1; }
+  bool is_enumerable() const;
+  bool is_large() const;
+  int devices() const { return context_.problem.cluster.device_count(); }
+  bool stop() const;
+
+  using CandidatePass = std::function<void(Candidate&, Shortlist&)>;
+  // Of the progress bar.
+  struct Stretch {
+    double from = 0;
+    double to = 0;
+  };
+  // Runs `pass` on the candidates that may still hold something better, and whose bound is below
+  // `limit`, round by round.
+  void sweep(std::vector<Candidate>& candidates, Stretch stretch, const CandidatePass& pass,
+             Seconds limit = Seconds(HUGE_VAL));
+  void run_round(std::vector<Candidate>& candidates, const std::vector<int>& round,
+                 const CandidatePass& pass);
+  // Runs `pass` on the candidates that hold the bound down, lowest first, until no other one does
+  // than those that it has been run on.
+  void sweep_lowest(const CandidatePass& pass);
+
+  // Bounds, then the search that they guide, with each candidate's budgets.
+  void search_best_first(Seconds limit, bool is_first);
+  void tighten_bounds();
+  bool is_far() const;
+  bool may_be_far() const;
+  bool may_close(double gap) const;
+  double effort_for_gap() const;
+
+  // No plan of the space is faster, under the schedule that is searched.
+  Seconds lower_bound() const { return std::min(found_.best(), candidates_.lowest_bound()); }
+  bool is_within(double gap) const { return lower_bound() >= (1 - gap) * wanted(found_); }
+  // What a plan must beat.
+  Seconds wanted(const Shortlist& found) const {
+    return std::min(found.best(), context_.options.cutoff);
+  }
+  Seconds incumbent(const Shortlist& found) const {
+    return exact_schedule() ? wanted(found) : Seconds(HUGE_VAL);
+  }
+
+  void offer(const Pipelined& pipeline, const Candidate& c, Shortlist& found);
+  void family_pass(Candidate& c, Promising which, Shortlist& found);
+  void label_pass(Candidate& c, Shortlist& found, int width, int effort);
+  void bound_pass(Candidate& c, Shortlist& found, Seconds enough = Seconds(HUGE_VAL));
+  void exact_pass(Candidate& c, Shortlist& found);
+
+  const SearchContext& context_;
+  std::chrono::steady_clock::time_point begin_;
+  const Space& space_;
+  Schedule schedule_;
+  const CostEngine& engine_;
+  std::optional<LayerView> layers_;  // of a model whose units are ops
+  Candidates candidates_;
+  Shortlist found_;
+  Seconds enough_ = Seconds(HUGE_VAL);         // that bounds were asked for
+  bool lowest_only_ = false;                   // have been searched for the bound
+  mutable std::atomic<bool> stopped_ = false;  // some pass was told to stop
+};
+
+}  // namespace plait

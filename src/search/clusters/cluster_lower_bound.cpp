@@ -1,0 +1,170 @@
+#include "search/clusters/cluster_lower_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "search/space/schedules.h"
+#include "search/space/space.h"
+
+namespace plait {
+namespace {
+
+// All sample counts up to this are looked at, beyond it the divisors of the batch.
+constexpr int kSmallBatch = 16;
+
+std::vector<int> sample_counts(int global_batch) {
+  std::set<int> counts;
+  for (int b = 1; b <= std::min(global_batch, kSmallBatch); ++b) counts.insert(b);
+  for (const int b : divisors_of(global_batch)) counts.insert(b);
+  return {counts.begin(), counts.end()};
+}
+
+// Compute of each unit kind on one device, forward and backward; 0 for kinds without units.
+std::vector<double> kind_times(const Model& model, const UnitTable& table) {
+  std::vector<double> out(model.kinds.size());
+  std::vector<bool> seen(model.kinds.size());
+  for (int u = 0; u < model.unit_count(); ++u) {
+    const int kind = model.units[u];
+    if (seen[kind]) continue;
+    seen[kind] = true;
+    const UnitCost cost = table.cost({u, u + 1}, Recompute::none);
+    out[kind] = (cost.forward + cost.backward + cost.weight_gradient).value;
+  }
+  return out;
+}
+
+}  // namespace
+
+ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins) {
+  const Problem& problem = engine.problem();
+  const Space space(problem, pins);
+  const Model& model = problem.model;
+  const std::size_t types = problem.cluster.device_types.size();
+  global_batch_ = problem.job.global_batch;
+  counts_ = sample_counts(global_batch_);
+  efforts_.resize(types);
+  paces_.resize(model.kinds.size());
+  for (PaceTable& paces : paces_) paces.by_type.resize(types);
+  units_of_kind_.resize(model.kinds.size());
+  for (const int kind : model.units) ++units_of_kind_[kind];
+  const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
+  fills_pipeline_ = pins.schedule ? *pins.schedule == searched_schedule(pins)
+                                  : std::ranges::all_of(problem.job.framework.schedules, fills);
+
+  std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
+  std::set<int> micro_batches;
+  std::set<int> degrees;  // of any pool
+  for (const Pool& pool : space.pools())
+    for (const int tensor : space.tensor_degrees(pool)) degrees.insert(tensor);
+  for (const PlanSettings& s : space.settings()) {
+    micro_batches.insert(s.micro_batches);
+    // A sequence that is cut leaves less to compute; moves cut it wherever that comes out even.
+    const bool cut_pinned = pins.sequence_parallel.value_or(true);
+    for (const Pool& pool : space.pools())
+      for (const int tensor : degrees) {
+        const bool cut = cut_pinned && tensor > 1 && model.sequence_length % tensor == 0;
+        cuts.insert({pool.type, tensor, s.context, s.expert, cut});
+      }
+  }
+  for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts)
+    add_cut(engine, type, {1, tensor, context, expert, sequence_parallel});
+  for (PaceTable& paces : paces_) {
+    for (std::vector<Pace>& own : paces.by_type) {
+      std::ranges::sort(own, {}, &Pace::time);
+      for (std::size_t i = 1; i < own.size(); ++i)
+        own[i].samples = std::max(own[i].samples, own[i - 1].samples);
+      for (const Pace& pace : own) paces.times.push_back(pace.time);
+    }
+    std::ranges::sort(paces.times);
+  }
+  micro_batches_.assign(micro_batches.begin(), micro_batches.end());
+  for (const int m : micro_batches_) economies_.push_back(economy_of(model, global_batch_ / m));
+}
+
+void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Sharding& cut) {
+  const double devices = static_cast<double>(cut.tensor) * cut.context;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    ReplicaShape shape;
+    shape.device_type = type;
+    shape.sharding = cut;
+    shape.sharding.samples = counts_[i];
+    const std::vector<double> times = kind_times(engine.problem().model, engine.table(shape));
+    // Counts up to the next that is looked at are not slower.
+    const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];
+    Effort effort{counts_[i], {}};
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      effort.by_kind.push_back(times[k] * devices / counts_[i]);
+      paces_[k].by_type[type].push_back({times[k], most / devices});
+    }
+    efforts_[type].push_back(std::move(effort));
+  }
+}
+
+ClusterLowerBound::Economy ClusterLowerBound::economy_of(const Model& model,
+                                                         int most_samples) const {
+  Economy economy;
+  std::vector<double> spend(model.kinds.size(), HUGE_VAL);
+  for (const std::vector<Effort>& efforts : efforts_) {
+    std::vector<double> least(model.kinds.size(), HUGE_VAL);
+    for (const Effort& effort : efforts)
+      for (std::size_t k = 0; k < least.size() && effort.samples <= most_samples; ++k)
+        least[k] = std::min(least[k], effort.by_kind[k]);
+    double whole = 0;
+    for (std::size_t k = 0; k < least.size(); ++k)
+      if (units_of_kind_[k] > 0) whole += least[k] * units_of_kind_[k];
+    economy.worth.push_back(whole > 0 ? 1 / whole : 0);
+    for (std::size_t k = 0; k < spend.size(); ++k)
+      spend[k] = std::min(spend[k], economy.worth.back() * least[k]);
+  }
+  for (std::size_t k = 0; k < spend.size(); ++k)
+    if (units_of_kind_[k] > 0) economy.spend += spend[k] * units_of_kind_[k];
+  return economy;
+}
+
+double ClusterLowerBound::latency(const PaceTable& paces, const std::vector<int>& devices,
+                                  double samples) const {
+  const auto too_short = [&](double time) {
+    double done = 0;
+    for (std::size_t p = 0; p < devices.size(); ++p) {
+      if (devices[p] == 0) continue;
+      const std::vector<Pace>& own = paces.by_type[p];
+      const auto after = std::ranges::upper_bound(own, time, {}, &Pace::time);
+      if (after != own.begin()) done += devices[p] * (after - 1)->samples;
+    }
+    return done < samples;
+  };
+  const auto at = std::ranges::partition_point(paces.times, too_short);
+  return at == paces.times.end() ? HUGE_VAL : *at;
+}
+
+double ClusterLowerBound::step_with(std::size_t i, const std::vector<int>& devices) const {
+  const int m = micro_batches_[i];
+  const double samples = static_cast<double>(global_batch_) / m;
+  double worth = 0;
+  for (std::size_t p = 0; p < devices.size(); ++p) worth += devices[p] * economies_[i].worth[p];
+  if (!(worth > 0)) return HUGE_VAL;
+  const double slowest = samples * economies_[i].spend / worth;
+  double way = 0;
+  for (std::size_t k = 0; k < paces_.size(); ++k)
+    if (units_of_kind_[k] > 0) way += units_of_kind_[k] * latency(paces_[k], devices, samples);
+  return std::max(m * slowest, fills_pipeline_ ? way + (m - 1) * slowest : way);
+}
+
+Seconds ClusterLowerBound::step(const std::vector<int>& devices) const {
+  double best = HUGE_VAL;
+  for (std::size_t i = 0; i < micro_batches_.size(); ++i)
+    best = std::min(best, step_with(i, devices));
+  return Seconds(best);
+}
+
+std::vector<int> ClusterLowerBound::micro_batches(const std::vector<int>& devices,
+                                                  Seconds cutoff) const {
+  std::vector<int> out;
+  for (std::size_t i = 0; i < micro_batches_.size(); ++i)
+    if (Seconds(step_with(i, devices)) < cutoff) out.push_back(micro_batches_[i]);
+  return out;
+}
+
+}  // namespace plait

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""plait graph, as users run it: analyze, search, enumerate, and what it says about bad input."""
+import argparse
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+HLO = SOURCE / "examples/graph/hlo"
+PROGRAM = None
+
+
+def plait(*words):
+    return subprocess.run([PROGRAM, "graph", *map(str, words)], capture_output=True, text=True,
+                          timeout=120)
+
+
+class Graph(unittest.TestCase):
+    def good(self, *words):
+        done = plait(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, text, message, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "step.hlo"
+            path.write_text(text)
+            done = plait("analyze", path, *words)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(message, done.stderr)
+            self.assertIn("step.hlo:", done.stderr)
+
+    def test_analysis_names_blocks_segments_and_loops(self):
+        found = json.loads(self.good("analyze", HLO / "llama_scanned.hlo", "--json"))
+        self.assertEqual([s["space"] for s in found["segments"]], [[3], [3, 3, 3, 3], [3]])
+        self.assertEqual(found["segments"][1]["trips"], 3)
+        self.assertIn("loss", found)
+        self.assertIn("[3,3,3,3]", self.good("analyze", HLO / "bert.hlo"))
+
+    def test_search_writes_a_plan_and_an_annotated_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan, program = pathlib.Path(folder) / "plan.json", pathlib.Path(folder) / "a.hlo"
+            out = self.good("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "2x4",
+                            "-o", plan, "--annotated", program)
+            self.assertIn("0/layers/0/qkv", out)
+            written = json.loads(plan.read_text())
+            self.assertEqual(written["mesh"]["sizes"], [2, 4])
+            self.assertLessEqual(written["bound_s"], written["time_s"] * (1 + 1e-9))
+            self.assertTrue(written["values"])
+            self.assertIn("sharding={devices=", program.read_text())
+            self.good("analyze", program)
+
+    def test_the_answer_is_the_same_for_any_number_of_threads(self):
+        flags = ("search", HLO / "moe.hlo", "--cluster", "1xA100-80GB:8", "--json", "--threads")
+        self.assertEqual(self.good(*flags, 1), self.good(*flags, 4))
+
+    def test_enumerate_writes_every_combination(self):
+        rows = list(csv.DictReader(io.StringIO(self.good(
+            "enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8", "--blocks", "1,2"))))
+        self.assertEqual(len(rows), 16)  # columns, rows, inner summed, inner scattered: 4 x 4
+        self.assertGreater(len({row["bytes_sent"] for row in rows}), 1)
+
+    def test_what_is_wrong_is_said_with_its_place(self):
+        self.refused("import jax\n", "this is Python, not HLO")
+        self.refused("module @jit_f attributes {} {\n  func.func public @main() {}\n}", "StableHLO")
+        self.refused("HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n", "cut off")
+        self.refused("HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n"
+                     "  ROOT y = f32[5] add(x, x)\n}\n", "contradicts add")
+        self.refused("HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n"
+                     "  ROOT y = f32[4] add(x, z)\n}\n", "z is not defined")
+        self.refused("HloModule m\n\nf {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n"
+                     "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n",
+                     "calls itself")
+
+    def test_a_mesh_that_does_not_divide_the_devices_is_refused(self):
+        done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "3x3")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("a mesh of 3x3 needs 9 devices, and the cluster has 8", done.stderr)
+
+    def test_too_little_memory_is_an_answer(self):
+        done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8",
+                     "--memory", "0.00001")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("no plan fits", done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    options, rest = parser.parse_known_args()
+    PROGRAM = options.program
+    unittest.main(argv=["graph_test.py", *rest])

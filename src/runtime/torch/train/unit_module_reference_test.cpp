@@ -166,6 +166,7 @@ class PlainDecoder {
 
 TEST(UnitModule, ComputesTheDecodersThatConfigurationsDescribe) {
   at::NoGradGuard no_gradients;
+  at::manual_seed(4);
   for (TransformerConfig config :
        {samples::tiny_gpt(), samples::tiny_llama(), samples::tiny_alibi(), samples::tiny_capped(),
         samples::tiny_scaled(), samples::tiny_offset()}) {
@@ -177,8 +178,11 @@ TEST(UnitModule, ComputesTheDecodersThatConfigurationsDescribe) {
                        separate_parameters({}, at::kDouble, 5), plain);
       Weights weights;
       for (const LocalParameter& p : whole.parameters()) {
-        p.value.detach().mul_(5);  // so that attention has something to choose
-        weights[p.parameter.name] = p.value.detach();
+        const at::Tensor value = p.value.detach();
+        // So that attention has something to choose; scales and shifts are not all alike.
+        if (p.parameter.owned && p.parameter.start == Start::normal) value.mul_(5);
+        if (p.parameter.start != Start::normal) value.add_(at::randn_like(value), 0.1);
+        weights[p.parameter.name] = value;
       }
       const Batch batch = noise_batch(program, 2, at::kDouble, 7);
       const at::Tensor got = whole.forward({}, batch).at("loss");

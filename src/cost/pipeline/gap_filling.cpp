@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -56,7 +57,7 @@ class GreedyOrder {
     const double too_long = (1 - kRounding) * shortest;
     const int total = positions_ * p_.micro_batches * 3;
     for (int done = 0; done < total; ++done) {
-      const auto best = static_cast<int>(std::ranges::min_element(begins_) - begins_.begin());
+      const int best = winners_[1];
       if (begins_[best] == kNever) return kNever;
       const Task task = execute(best);
       const Stage& stage = stages_[best];
@@ -114,7 +115,11 @@ class GreedyOrder {
     stages_.resize(p_.stages);
     chunks_.assign(positions_, {});
     choices_.assign(p_.stages, {});
-    begins_.assign(p_.stages, kNever);
+    leaves_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(p_.stages)));
+    begins_.assign(leaves_, kNever);
+    winners_.resize(2 * static_cast<std::size_t>(leaves_));
+    for (int i = 0; i < leaves_; ++i) winners_[leaves_ + i] = i;
+    for (int i = leaves_ - 1; i >= 1; --i) winners_[i] = winners_[2 * i];
     for (int i = 0; i < positions_; ++i)
       chunks_[i].patience = policy.patience * p_.time[i].weight_gradient.value;
     chunks_[stage_at_[0] * p_.chunks + chunk_at_[0]].forward_ready = 0;
@@ -218,6 +223,11 @@ class GreedyOrder {
     }
     choices_[s] = choice;
     begins_[s] = soonest;
+    for (int i = (leaves_ + s) / 2; i >= 1; i /= 2) {
+      const int left = winners_[2 * i];
+      const int right = winners_[2 * i + 1];
+      winners_[i] = begins_[right] < begins_[left] ? right : left;
+    }
   }
 
   void choose_forward(int s, Choice& choice, double& soonest) const {
@@ -286,6 +296,10 @@ class GreedyOrder {
   std::vector<Chunk> chunks_;    // [stage * chunks + chunk]
   std::vector<Choice> choices_;  // by stage
   std::vector<double> begins_;   // of the choices; infinite when there is nothing to do
+  // A knock-out among the stages: [i] is the one of [2 i] and [2 i + 1] that begins first, of equal
+  // ones the first stage; the stages themselves follow from leaves_ on.
+  std::vector<int> winners_;
+  int leaves_ = 1;
 };
 
 }  // namespace

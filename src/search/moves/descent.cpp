@@ -14,13 +14,12 @@ constexpr double kAlike = 0.8;         // of what a floor lacks, that of a neigh
 constexpr int kBalancings = 2;         // rounds
 constexpr int kUnitsForMemory = 3;     // that are moved off a stage that is too full
 
-// Simulations under schedules that fill gaps try several orders, and look at all stages for every
-// task.
+// Simulations under schedules that fill gaps try several orders.
 double work_of_simulation(const Plan& plan) {
   const double stages = plan.stage_count();
   const double tasks = stages * chunk_count(plan.stages.front()) * plan.micro_batches;
   const bool fills_gaps = plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
-  return 2 + tasks * (fills_gaps ? 0.06 + 0.012 * stages : 0.025);
+  return 2 + tasks * (fills_gaps ? 0.09 + 0.003 * stages : 0.025);
 }
 
 // Whether a simulation is worth it: its floor is below the limit, and would be if it were about as
@@ -46,7 +45,7 @@ std::optional<Settled> Descent::outlined(Draft draft) {
   const Plan plan = ground_.plan_of(draft);
   std::size_t devices = 0;
   for (const DraftStage& stage : draft.stages) devices += stage.devices.size();
-  work_ -= 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
+  work_ -= 1 + 0.4 * plan.stage_count() + 0.05 * static_cast<double>(devices);
   return Settled{std::move(draft), engine_.outline(plan, &memo_)};
 }
 

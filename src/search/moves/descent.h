@@ -43,7 +43,7 @@ class Descent {
   void wander(Settled& settled, double hot, std::uint64_t seed);
 
   bool is_over() const { return work_ <= 0 || stop_(); }
-  void set_budget(double work) { work_ = work; }
+  void spend(double work) { work_ -= work; }
   double budget() const { return work_; }
   std::int64_t simulations() const { return simulations_; }
 

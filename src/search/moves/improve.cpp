@@ -19,8 +19,9 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 // milliseconds on tens of devices.
 constexpr double kWork = 1'500;
 constexpr double kWorkPerDevice = 100;
-constexpr double kMostWork = 60'000;
+constexpr double kMostWork = 25'000;
 constexpr double kForStarts = 0.35;    // of it, to look for starts
+constexpr double kWorkOfLayout = 0.1;  // to lay it out, for each device
 constexpr double kForSchedules = 0.3;  // of that, to look at the best under other schedules
 constexpr std::size_t kLayouts = 10;   // that are looked at under other schedules
 constexpr double kGoesOn = 0.005;      // gain of a round that is followed by another, relative
@@ -147,6 +148,7 @@ class Improvement {
     for (const Layout& layout : layouts.all()) {
       if (descent.budget() < reserve || stop_()) break;
       Draft draft = layouts.draft_of(layout);
+      descent.spend(kWorkOfLayout * context_.problem.cluster.device_count());
       if (draft.stages.empty()) continue;
       std::optional<Settled> settled = descent.settle(std::move(draft), true);
       if (!settled) continue;

@@ -20,13 +20,10 @@ constexpr double kLeastShare = 0.5;
 // A pool may be cut evenly into this many stages even if the micro-batch is not divisible.
 constexpr int kEvenCuts = 4;
 
-// Who gives back the samples that shares of whole samples hold too many.
-enum class Relieved { most_loaded, slowest };
-
 // Samples for each pool so that the longest time, by the given speeds, is least: shares of whole
 // samples, the fewest that hold the micro-batch. Empty when a replica would get none.
 std::vector<int> balanced(const std::vector<int>& replicas, const std::vector<double>& speeds,
-                          int micro_batch, Relieved relieved = Relieved::most_loaded) {
+                          int micro_batch) {
   const auto share = [&](double load, std::size_t i) {
     return static_cast<int>(std::floor(load * speeds[i] * (1 + 1e-12)));
   };
@@ -53,14 +50,8 @@ std::vector<int> balanced(const std::vector<int>& replicas, const std::vector<do
   if (best == HUGE_VAL) return {};
   std::vector<int> samples;
   for (std::size_t i = 0; i < replicas.size(); ++i) samples.push_back(share(best, i) * replicas[i]);
-  long surplus = held(best) - micro_batch;
-  if (relieved == Relieved::slowest) {
-    const auto slow = static_cast<std::size_t>(std::ranges::min_element(speeds) - speeds.begin());
-    const auto back = std::min<long>(surplus, samples[slow] - replicas[slow]);
-    if (back > 0) samples[slow] -= static_cast<int>(back), surplus -= back;
-  }
   // Take back what is too much, from the pools that are loaded most.
-  while (surplus > 0) {
+  for (long surplus = held(best) - micro_batch; surplus > 0;) {
     std::size_t most = 0;
     for (std::size_t i = 1; i < replicas.size(); ++i)
       if (samples[i] / (replicas[i] * speeds[i]) > samples[most] / (replicas[most] * speeds[most]))
@@ -120,16 +111,6 @@ class MixedOptions {
     if (pins.micro_batch) return add_option(data, balanced(replicas_, evenly, micro_batch_));
     add_option(data, balanced(replicas_, by_compute, micro_batch_));
     add_option(data, balanced(replicas_, by_memory, micro_batch_));
-    if (space_.problem().cluster.device_count() > kSmallCluster) return;
-    add_even_option(data, balanced(replicas_, by_compute, micro_batch_, Relieved::slowest));
-    add_even_option(data, balanced(replicas_, by_memory, micro_batch_, Relieved::slowest));
-  }
-
-  // If all replicas of a pool get the same.
-  void add_even_option(int data, const std::vector<int>& samples) {
-    for (std::size_t i = 0; i < samples.size(); ++i)
-      if (samples[i] % replicas_[i] != 0) return;
-    add_option(data, samples);
   }
 
   void add_option(int data, const std::vector<int>& samples) {

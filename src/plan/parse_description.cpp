@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cluster/cluster_builder.h"
 #include "plan/describe.h"
 #include "plan/names.h"
 
@@ -16,7 +17,6 @@ namespace {
 constexpr int kMaxStages = 100'000;
 constexpr int kMaxChunks = 1000;  // of a stage
 constexpr int kMaxUnits = 10'000'000;
-constexpr int kMaxDevices = 1'000'000;
 constexpr std::size_t kMaxText = std::size_t{16} << 20;  // of all stages together, written out
 
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separators) {

@@ -9,7 +9,7 @@
 namespace plait {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kRoundingOfProof = 1e-9;
 
 // Whether all plans that were free to choose are under the schedule that is bounded.
 bool is_one_schedule(const SearchContext& context) {
@@ -25,7 +25,7 @@ void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
                          SearchResult& result) {
   if (!result.lower_bound || result.plans.empty()) return;
   const Seconds best = result.plans.front().cost.step;
-  const bool holds = *result.lower_bound <= (1 + kRounding) * best;
+  const bool holds = *result.lower_bound <= (1 + kRoundingOfProof) * best;
   if (result.searched_whole_space || (is_one_schedule(context) && holds)) return;
   const Cluster& cluster = context.problem.cluster;
   std::vector<int> devices(cluster.device_types.size());

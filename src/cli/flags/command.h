@@ -63,8 +63,12 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
 std::string program_help();
 std::string verb_help(const Verb& verb);
 
+// The longest sequence that flags may ask for.
+inline constexpr int kMaxSequence = 1 << 24;
+
 // Setters for the usual kinds of value.
 Setter into_text(std::string& into);
+Setter into_one_of(std::string& into, std::vector<std::string> names);
 Setter into_integer(int& into, int least, int most);
 Setter into_integer(std::optional<int>& into, int least, int most);
 Setter into_fraction(double& into);  // from 0 to 1

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kMaxDegree = 1'000'000;
 constexpr int kMaxBatch = 1'000'000;
-constexpr int kMaxSequence = 1 << 24;
 constexpr int kMaxThreads = 256;
 constexpr int kMaxPlans = 1000;
 
@@ -57,14 +56,6 @@ Flag metis_flag(PlanRequest& request) {
                 take_defaults(request.source, request.search, read_metis_arguments(path));
               },
           .early = true};
-}
-
-Setter into_one_of(std::string& into, std::vector<std::string> names) {
-  return [&into, names = std::move(names)](const std::string& flag, const std::string& text) {
-    if (std::ranges::find(names, text) == names.end())
-      refuse_choice(flag, text, {names.begin(), names.end()});
-    into = text;
-  };
 }
 
 FlagGroup problem_flags(PlanRequest& request) {

@@ -8,16 +8,8 @@
 namespace plait {
 namespace {
 
-constexpr int kMaxDegree = 1 << 16;
-constexpr int kMaxSequence = 1 << 24;
+constexpr int kMostMeasuredDegree = 1 << 16;
 constexpr int kMostRanks = 256;
-
-Setter into_one_of(std::string& into, std::vector<std::string_view> names) {
-  return [&into, names = std::move(names)](const std::string& flag, const std::string& text) {
-    if (std::ranges::find(names, text) == names.end()) refuse_choice(flag, text, names);
-    into = text;
-  };
-}
 
 std::vector<Flag> what_flags(ProfileArguments& a) {
   return {{.name = "--model",
@@ -58,11 +50,11 @@ std::vector<Flag> what_flags(ProfileArguments& a) {
           {.name = "--tp",
            .value = "LIST",
            .help = "tensor degrees, whose shards are measured on one device: 1,2,4,8",
-           .set = into_list(a.tensors, 1, kMaxDegree)},
+           .set = into_list(a.tensors, 1, kMostMeasuredDegree)},
           {.name = "--micro-batch",
            .value = "LIST",
            .help = "samples of a micro-batch: 1,2,4,8",
-           .set = into_list(a.micro_batches, 1, kMaxDegree)},
+           .set = into_list(a.micro_batches, 1, kMostMeasuredDegree)},
           {.name = "--seq",
            .value = "LIST",
            .help = "tokens in a sample; the model's own by default",

@@ -36,6 +36,14 @@ Setter into_text(std::string& into) {
   };
 }
 
+Setter into_one_of(std::string& into, std::vector<std::string> names) {
+  return [&into, names = std::move(names)](const std::string& flag, const std::string& text) {
+    if (std::ranges::find(names, text) == names.end())
+      refuse_choice(flag, text, {names.begin(), names.end()});
+    into = text;
+  };
+}
+
 Setter into_integer(int& into, int least, int most) {
   return [&into, least, most](const std::string& flag, const std::string& text) {
     into = parse_integer(flag, text, least, most);

@@ -18,8 +18,6 @@ struct ImportArguments {
   std::string output;
 };
 
-constexpr int kMaxSequence = 1 << 24;
-
 int import(const ImportArguments& arguments) {
   const ImportAnswer imported = answer_here(arguments.request, false);
   if (arguments.output.empty()) {

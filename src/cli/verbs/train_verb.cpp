@@ -16,7 +16,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMaxSteps = 100'000'000;
+constexpr int kMostTrainSteps = 100'000'000;
 
 struct TrainArguments {
   TrainRequest request;
@@ -122,7 +122,7 @@ std::vector<Flag> training_flags(TrainArguments& a) {
   return {{.name = "--steps",
            .value = "N",
            .help = "steps from the start of the training (10)",
-           .set = into_integer(o.steps, 1, kMaxSteps)},
+           .set = into_integer(o.steps, 1, kMostTrainSteps)},
           {.name = "--tokens",
            .value = "FILE",
            .help = "what to train on, from plait tokenize; synthetic samples without it",
@@ -159,11 +159,11 @@ std::vector<Flag> training_flags(TrainArguments& a) {
           {.name = "--checkpoint-every",
            .value = "N",
            .help = "save every N steps, not only after the last",
-           .set = into_integer(o.checkpoint_every, 1, kMaxSteps)},
+           .set = into_integer(o.checkpoint_every, 1, kMostTrainSteps)},
           {.name = "--keep-checkpoints",
            .value = "N",
            .help = "remove older ones (2); 0 = keep all",
-           .set = into_integer(o.keep_checkpoints, 0, kMaxSteps)}};
+           .set = into_integer(o.keep_checkpoints, 0, kMostTrainSteps)}};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 // The library's flash kernels, on short sequences: a head counts as at least so wide, passes over
 // queries' elements, and small kernels before and after the large one (20 shapes of ten families on
 // one H200).
-constexpr double kLeastHead = 80;
+constexpr double kLeastEagerHead = 80;
 constexpr double kReadForward = 1.5;
 constexpr double kReadBackward = 3.5;
 constexpr double kBackwardKernels = 4;
@@ -26,7 +26,7 @@ constexpr double kCheckpointForward = 0.43;
 }  // namespace
 
 OpTime EagerKernels::flash_attention(const Op& op, const Sharding& s) const {
-  OpTime time = flash_kernel(op, s, kLeastHead);
+  OpTime time = flash_kernel(op, s, kLeastEagerHead);
   const double heads = op.forward.value / (4 * op.rows * op.columns * op.inner);
   const double bytes =
       element_bytes() * heads * op.rows * op.inner * s.samples / s.context / s.tensor;

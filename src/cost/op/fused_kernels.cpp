@@ -6,7 +6,7 @@ namespace plait {
 namespace {
 
 // Native flash kernels are bound by exponentials: a head counts as at least so wide.
-constexpr double kLeastHead = 96;
+constexpr double kLeastFusedHead = 96;
 
 // Bytes of a product's input that is kept in the format of fp8 or fp4 products, for each element.
 double quantised_bytes(Precision precision) {
@@ -27,7 +27,7 @@ OpTime fused_memory_time(const Kernels& kernels, const Op& op, const Sharding& s
 }
 
 OpTime FusedKernels::flash_attention(const Op& op, const Sharding& s) const {
-  return flash_kernel(op, s, kLeastHead);
+  return flash_kernel(op, s, kLeastFusedHead);
 }
 
 OpTime FusedKernels::attention(const Op& op, const Sharding& s) const {

@@ -11,17 +11,15 @@ namespace {
 
 // A GPT block has this many ops that are products or attention; they share its host time.
 constexpr double kProductsOfBlock = 5;
-constexpr double kAlignment = 8;               // elements of a head
+constexpr double kHeadAlignment = 8;           // elements of a head
 constexpr double kFusedSoftmaxColumns = 4096;  // and a number of heads that 4 divides
 constexpr double kFusedSoftmaxHeads = 4;
 constexpr double kAdapterWork = 0.05;  // of the weight gradients, when only adapters are trained
 
-bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
-
 // One of the products of plain attention: it reads or writes all scores.
 Seconds score_product(const DeviceType& d, const Job& job, const Op& op, Flops work, Bytes scores) {
   const Efficiency& e = d.efficiency;
-  const double fraction = divides(kAlignment, op.inner) ? e.batched : e.batched_misaligned;
+  const double fraction = divides(kHeadAlignment, op.inner) ? e.batched : e.batched_misaligned;
   return std::max(work / (d.peak_of(attention_dtype(job.precision)) * fraction),
                   moving_time(d, scores.value)) +
          e.kernel;

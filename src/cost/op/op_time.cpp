@@ -13,8 +13,6 @@ constexpr double kAlignment = 8;  // elements
 constexpr double kPaddedVocabulary = 128;
 constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
 
-bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
-
 }  // namespace
 
 double misalignment(double elements) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "base/units.h"
 #include "cluster/cluster.h"
 #include "cost/op/replica.h"
@@ -7,6 +9,8 @@
 #include "plan/problem.h"
 
 namespace plait {
+
+inline bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
 
 // One op of one micro-batch on one device, communication apart.
 struct OpTime {

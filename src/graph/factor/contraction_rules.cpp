@@ -6,15 +6,7 @@
 #include "graph/hlo/attributes.h"
 
 namespace plait::graph {
-namespace {
-
-using Dims = std::vector<std::int64_t>;
-
-bool contains(const Dims& dims, std::int64_t dim) {
-  return std::ranges::find(dims, dim) != dims.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Output: batch dimensions, then free ones of the left, then free ones of the right.
 void dot_rule(RuleBuilder& rule) {

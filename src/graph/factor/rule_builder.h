@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,6 +9,12 @@
 #include "graph/factor/rule.h"
 
 namespace plait::graph {
+
+using Dims = std::vector<std::int64_t>;
+
+inline bool contains(const Dims& dims, std::int64_t dim) {
+  return std::ranges::find(dims, dim) != dims.end();
+}
 
 // A rule being written. Every dimension is bound once; finish() checks that the factors multiply to
 // the dimensions, so that a shape that contradicts its op is found here.

@@ -9,12 +9,6 @@
 namespace plait::graph {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-bool contains(const Dims& dims, std::int64_t dim) {
-  return std::ranges::find(dims, dim) != dims.end();
-}
-
 // A range of one dimension of an operand and of the result where factors are being found.
 struct Rest {
   const Dims& dims;

@@ -11,7 +11,7 @@
 namespace plait {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_cell(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == text.npos) return {};
@@ -94,7 +94,7 @@ std::string_view CsvTable::cell(const Row& row, std::string_view column) const {
   const auto found = std::ranges::find(header, column);
   return found == header.end()
              ? std::string_view()
-             : trimmed(row.cells[static_cast<std::size_t>(found - header.begin())]);
+             : trimmed_cell(row.cells[static_cast<std::size_t>(found - header.begin())]);
 }
 
 std::string CsvTable::where(const Row& row) const { return fmt::format("{}:{}", name, row.line); }
@@ -106,7 +106,7 @@ CsvTable parse_csv(const std::string& name, std::string_view text) {
   CsvTable::Row row;
   if (!parser.next(row)) throw InputError(name, "is empty; the first line names the columns");
   std::set<std::string_view> seen;
-  for (const std::string& cell : row.cells) table.header.emplace_back(trimmed(cell));
+  for (const std::string& cell : row.cells) table.header.emplace_back(trimmed_cell(cell));
   for (const std::string& column : table.header)
     if (!seen.insert(column).second)
       throw InputError(table.where(row),

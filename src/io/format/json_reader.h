@@ -12,6 +12,9 @@
 
 namespace plait {
 
+// The largest count that files may have.
+inline constexpr int kMaxInt = 1'000'000'000;
+
 // A value inside a JSON document that remembers where it stands, so that every complaint names the
 // file and the JSON pointer: "cluster.json#/nodes/3/bandwidth_GBps: must be positive, is -5".
 // All accessors throw InputError. Cheap to copy; keeps the document alive.

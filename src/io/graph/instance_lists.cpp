@@ -22,7 +22,7 @@ constexpr std::size_t kMostNumbers = 100'000'000;
 constexpr std::size_t kMostName = 1000;
 
 // A file as the parser wants it: an iterator that reads as it goes.
-class Bytes {
+class FileIterator {
  public:
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -30,16 +30,16 @@ class Bytes {
   using pointer = const char*;
   using reference = char;
 
-  Bytes() = default;
-  explicit Bytes(PackedFile* file) : file_(file) {}
+  FileIterator() = default;
+  explicit FileIterator(PackedFile* file) : file_(file) {}
   char operator*() const { return file_->peek(); }
-  Bytes& operator++() {
+  FileIterator& operator++() {
     file_->skip();
     return *this;
   }
   void operator++(int) { file_->skip(); }
-  bool operator==(const Bytes& other) const { return ended() == other.ended(); }
-  bool operator!=(const Bytes& other) const { return !(*this == other); }
+  bool operator==(const FileIterator& other) const { return ended() == other.ended(); }
+  bool operator!=(const FileIterator& other) const { return !(*this == other); }
 
  private:
   bool ended() const { return file_ == nullptr || file_->at_end(); }
@@ -213,7 +213,7 @@ class Listener : public nlohmann::json_sax<Json> {
 InstanceLists read_instance_lists(const std::string& path) {
   PackedFile file(path, kMostText);
   Listener listener(path);
-  Json::sax_parse(Bytes(&file), Bytes(), &listener);
+  Json::sax_parse(FileIterator(&file), FileIterator(), &listener);
   return std::move(listener.lists);
 }
 

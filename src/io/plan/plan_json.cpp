@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "cluster/cluster_builder.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
 #include "io/plan/problem_json.h"
@@ -17,8 +18,6 @@ namespace plait {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr int kMaxInt = 1'000'000'000;
-constexpr int kMaxDevices = 1'000'000;
 
 std::string dump_span(const Span& span) {
   const auto& [units, tensor, data, split, recompute, chunk] = span;

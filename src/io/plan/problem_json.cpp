@@ -9,8 +9,6 @@
 namespace plait {
 namespace {
 
-constexpr int kMaxInt = 1'000'000'000;
-
 // The name alone of a framework that is built in as it is, else all of it.
 std::string dump_framework(const Framework& framework) {
   const Framework* known = lookup_framework(builtin_catalogue(), framework.name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cluster/cluster_builder.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
 #include "io/plan/problem_json.h"
@@ -10,8 +11,6 @@
 
 namespace plait {
 namespace {
-
-constexpr int kMaxDevices = 1'000'000;
 
 std::string dump_link(const Link& link) {
   const auto& [bandwidth, latency] = link;

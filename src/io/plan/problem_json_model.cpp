@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kMaxUnits = 100'000;
 constexpr int kMaxPeriod = 64;  // longest pattern of kinds that is looked for
-constexpr int kMaxInt = 1'000'000'000;
 
 // Every number of an op: key, access, and the default that is left out.
 struct OpNumber {

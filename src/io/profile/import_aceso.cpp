@@ -13,13 +13,12 @@
 #include "io/format/checked_number.h"
 #include "io/format/csv.h"
 #include "io/format/json_reader.h"
+#include "io/format/unit_factors.h"
 #include "io/profile/import_profile.h"
 
 namespace plait {
 namespace {
 
-constexpr double kMicrosecond = 1e-6;
-constexpr double kMebibyte = 0x1p20;
 constexpr double kDidNotFit = 1e7;       // in every measured column
 constexpr double kNotMeasured = 1e8;     // milliseconds: collectives over the size limit have 1e9
 constexpr const char* kDevice = "V100";  // what Aceso's databases were measured on
@@ -31,7 +30,7 @@ struct OpFile {
 };
 
 // Takes `word` and the number after it off the end of `text`.
-bool take_number(std::string_view& text, std::string_view word, int& into) {
+bool take_last_number(std::string_view& text, std::string_view word, int& into) {
   const std::size_t at = text.rfind(word);
   if (at == text.npos) return false;
   const std::string_view digits = text.substr(at + word.size());
@@ -48,9 +47,9 @@ std::optional<OpFile> parse_op_file(std::string_view name) {
   if (!name.ends_with(".csv")) return std::nullopt;
   name.remove_suffix(4);
   OpFile file;
-  if (!take_number(name, "_algo", file.point.algorithm) ||
-      !take_number(name, "_tp", file.point.tensor) ||
-      !take_number(name, "_mbs", file.point.micro_batch))
+  if (!take_last_number(name, "_algo", file.point.algorithm) ||
+      !take_last_number(name, "_tp", file.point.tensor) ||
+      !take_last_number(name, "_mbs", file.point.micro_batch))
     return std::nullopt;
   if (name.empty() || file.point.tensor < 1 || file.point.micro_batch < 1) return std::nullopt;
   file.model = name;
@@ -116,7 +115,7 @@ void read_collective(const ProfilePath& files, std::string_view name,
   if (!name.starts_with("prim_") || !name.ends_with("gpus.csv")) return;
   name.remove_suffix(8);
   int members = 0;
-  if (!take_number(name, "_", members) || members < 2) return;
+  if (!take_last_number(name, "_", members) || members < 2) return;
   for (const Collective& collective : kCollectives) {
     if (!name.ends_with(collective.word)) continue;
     const CsvTable table = parse_csv(path, read_text_file(path));
@@ -153,7 +152,7 @@ void read_sends(const std::string& path, CollectiveKey key, Profile& profile) {
   profile.collectives.emplace(std::move(key), std::move(points));
 }
 
-bool recognises(const ProfilePath& files) {
+bool recognises_aceso(const ProfilePath& files) {
   return std::ranges::any_of(files.names,
                              [](const auto& name) { return parse_op_file(name).has_value(); });
 }
@@ -197,7 +196,7 @@ std::vector<std::string> ops_of_model(const AcesoTable& table, const Model& mode
   return aceso_op_list(family, blocks);
 }
 
-LoadedProfile read(const ProfilePath& files, const Model& model) {
+LoadedProfile read_aceso(const ProfilePath& files, const Model& model) {
   const AcesoTable table = read_aceso_ops(files);
   const DeviceType device = find_device(builtin_catalogue(), kDevice, files.directory).type;
   const std::vector<std::string> ops = ops_of_model(table, model);
@@ -279,6 +278,7 @@ void read_aceso_links(const ProfilePath& files, const std::string& device_type, 
   }
 }
 
-const Importer kAcesoImporter{"aceso", "Aceso's MODEL_mbsM_tpT_algoA.csv", recognises, read};
+const Importer kAcesoImporter{"aceso", "Aceso's MODEL_mbsM_tpT_algoA.csv", recognises_aceso,
+                              read_aceso};
 
 }  // namespace plait

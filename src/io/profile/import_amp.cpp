@@ -16,10 +16,10 @@ namespace plait {
 namespace {
 
 // The instances that AMP's experiments ran on: g4dn.12xlarge and p3.8xlarge.
-constexpr std::array kDevices{ListedDevice{"G4", "T4"}, ListedDevice{"P3", "V100-16GB"}};
+constexpr std::array kAmpDevices{ListedDevice{"G4", "T4"}, ListedDevice{"P3", "V100-16GB"}};
 
 // Embedding and a transposition; transposition, final norm, language-model head and a cast.
-constexpr ListLayout kLayout{.before = 2, .after = 4};
+constexpr ListLayout kAmpLists{.before = 2, .after = 4};
 
 struct ListName {
   std::string model;
@@ -51,10 +51,10 @@ std::optional<ListName> parse_name(std::string_view name, std::span<const Listed
   return parsed;
 }
 
-bool recognises(const ProfilePath& files) { return has_listed_devices(files, kDevices); }
+bool recognises_amp(const ProfilePath& files) { return has_listed_devices(files, kAmpDevices); }
 
-LoadedProfile read(const ProfilePath& files, const Model& model) {
-  return read_forward_lists(files, model, kDevices, kLayout);
+LoadedProfile read_amp(const ProfilePath& files, const Model& model) {
+  return read_forward_lists(files, model, kAmpDevices, kAmpLists);
 }
 
 // Both AMP and FASOP wait for the device before and after every layer.
@@ -119,6 +119,7 @@ LoadedProfile read_forward_lists(const ProfilePath& files, const Model& model,
   return {std::move(mapped.profile), std::move(mapped.notes)};
 }
 
-const Importer kAmpImporter{"amp", "AMP's MODEL_G4_TP.npy and MODEL_P3_TP.npy", recognises, read};
+const Importer kAmpImporter{"amp", "AMP's MODEL_G4_TP.npy and MODEL_P3_TP.npy", recognises_amp,
+                            read_amp};
 
 }  // namespace plait

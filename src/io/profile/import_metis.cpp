@@ -11,22 +11,22 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/format/unit_factors.h"
 #include "io/profile/import_profile.h"
 #include "io/profile/layer_lists.h"
 
 namespace plait {
 namespace {
 
-constexpr int kMostLayers = 100'000;
-constexpr int kMostDegree = 1'000'000;
-constexpr double kMillisecond = 1e-3;
+constexpr int kMostMetisLayers = 100'000;
+constexpr int kMostMetisDegree = 1'000'000;
 
 // Takes `word` and the number after it off `text`.
-bool take_number(std::string_view& text, std::string_view word, int& into) {
+bool take_first_number(std::string_view& text, std::string_view word, int& into) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   const auto [stop, fault] = std::from_chars(text.data(), text.data() + text.size(), into);
-  if (fault != std::errc() || into < 1 || into > kMostDegree) return false;
+  if (fault != std::errc() || into < 1 || into > kMostMetisDegree) return false;
   text.remove_prefix(stop - text.data());
   return true;
 }
@@ -71,7 +71,7 @@ LayerList as_list(const MetisFile& file, const std::string& where) {
   return list;
 }
 
-bool recognises(const ProfilePath& files) {
+bool recognises_metis(const ProfilePath& files) {
   MetisFile ignored;
   return std::ranges::any_of(files.names,
                              [&](const auto& name) { return parse_metis_name(name, ignored); });
@@ -90,7 +90,7 @@ std::string size_warning(const MetisFile& file, const Model& model, const std::s
       path, measured, model.name, own);
 }
 
-LoadedProfile read(const ProfilePath& files, const Model& model) {
+LoadedProfile read_metis(const ProfilePath& files, const Model& model) {
   std::vector<LayerList> lists;
   LoadedProfile loaded;
   for (const std::string& name : files.names) {
@@ -137,7 +137,7 @@ void refuse_unmeasured(const std::string& path, const Problem& problem, const Me
 
 bool is_metis_profile(const std::string& path) {
   std::error_code fault;
-  return std::filesystem::is_directory(path, fault) && recognises(find_profile_files(path));
+  return std::filesystem::is_directory(path, fault) && recognises_metis(find_profile_files(path));
 }
 
 MetisTable load_metis_table(const std::string& path, const Problem& problem,
@@ -187,8 +187,8 @@ bool parse_metis_name(const std::string& name, MetisFile& into) {
   if (end == text.npos || end == 0) return false;
   into.device_type = text.substr(0, end);
   text.remove_prefix(end);
-  return take_number(text, "_tp", into.tensor) && take_number(text, "_bs", into.micro_batch) &&
-         text == ".json";
+  return take_first_number(text, "_tp", into.tensor) &&
+         take_first_number(text, "_bs", into.micro_batch) && text == ".json";
 }
 
 MetisFile read_metis_file(const MetisFile& named, const JsonValue& root) {
@@ -196,8 +196,9 @@ MetisFile read_metis_file(const MetisFile& named, const JsonValue& root) {
   const JsonValue times = root.at("execution_time");
   const JsonValue layers = times.at("layer_compute_total_ms");
   for (const JsonValue& layer : layers.items()) file.layers.push_back(milliseconds(layer));
-  if (file.layers.empty() || file.layers.size() > kMostLayers)
-    throw InputError(layers.where(), fmt::format("must have from 1 to {} layers", kMostLayers));
+  if (file.layers.empty() || file.layers.size() > kMostMetisLayers)
+    throw InputError(layers.where(),
+                     fmt::format("must have from 1 to {} layers", kMostMetisLayers));
   if (const auto whole = times.find("forward_backward_time_ms")) {
     file.forward_backward = milliseconds(*whole);
   } else {
@@ -217,6 +218,7 @@ MetisFile read_metis_file(const MetisFile& named, const JsonValue& root) {
   return file;
 }
 
-const Importer kMetisImporter{"metis", "Metis' DeviceType.X_tpT_bsB.json", recognises, read};
+const Importer kMetisImporter{"metis", "Metis' DeviceType.X_tpT_bsB.json", recognises_metis,
+                              read_metis};
 
 }  // namespace plait

@@ -13,12 +13,11 @@
 #include "io/cluster/catalogue.h"
 #include "io/format/checked_number.h"
 #include "io/format/json_reader.h"
+#include "io/format/unit_factors.h"
 #include "io/profile/import_profile.h"
 
 namespace plait {
 namespace {
-
-constexpr double kMicrosecond = 1e-6;
 
 struct Program {
   std::string_view name;
@@ -95,7 +94,7 @@ void read_line(const std::string& path, const std::string& line, Output& output)
   if (size && time && *size > 0 && *time > 0) output.points[*size] = *time * kMicrosecond;
 }
 
-bool recognises(const ProfilePath& files) {
+bool recognises_nccl_tests(const ProfilePath& files) {
   return std::ranges::any_of(files.names,
                              [](const auto& name) { return collective_in(name) != nullptr; });
 }
@@ -139,7 +138,7 @@ void add_curve(const std::string& path, const Output& output, Profile& profile) 
   profile.collectives[key] = std::move(points);
 }
 
-LoadedProfile read(const ProfilePath& files, const Model&) {
+LoadedProfile read_nccl_tests(const ProfilePath& files, const Model&) {
   LoadedProfile loaded;
   for (const std::string& name : files.names)
     for (const Output& output : outputs_in(files.path(name), name))
@@ -153,6 +152,6 @@ LoadedProfile read(const ProfilePath& files, const Model&) {
 }  // namespace
 
 const Importer kNcclTestsImporter{"nccl-tests", "what nccl-tests print: all_reduce_perf.txt",
-                                  recognises, read, false};
+                                  recognises_nccl_tests, read_nccl_tests, false};
 
 }  // namespace plait

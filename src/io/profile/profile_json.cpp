@@ -8,7 +8,6 @@ namespace plait {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr int kMaxInt = 1'000'000'000;
 
 // A quantity that may be absent.
 template <typename Quantity>

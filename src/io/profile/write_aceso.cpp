@@ -9,14 +9,12 @@
 #include "cost/op/op_time.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/csv.h"
+#include "io/format/unit_factors.h"
 #include "io/profile/import_aceso.h"
 #include "io/profile/write_profiles.h"
 
 namespace plait {
 namespace {
-
-constexpr double kMicrosecond = 1e-6;
-constexpr double kMebibyte = 0x1p20;
 
 // Which of the model's ops an op of Aceso is, and which part of its time it takes.
 struct Mapping {

@@ -10,14 +10,12 @@
 #include "cost/op/op_time.h"
 #include "io/format/json_reader.h"
 #include "io/format/json_writer.h"
+#include "io/format/unit_factors.h"
 #include "io/profile/write_profiles.h"
 #include "model/fingerprint.h"
 
 namespace plait {
 namespace {
-
-constexpr double kMillisecond = 1e-3;
-constexpr double kMebibyte = 0x1p20;
 
 const ComputeSample* sample_of(const Profile& profile, const Model& model, const LayerKind& kind,
                                const WholePoint& point) {

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostRanks = 4096;
+constexpr int kMostLocalRanks = 4096;
 // How often ranks are looked at, and how long one that fails is given to turn out a victim of
 // another: the dead close their sockets at once, and the kernel reports both within milliseconds.
 constexpr std::chrono::milliseconds kLook(20);
@@ -112,9 +112,9 @@ std::vector<int> threads_of(const LaunchOptions& options, std::size_t cores) {
 }
 
 void Supervisor::start() {
-  if (options_.ranks < 1 || options_.ranks > kMostRanks)
+  if (options_.ranks < 1 || options_.ranks > kMostLocalRanks)
     throw InputError("`local`",
-                     fmt::format("must be from 1 to {}, is {}", kMostRanks, options_.ranks));
+                     fmt::format("must be from 1 to {}, is {}", kMostLocalRanks, options_.ranks));
   const std::vector<int> available = available_cores();
   const std::vector<int> threads = threads_of(options_, available.size());
   const auto cores = cores_of_ranks(threads, available);

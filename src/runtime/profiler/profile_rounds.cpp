@@ -7,11 +7,11 @@
 namespace plait::runtime {
 namespace {
 
-using Part = std::optional<Timing> Measurement::*;
+using TimingPart = std::optional<Timing> Measurement::*;
 
-constexpr Part kParts[] = {&Measurement::forward,         &Measurement::backward,
-                           &Measurement::weight_gradient, &Measurement::optimizer,
-                           &Measurement::forward_launch,  &Measurement::backward_launch};
+constexpr TimingPart kParts[] = {&Measurement::forward,         &Measurement::backward,
+                                 &Measurement::weight_gradient, &Measurement::optimizer,
+                                 &Measurement::forward_launch,  &Measurement::backward_launch};
 
 Timing combined(const std::vector<Timing>& rounds) {
   std::vector<double> medians;
@@ -40,7 +40,7 @@ Measurement combined(const std::vector<Measurement>& rounds) {
     for (const std::string& flag : round.flags)
       if (std::ranges::find(out.flags, flag) == out.flags.end()) out.flags.push_back(flag);
   }
-  for (const Part part : kParts) {
+  for (const TimingPart part : kParts) {
     std::vector<Timing> timings;
     for (const Measurement& round : rounds)
       if (round.*part) timings.push_back(*(round.*part));

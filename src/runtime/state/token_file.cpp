@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 constexpr int kMostVocabulary = 16'000'000;
 constexpr double kMostTokens = 1e15;
 constexpr int kLongestToken = 64;
-constexpr std::int64_t kMostIndexBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMostTokenIndexBytes = std::int64_t{64} << 20;
 
 // splitmix64 (Steele et al. 2014): every bit of the input reaches every bit of the output.
 std::uint64_t mixed(std::uint64_t x) {
@@ -55,7 +55,7 @@ std::string index_path(const std::string& tokens_path) {
 
 TokenIndex read_token_index(const std::string& path) {
   const RegularFile file(path);
-  if (file.size() > kMostIndexBytes) throw InputError(path, "is larger than 64 MiB");
+  if (file.size() > kMostTokenIndexBytes) throw InputError(path, "is larger than 64 MiB");
   const JsonValue root = parse_json(path, file.text());
   root.allow_only({"format", "vocabulary", "count", "dtype", "tokenizer", "merges"});
   if (root.at("format").text() != "plait-tokens")

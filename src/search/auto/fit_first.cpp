@@ -6,7 +6,7 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t kBeam = 12;
+constexpr std::size_t kMostKept = 12;
 
 // The last stages of a pipeline.
 struct Suffix {
@@ -41,7 +41,7 @@ class FitFirst {
         if (auto whole = extend(suffix, longer)) return whole;
       }
       std::ranges::stable_sort(longer, {}, &Suffix::crowding);
-      if (longer.size() > kBeam) longer.resize(kBeam);
+      if (longer.size() > kMostKept) longer.resize(kMostKept);
       front = std::move(longer);
     }
     return std::nullopt;

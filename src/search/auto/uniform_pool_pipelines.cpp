@@ -14,7 +14,7 @@ constexpr std::size_t kRoomy = 4;     // of these, at least, can hold the pool's
 constexpr std::size_t kCombinations = 48;  // that are balanced
 constexpr std::size_t kFew = 16;           // that promise most
 constexpr double kMostProducts = 20'000;
-constexpr std::size_t kBeam = 500;  // partial products that are kept beyond that
+constexpr std::size_t kMostPartialProducts = 500;  // partial products that are kept beyond that
 constexpr std::size_t kOrders = 6;
 constexpr int kBisections = 12;
 constexpr std::size_t kWanted = 4;  // pipelines
@@ -185,7 +185,7 @@ class UniformPoolPipelines {
           add(longer.back(), choice);
         }
       partial = std::move(longer);
-      if (partial.size() > kBeam) narrow(partial, p + 1);
+      if (partial.size() > kMostPartialProducts) narrow(partial, p + 1);
     }
     for (Combination& combination : partial) keep(std::move(combination));
   }
@@ -209,9 +209,9 @@ class UniformPoolPipelines {
     std::size_t tight = 0;
     for (Combination& combination : partial) {
       const bool has_room = combination.capacity + rest.capacity >= kFull * units_;
-      if (!has_room && ++tight > kBeam / 2) continue;
+      if (!has_room && ++tight > kMostPartialProducts / 2) continue;
       kept.push_back(std::move(combination));
-      if (kept.size() == kBeam) break;
+      if (kept.size() == kMostPartialProducts) break;
     }
     partial = std::move(kept);
   }

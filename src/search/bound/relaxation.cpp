@@ -8,8 +8,8 @@ namespace plait {
 namespace {
 
 constexpr int kFirstSteps = 120;
-constexpr int kSteps = 24;          // uphill, when a cell has been cut
-constexpr double kRounding = 1e-9;  // of sums of the same times in another order
+constexpr int kSteps = 24;                // uphill, when a cell has been cut
+constexpr double kRoundingOfSums = 1e-9;  // of sums of the same times in another order
 constexpr double kLeastSteps = 8;
 constexpr double kNear = 0.85;  // a bound this near to the incumbent may still close the gap
 constexpr double kWide = 1.01;  // cells are cut down to this before they are climbed again
@@ -159,7 +159,7 @@ void Relaxation::begin(Front& front, std::span<const double> worth, double least
   for (std::size_t p = 0; p < worth.size(); ++p) all += worth[p] * space_.pools()[p].size();
   Cell cell;
   cell.slowest = front.slowest;
-  cell.low = std::min((1 - kRounding) * m_ * least, incumbent_);
+  cell.low = std::min((1 - kRoundingOfSums) * m_ * least, incumbent_);
   cell.high = incumbent_;
   for (const double each : worth) cell.price.push_back(0.5 * incumbent_ * each / all);
   const std::vector<Cell>& known = fronts_.front().cells;

@@ -145,7 +145,7 @@ class Improvement {
     const double reserve = kForSchedules * descent.budget();
     const Layouts layouts(ground_);
     std::vector<std::pair<Seconds, Settled>> best;
-    for (const Layout& layout : layouts.all()) {
+    for (const RegularLayout& layout : layouts.all()) {
       if (descent.budget() < reserve || stop_()) break;
       Draft draft = layouts.draft_of(layout);
       descent.spend(kWorkOfLayout * context_.problem.cluster.device_count());

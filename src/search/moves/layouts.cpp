@@ -86,7 +86,7 @@ std::vector<Layouts::Devices> Layouts::groups_of(const Devices& devices, int ten
 }
 
 // Stage s has the groups from s count / stages on, or every stages-th.
-Draft Layouts::draft_of(const Layout& layout) const {
+Draft Layouts::draft_of(const RegularLayout& layout) const {
   const std::vector<Devices> groups = groups_of(sets_[layout.devices], layout.tensor);
   const int count = static_cast<int>(groups.size());
   Draft draft;

@@ -7,7 +7,7 @@
 namespace plait {
 
 // A regular pipeline to start from.
-struct Layout {
+struct RegularLayout {
   int devices = 0;  // which of the sets
   int stages = 1;
   int tensor = 1;
@@ -22,9 +22,9 @@ class Layouts {
  public:
   explicit Layouts(const Ground& ground);
 
-  const std::vector<Layout>& all() const { return all_; }
+  const std::vector<RegularLayout>& all() const { return all_; }
   // Not all of them are sound or fit; without stages when there are not even devices.
-  Draft draft_of(const Layout& layout) const;
+  Draft draft_of(const RegularLayout& layout) const;
 
  private:
   using Devices = std::vector<DeviceId>;
@@ -35,7 +35,7 @@ class Layouts {
 
   const Ground& ground_;
   std::vector<Devices> sets_;
-  std::vector<Layout> all_;
+  std::vector<RegularLayout> all_;
 };
 
 }  // namespace plait

@@ -9,15 +9,13 @@
 namespace plait {
 namespace {
 
-constexpr double kSame = 1e-9;  // times that differ by less are equal
-
 // The longest stage, and how many are as long.
 struct Peak {
   double time = 0;
   int stages = 0;
   bool below(const Peak& other) const {
-    if (time < other.time * (1 - kSame)) return true;
-    return time <= other.time * (1 + kSame) && stages < other.stages;
+    if (time < other.time * (1 - kSameTime)) return true;
+    return time <= other.time * (1 + kSameTime) && stages < other.stages;
   }
 };
 
@@ -51,7 +49,7 @@ class MinMax {
     for (std::size_t s = 0; s < times_.size(); ++s)
       times_[s] = search_.time(*layout_.frames[s], {cuts_[s], cuts_[s + 1]}).value;
     Peak peak{*std::ranges::max_element(times_), 0};
-    for (const double time : times_) peak.stages += time >= peak.time * (1 - kSame) ? 1 : 0;
+    for (const double time : times_) peak.stages += time >= peak.time * (1 - kSameTime) ? 1 : 0;
     return peak;
   }
 

@@ -7,7 +7,6 @@ namespace {
 
 constexpr int kAttempts = 3;
 constexpr double kCaution = 0.9;
-constexpr double kSame = 1e-9;
 
 }  // namespace
 
@@ -81,7 +80,7 @@ void LayerBalance::move_units() {
     const int before = cut;
     cut += to < slowest ? 1 : -1;
     const double gets = time(to);
-    if (gets >= times_[slowest] * (1 - kSame) || !search_.fits(*layout_, to, units(to))) {
+    if (gets >= times_[slowest] * (1 - kSameTime) || !search_.fits(*layout_, to, units(to))) {
       cut = before;
       return;
     }

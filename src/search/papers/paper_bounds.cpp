@@ -11,7 +11,6 @@ namespace plait {
 namespace {
 
 // Sums of the same times in another order may differ by so much.
-constexpr double kRounding = 1e-9;
 
 }  // namespace
 
@@ -114,8 +113,8 @@ bool PaperSearch::takes_at_least(double limit, Pace::Times Pace::*times) const {
   int done = 0;
   for (const EqualStages& equal : paces_) {
     const double units = limit / (equal.pace->*times).by_kind[most_frequent_kind_];
-    if (units * (1 + kRounding) >= most) return false;
-    done += equal.count * static_cast<int>(units * (1 + kRounding));
+    if (units * (1 + kSameTime) >= most) return false;
+    done += equal.count * static_cast<int>(units * (1 + kSameTime));
   }
   return done < most;
 }
@@ -136,7 +135,7 @@ bool PaperSearch::is_hopeless(std::span<const Pace* const> stages, const Between
       ++at->count;
   }
   const double m = micro_batches;
-  const double cutoff = this->cutoff().value / (1 - kRounding) - between.tied.value;
+  const double cutoff = this->cutoff().value / (1 - kSameTime) - between.tied.value;
   if (takes_at_least(cutoff / m, &Pace::step)) return true;
   double limit = cutoff / m;
   if (schedule_ != Schedule::gpipe) {
@@ -191,7 +190,7 @@ bool PaperSearch::is_slow(const Layout& layout, const std::vector<int>& cuts, co
     tail.prepend(stage, hands_over ? sends->between[s] : Seconds(0), rhythm);
   }
   const Seconds tied = sends != nullptr ? sends->tied : Seconds(0);
-  const bool slow = (1 - kRounding) * (tail.step() + tied) >= cutoff();
+  const bool slow = (1 - kSameTime) * (tail.step() + tied) >= cutoff();
   slow_ += slow ? 1 : 0;
   return slow;
 }

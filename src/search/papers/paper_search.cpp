@@ -12,7 +12,6 @@ namespace plait {
 namespace {
 
 constexpr std::size_t kMostKeyNumbers = 1 << 24;
-constexpr double kRounding = 1e-9;
 
 Stage stage_of(const Slot& slot, const UnitRange& units, Recompute recompute) {
   Stage stage;
@@ -239,7 +238,7 @@ bool PaperSearch::fits(const Layout& layout, int stage, const UnitRange& units) 
       chunks_in_flight(schedule_, layout.stages(), stage, layout.settings.micro_batches, 1);
   if (run != nullptr && live <= run->fits_with) return true;
   const double full = fill(layout, stage, units);
-  if (run != nullptr && full <= 1 - kRounding) run->fits_with = live;
+  if (run != nullptr && full <= 1 - kSameTime) run->fits_with = live;
   return full <= 1;
 }
 

@@ -18,6 +18,9 @@
 
 namespace plait {
 
+// Relative: times that differ by less are equal.
+inline constexpr double kSameTime = 1e-9;
+
 // The devices of a stage that has no units yet, and how they are cut.
 struct Slot {
   std::vector<DeviceId> devices;  // ordered as in Stage

@@ -31,7 +31,7 @@ FOLDERS = {
     "io": [{"format"}, {"framework"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
-    "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens", "run"}],
+    "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens", "run", "profile", "graph"}],
     "cli": [{"terminal"}, {"flags"}, {"verbs"}, {""}],
 }
 

@@ -146,7 +146,7 @@ void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
   const Seconds tied = add_tied_sync(plan, estimate);
   estimate.step = end + tied + measured_extras(problem_.profile, problem_.cluster, plan);
   estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
-  estimate.tail = estimate.step - estimate.pipeline;
+  estimate.after_pipeline = estimate.step - estimate.pipeline;
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });
 }

@@ -125,8 +125,8 @@ TEST(Engine, StagesThatEndEarlySynchroniseMeanwhile) {
   const StageCost& last = estimate.stages[1];
   EXPECT_LT(last.gradient_sync + last.optimizer,
             first.gradient_sync + first.optimizer + first.backward_total());
-  EXPECT_NEAR(estimate.tail.value, (first.gradient_sync + first.optimizer + first.tied_sync).value,
-              1e-12);
+  EXPECT_NEAR(estimate.after_pipeline.value,
+              (first.gradient_sync + first.optimizer + first.tied_sync).value, 1e-12);
 }
 
 TEST(Engine, GPipeHoldsTheSoftmaxOfEveryMicroBatch) {

@@ -47,10 +47,10 @@ struct StageCost {
 };
 
 struct Estimate {
-  Seconds step;      // one optimizer step, end to end
-  Seconds pipeline;  // from the first forward to the last backward
-  Seconds tail;      // after the pipeline: gradient sync, tied embeddings, optimizer
-  Seconds bubble;    // idle time of the busiest stage within `pipeline`
+  Seconds step;            // one optimizer step, end to end
+  Seconds pipeline;        // from the first forward to the last backward
+  Seconds after_pipeline;  // gradient sync, tied embeddings, optimizer
+  Seconds bubble;          // idle time of the busiest stage within `pipeline`
   std::vector<StageCost> stages;
   bool fits = false;  // every stage within its memory; `step` is meaningful either way
 

@@ -45,12 +45,23 @@ TEST(Golden, SavedPlanIsTheSameBytesAndReadsBack) {
   estimate.pipeline = Seconds(0.1);
   estimate.bubble = Seconds(0.01);
   estimate.fits = true;
-  const std::string text = plan_file_to_json(sample.problem, sample.plan, estimate);
+  const std::string text = plan_file_to_json(sample.problem, sample.plan, estimate, "plait 0.0.0");
   if (std::getenv("PLAIT_UPDATE_GOLDEN") != nullptr) write_text_file(path, text);
   EXPECT_EQ(read_text_file(path), text);
   const PlanFile file = read_plan_file(path);
   EXPECT_EQ(file.plan, sample.plan);
   EXPECT_EQ(file.problem, sample.problem);
+  EXPECT_EQ(file.made_by, "plait 0.0.0");
+}
+
+TEST(PlanFileText, NamesTheVersionThatWroteItAndIsReadWithoutIt) {
+  const samples::Sample sample = golden_sample();
+  const auto read_back = [](const std::string& text) {
+    return plan_file_from_json(parse_json("plan.json", text)).made_by;
+  };
+  EXPECT_EQ(read_back(plan_file_to_json(sample.problem, sample.plan, {})), program_version());
+  EXPECT_EQ(read_back(plan_file_to_json(sample.problem, sample.plan, {}, "")), "");
+  EXPECT_TRUE(program_version().starts_with("plait ")) << program_version();
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
     object.json("training",
                 training_json(training_of(*steps, cost.step, price_of(problem.cluster, plan))));
   return object.number("pipeline_s", cost.pipeline.value)
-      .number("tail_s", cost.tail.value)
+      .number("tail_s", cost.after_pipeline.value)
       .number("bubble_s", cost.bubble.value)
       .json("plan", plan_to_json(plan))
       .json("stages", json_list(stages));

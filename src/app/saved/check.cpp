@@ -25,6 +25,7 @@ std::string to_json(const CheckAnswer& answer) {
   JsonObject object;
   object.boolean("valid", answer.valid()).json("violations", json_list(items));
   object.json("fits", !answer.cost ? "null" : answer.cost->fits ? "true" : "false");
+  if (!answer.file.made_by.empty()) object.text("made_by", answer.file.made_by);
   return lay_out_json(object.str());
 }
 

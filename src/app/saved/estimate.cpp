@@ -39,7 +39,7 @@ std::string totals(const EstimateAnswer& answer, const Style& style) {
   row("step", &Estimate::step, "one optimizer step, end to end");
   row("pipeline", &Estimate::pipeline, "from the first forward to the last backward");
   row("bubble", &Estimate::bubble, "of that, idle time of the busiest stage");
-  row("tail", &Estimate::tail, "gradient sync and optimizer that follow");
+  row("tail", &Estimate::after_pipeline, "gradient sync and optimizer that follow");
   return table.str(style);
 }
 
@@ -160,7 +160,7 @@ std::string totals_json(const Estimate& estimate) {
       .number("step_s", estimate.step.value)
       .number("pipeline_s", estimate.pipeline.value)
       .number("bubble_s", estimate.bubble.value)
-      .number("tail_s", estimate.tail.value)
+      .number("tail_s", estimate.after_pipeline.value)
       .str();
 }
 
@@ -198,7 +198,7 @@ void check_trace_size(const Plan& plan) {
 }  // namespace
 
 EstimateAnswer answer(const EstimateRequest& request) {
-  const auto& [problem, plan] = request.file;
+  const auto& [problem, plan, made_by] = request.file;
   if (request.trace) check_trace_size(plan);
   const CostEngine engine(problem);
   Trace trace;

@@ -26,7 +26,7 @@ SearchResult best_plans(const ExplainRequest& request, const CostEngine& engine,
 
 std::vector<Alternative> alternatives_of(const ExplainRequest& request, const CostEngine& engine,
                                          const Session& session) {
-  const auto& [problem, plan] = request.file;
+  const auto& [problem, plan, made_by] = request.file;
   std::vector<Alternative> all;
   for (Neighbour& neighbour : neighbours_of(problem, plan)) {
     Estimate cost = engine.simulate(neighbour.plan);
@@ -55,13 +55,14 @@ StepShares shares_of(const RankedPlan& ranked) {
           .recompute = m * stage.recompute,
           .communication = m * (stage.forward_comm + stage.backward_comm),
           .bubble = ranked.cost.bubble,
-          .tail = ranked.cost.tail};
+          .after_pipeline = ranked.cost.after_pipeline};
 }
 
 Explanation answer(const ExplainRequest& request, const Session& session) {
   const CostEngine engine(request.file.problem);
   Explanation out;
   out.problem = request.file.problem;
+  out.made_by = request.file.made_by;
   out.subject = {request.file.plan, engine.simulate(request.file.plan)};
   out.search = best_plans(request, engine, {}, 2, session);
   out.alternatives = alternatives_of(request, engine, session);

@@ -24,12 +24,13 @@ struct Alternative {
 
 // Where the time of a step goes, seen from the stage that has most to do; adds up to the step.
 struct StepShares {
-  Seconds compute, recompute, communication, bubble, tail;
+  Seconds compute, recompute, communication, bubble, after_pipeline;
 };
 StepShares shares_of(const RankedPlan& ranked);
 
 struct Explanation {
   Problem problem;
+  std::string made_by;  // of the file; "" = it does not say
   RankedPlan subject;
   std::vector<Alternative> alternatives;  // fastest first, those that do not fit last
   SearchResult search;                    // without any pin

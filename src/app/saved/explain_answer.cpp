@@ -40,7 +40,7 @@ std::string time_sentence(const Explanation& e) {
   add(shares.recompute, "recomputing activations");
   add(shares.communication, "in communication inside the stage");
   add(shares.bubble, "waiting for other stages (the bubble)");
-  add(shares.tail, "in gradient sync and optimizer at the end");
+  add(shares.after_pipeline, "in gradient sync and optimizer at the end");
   return fmt::format("Of the step, that stage spends {}.", fmt::join(parts, ", "));
 }
 
@@ -98,7 +98,7 @@ std::string search_sentence(const Explanation& e) {
                    signed_words(theirs.compute + theirs.recompute - mine.compute - mine.recompute),
                    signed_words(theirs.communication - mine.communication),
                    signed_words(theirs.bubble - mine.bubble),
-                   signed_words(theirs.tail - mine.tail));
+                   signed_words(theirs.after_pipeline - mine.after_pipeline));
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ std::string to_json(const Explanation& e) {
                           .number("recompute", shares.recompute / step)
                           .number("communication", shares.communication / step)
                           .number("bubble", shares.bubble / step)
-                          .number("tail", shares.tail / step)
+                          .number("tail", shares.after_pipeline / step)
                           .str())
       .json("alternatives", json_list(alternatives));
   if (!e.search.plans.empty())
@@ -147,6 +147,7 @@ std::string to_json(const Explanation& e) {
                             .text("describe", describe(e.search.plans.front().plan))
                             .number("step_s", e.search.plans.front().cost.step.value)
                             .str());
+  if (!e.made_by.empty()) object.text("made_by", e.made_by);
   return lay_out_json(object.str());
 }
 

@@ -67,9 +67,18 @@ TEST(EstimateAnswer, ATraceThatNoViewerOpensIsRefused) {
 TEST(Explanation, TheSharesAddUpToTheStep) {
   const Explanation explained = answer(ExplainRequest{.file = small_plan_file()}, {});
   const StepShares shares = shares_of(explained.subject);
-  const Seconds sum =
-      shares.compute + shares.recompute + shares.communication + shares.bubble + shares.tail;
+  const Seconds sum = shares.compute + shares.recompute + shares.communication + shares.bubble +
+                      shares.after_pipeline;
   EXPECT_NEAR(sum.value, explained.subject.cost.step.value, 1e-9);
+}
+
+TEST(SavedPlan, AnswersTellWhoMadeTheFile) {
+  PlanFile file = small_plan_file();
+  EXPECT_EQ(to_json(answer(CheckRequest{"plan.json", file})).find("made_by"), std::string::npos);
+  file.made_by = "plait 9.9.9+abc";
+  for (const std::string& json : {to_json(answer(CheckRequest{"plan.json", file})),
+                                  to_json(answer(ExplainRequest{.file = file}, {}))})
+    EXPECT_NE(json.find("\"made_by\": \"plait 9.9.9+abc\""), std::string::npos) << json;
 }
 
 TEST(Explanation, NothingIsFasterThanTheBestPlan) {

@@ -1,29 +1,143 @@
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
-#include <thread>
 
+#include "app/graph/analyze.h"
+#include "app/graph/enumerate.h"
+#include "app/graph/run.h"
+#include "app/graph/search.h"
+#include "app/graph/solve.h"
 #include "base/error.h"
+#include "cli/flags/command.h"
+#include "cli/flags/field_flags.h"
+#include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
-#include "cli/verbs/graph_arguments.h"
-#include "io/cluster/load_cluster.h"
 #include "io/format/text_file.h"
 
 namespace plait {
 namespace {
 
-constexpr std::array kActions{
-    GraphAction{"analyze", graph_analyze},     GraphAction{"search", graph_search},
-    GraphAction{"enumerate", graph_enumerate}, GraphAction{"run", graph_run},
-    GraphAction{"solve", graph_solve},
+namespace fs = std::filesystem;
+
+constexpr int kMostBlocks = 1 << 20;
+
+// What the words and flags of `plait graph` say.
+struct GraphArguments {
+  std::vector<std::string> words;  // action, file
+  GraphSource source;
+  std::optional<int> random;
+  std::vector<int> blocks;
+  std::string output;
+  std::string annotated;
+  bool json = false;
+  std::string plan;
+  std::string devices;
+  int steps = 3;
+  double seconds = 60;  // of solve
 };
 
-int run_action(const GraphArguments& arguments) {
+Session warning_session() {
+  Session session;
+  session.on_warning = [](const std::string& text) { warn(in_flags(text)); };
+  return session;
+}
+
+int analyze(const GraphArguments& arguments) {
+  const GraphAnalyzeAnswer found = answer(GraphAnalyzeRequest{arguments.source}, warning_session());
+  print(arguments.json ? to_json(found) : as_text(found, style_of(stdout)));
+  return kDone;
+}
+
+int search(const GraphArguments& arguments) {
+  const GraphSearchAnswer found =
+      answer(GraphSearchRequest{arguments.source, arguments.random}, warning_session());
+  if (!found.plan) {
+    complain(found.reason);
+    return kNothingFits;
+  }
+  if (!arguments.output.empty()) write_text_file(arguments.output, to_json(found));
+  if (!arguments.annotated.empty()) write_text_file(arguments.annotated, annotated_program(found));
+  print(arguments.json ? to_json(found) : as_text(found, style_of(stdout)));
+  return kDone;
+}
+
+int enumerate(const GraphArguments& arguments) {
+  const std::string table =
+      to_csv(answer(GraphEnumerateRequest{arguments.source, arguments.blocks}, warning_session()));
+  if (arguments.output.empty()) {
+    print(table);
+  } else {
+    write_text_file(arguments.output, table);
+  }
+  return kDone;
+}
+
+// The Python that has JAX: $PLAIT_JAX_PYTHON, the environment that ./dev setup_jax made beside this
+// build, or the usual one.
+std::string python_program(const fs::path& self) {
+  if (const char* named = std::getenv("PLAIT_JAX_PYTHON"); named != nullptr) return named;
+  const fs::path beside = self.parent_path() / "../jax/bin/python";
+  return fs::exists(beside) ? beside.lexically_normal().string() : "python3";
+}
+
+std::string runner_file(const fs::path& self) {
+  if (const char* named = std::getenv("PLAIT_JAX_RUNNER"); named != nullptr) return named;
+  const fs::path beside = self.parent_path() / "../../python/plait/jax.py";
+  if (fs::exists(beside)) return beside.lexically_normal().string();
+  throw InputError("plait graph run",
+                   "python/plait/jax.py is not beside this build: name it in PLAIT_JAX_RUNNER");
+}
+
+int run(const GraphArguments& arguments) {
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  const GraphRunAnswer compared = answer(GraphRunRequest{.step = arguments.source.path,
+                                                         .plan = arguments.plan,
+                                                         .devices = arguments.devices,
+                                                         .steps = arguments.steps,
+                                                         .python = python_program(self),
+                                                         .runner = runner_file(self)});
+  print(arguments.json ? to_json(compared) : as_text(compared, style_of(stdout)));
+  return kDone;
+}
+
+int solve(const GraphArguments& arguments) {
+  const Interrupt interrupt;
+  Session session;
+  session.stop = interrupt.token();
+  const std::string& path = arguments.source.path;
+  const GraphSolveAnswer solved = answer(
+      GraphSolveRequest{path, Seconds(arguments.seconds), arguments.source.threads}, session);
+  if (!solved.solution.found()) {
+    complain(path + ": " + solved.solution.reason);
+    return solved.interrupted ? kInterrupted : kNothingFits;
+  }
+  if (!arguments.output.empty()) write_text_file(arguments.output, solution_file(solved));
+  print(to_json(solved));
+  return kDone;
+}
+
+// One action of the verb.
+struct GraphAction {
+  std::string_view name;
+  int (*run)(const GraphArguments& arguments);
+};
+constexpr std::array kActions{
+    GraphAction{"analyze", analyze},     GraphAction{"search", search},
+    GraphAction{"enumerate", enumerate}, GraphAction{"run", run},
+    GraphAction{"solve", solve},
+};
+
+int run_action(GraphArguments arguments) {
   std::vector<std::string_view> names;
   for (const GraphAction& action : kActions) names.push_back(action.name);
   const std::string& wanted = arguments.words.front();
   const auto found = std::ranges::find(kActions, wanted, &GraphAction::name);
   if (found == kActions.end()) refuse_choice("plait graph", wanted, names);
+  if (arguments.words.size() != 2) throw InputError("plait graph " + wanted, "needs one file");
+  arguments.source.path = arguments.words[1];
   return found->run(arguments);
 }
 
@@ -31,11 +145,11 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
   return {{.name = "--cluster",
            .value = "C",
            .help = "the devices, as plait plan takes them: 1xA100-80GB:8",
-           .set = into_text(a.cluster)},
+           .set = into_text(a.source.cluster)},
           {.name = "--mesh",
            .value = "2x4",
            .help = "one to three axes; without it all that the devices make are tried",
-           .set = into_text(a.mesh)},
+           .set = into_text(a.source.mesh)},
           {.name = "--memory",
            .value = "GIB",
            .help = "of a device (default: what it has)",
@@ -45,12 +159,12 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
                  const double value = std::strtod(text.c_str(), &end);
                  if (end == text.c_str() || *end != '\0' || !(value > 0) || value > 1e9)
                    throw InputError(flag, "must be a positive number of GiB, is '" + text + "'");
-                 a.memory_gib = value;
+                 a.source.memory_gib = value;
                }},
           {.name = "--whole",
            .value = "",
            .help = "blocks may also be done as a whole on every device of an axis",
-           .set = into_switch(a.whole)},
+           .set = into_switch(a.source.whole)},
           {.name = "--random",
            .value = "SEED",
            .help = "search: not the best plan but some legal one, for checking",
@@ -58,7 +172,7 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
           {.name = "--threads",
            .value = "N",
            .help = "of the search (default: all cores); the answer is the same for any number",
-           .set = into_integer(a.threads, 1, 4096)}};
+           .set = into_integer(a.source.threads, 1, 4096)}};
 }
 
 std::vector<Flag> output_flags(GraphArguments& a) {
@@ -74,7 +188,7 @@ std::vector<Flag> output_flags(GraphArguments& a) {
           {.name = "--blocks",
            .value = "LIST",
            .help = "enumerate: numbers of the blocks to vary (default: the first segment's)",
-           .set = into_text(a.blocks)},
+           .set = into_list(a.blocks, 0, kMostBlocks)},
           {.name = "--time-limit",
            .value = "T",
            .help = "solve: stop after 10s, 2m ... with the best so far (60s)",
@@ -99,46 +213,6 @@ std::vector<Flag> run_flags(GraphArguments& a) {
 }
 
 }  // namespace
-
-const std::string& graph_file(const GraphArguments& arguments) {
-  if (arguments.words.size() != 2)
-    throw InputError("plait graph " + arguments.words.front(), "needs one file");
-  return arguments.words[1];
-}
-
-graph::Analysis load_program(const GraphArguments& arguments) {
-  const std::string& path = graph_file(arguments);
-  graph::Analysis analysis = graph::analyze(read_text_file(path), path);
-  for (const std::string& warning : analysis.warnings) warn(warning);
-  return analysis;
-}
-
-std::vector<graph::Mesh> load_meshes(const GraphArguments& arguments) {
-  if (arguments.cluster.empty())
-    throw InputError("--cluster", "is missing: name the devices, as in 1xA100-80GB:8");
-  const LoadedCluster loaded = load_cluster(arguments.cluster);
-  for (const std::string& warning : loaded.warnings) warn(warning);
-  std::vector<graph::Mesh> meshes;
-  if (!arguments.mesh.empty()) {
-    const auto sizes = graph::parse_mesh(arguments.mesh, "--mesh");
-    meshes.push_back(graph::make_mesh(loaded.cluster, sizes, "--mesh"));
-    return meshes;
-  }
-  constexpr int kMostTried = 2;  // axes, unless three are asked for
-  for (const auto& sizes : graph::all_meshes(loaded.cluster.device_count(), kMostTried))
-    meshes.push_back(graph::make_mesh(loaded.cluster, sizes, "--cluster"));
-  return meshes;
-}
-
-graph::SearchOptions search_options(const GraphArguments& arguments) {
-  graph::SearchOptions options;
-  options.threads = arguments.threads > 0
-                        ? arguments.threads
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  options.whole = arguments.whole;
-  if (arguments.memory_gib) options.memory = Bytes(*arguments.memory_gib * 0x1p30);
-  return options;
-}
 
 Command graph_command() {
   const auto arguments = std::make_shared<GraphArguments>();

@@ -138,9 +138,12 @@ Plan plan_from_json(const JsonValue& json) {
 }
 
 std::string plan_file_to_json(const Problem& problem, const Plan& plan,
-                              const std::optional<Estimate>& predicted) {
+                              const std::optional<Estimate>& predicted,
+                              const std::string& made_by) {
   JsonObject file;
-  file.number("plait_plan", kVersion).text("describe", describe(plan));
+  file.number("plait_plan", kVersion);
+  if (!made_by.empty()) file.text("made_by", made_by);
+  file.text("describe", describe(plan));
   if (predicted) file.json("predicted", dump_estimate(*predicted));
   file.json("plan", plan_to_json(plan)).json("job", dump_job(problem.job));
   file.json("model", dump_model(problem.model)).json("cluster", dump_cluster(problem.cluster));
@@ -156,12 +159,13 @@ PlanFile plan_file_from_json(const JsonValue& root) {
     throw InputError(root.at("plait_plan").where(),
                      fmt::format("version {} is from a newer plait, this one reads version {}",
                                  version, kVersion));
-  root.allow_only(
-      {"plait_plan", "describe", "predicted", "plan", "job", "model", "cluster", "profile"});
+  root.allow_only({"plait_plan", "made_by", "describe", "predicted", "plan", "job", "model",
+                   "cluster", "profile"});
   root.text_or("describe", "");
   if (const auto predicted = root.find("predicted"))
     predicted->allow_only({"step_s", "pipeline_s", "bubble_s", "peak_memory_GiB", "fits"});
   PlanFile file;
+  file.made_by = root.text_or("made_by", "");
   file.plan = plan_from_json(root.at("plan"));
   file.problem.job = restore_job(root.at("job"));
   file.problem.model = restore_model(root.at("model"));

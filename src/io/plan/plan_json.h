@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "base/version.h"
 #include "cost/estimate.h"
 #include "io/format/json_reader.h"
 #include "plan/plan.h"
@@ -21,11 +22,14 @@ Plan plan_from_json(const JsonValue& json);
 struct PlanFile {
   Problem problem;
   Plan plan;
+  std::string made_by{};  // the program that wrote it, with its version; "" = the file does not say
 };
 
 // The text of such a file, laid out for people; `predicted` is a note to them and is not read back.
+// `made_by` is left out where it is empty.
 std::string plan_file_to_json(const Problem& problem, const Plan& plan,
-                              const std::optional<Estimate>& predicted);
+                              const std::optional<Estimate>& predicted,
+                              const std::string& made_by = program_version());
 
 // The file as it stands, whether or not its plan is sound: for `plait check`.
 PlanFile plan_file_from_json(const JsonValue& root);

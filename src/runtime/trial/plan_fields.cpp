@@ -155,6 +155,11 @@ std::string with_fields(const std::string& command, const PlanFields& fields) {
   return out;
 }
 
+std::string train_command(const std::string& program, int steps, const std::string& more) {
+  return fmt::format("{} train \"$PLAIT_PLAN\" --local {{world}} --steps {} {}",
+                     shell_quoted(program), steps, more);
+}
+
 std::string variable_of(const std::string& field) {
   std::string name = "PLAIT_" + field;
   for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

@@ -20,6 +20,10 @@ PlanFields plan_fields(const Problem& problem, const Plan& plan, const std::stri
 // the shell would read it a second time: inside quotes, substitutions, here-documents, comments.
 std::string with_fields(const std::string& command, const PlanFields& fields);
 
+// The command that trains with a plan on this machine by plait's own runtime; `more` are words that
+// the user adds.
+std::string train_command(const std::string& program, int steps, const std::string& more);
+
 // tp -> PLAIT_TP
 std::string variable_of(const std::string& field);
 

@@ -127,7 +127,7 @@ std::optional<double> TrialRow::memory_error() const {
 std::string trial_id(const Problem& problem, const Plan& plan, const std::string& command) {
   std::uint64_t hash = 14695981039346656037U;
   for (const std::string& text :
-       {plan_file_to_json(problem, plan, std::nullopt), std::string("\n"), command})
+       {plan_file_to_json(problem, plan, std::nullopt, ""), std::string("\n"), command})
     for (const char letter : text)
       hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211U;
   return fmt::format("{:016x}", hash);

@@ -1,9 +1,9 @@
+#include "app/graph/analyze.h"
+
 #include <fmt/format.h>
 
 #include <map>
 
-#include "cli/terminal/terminal.h"
-#include "cli/verbs/graph_arguments.h"
 #include "io/graph/sharding_json.h"
 #include "report/quantities.h"
 
@@ -94,15 +94,15 @@ std::string segments_table(const Analysis& analysis, const Style& style) {
 
 }  // namespace
 
-int graph_analyze(const GraphArguments& arguments) {
-  const Analysis analysis = load_program(arguments);
-  if (arguments.json) {
-    print(analysis_json(analysis));
-    return kDone;
-  }
-  const Style style = style_of(stdout);
-  print(summary(analysis) + blocks_table(analysis, style) + "\n" + segments_table(analysis, style));
-  return kDone;
+GraphAnalyzeAnswer answer(const GraphAnalyzeRequest& request, const Session& session) {
+  return {load_program(request.source, session)};
+}
+
+std::string to_json(const GraphAnalyzeAnswer& answer) { return analysis_json(answer.analysis); }
+
+std::string as_text(const GraphAnalyzeAnswer& answer, const Style& style) {
+  return summary(answer.analysis) + blocks_table(answer.analysis, style) + "\n" +
+         segments_table(answer.analysis, style);
 }
 
 }  // namespace plait

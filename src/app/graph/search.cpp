@@ -1,13 +1,10 @@
+#include "app/graph/search.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <random>
 
-#include "base/error.h"
-#include "cli/terminal/terminal.h"
-#include "cli/verbs/graph_arguments.h"
 #include "graph/search/pins.h"
-#include "io/format/text_file.h"
 #include "io/graph/sharding_json.h"
 #include "report/quantities.h"
 
@@ -85,14 +82,14 @@ std::string arguments_table(const ShardingReport& report, const Style& style) {
 
 // The best mesh; of equal ones the first.
 struct Found {
-  SearchResult result;
+  graph::SearchResult result;
   Bytes needed;
 };
 Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
-              const SearchOptions& options) {
+              const graph::SearchOptions& options) {
   Found found;
   for (const Mesh& mesh : meshes) {
-    SearchResult result = search(analysis, mesh, options);
+    graph::SearchResult result = search(analysis, mesh, options);
     if (result.why_not && (found.needed == Bytes(0) || result.why_not->needed < found.needed))
       found.needed = result.why_not->needed;
     const bool better =
@@ -103,10 +100,10 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
 }
 
 // Some legal plan for the first mesh, the same for the same seed.
-Found random_plan(const Analysis& analysis, const Mesh& mesh, const GraphArguments& arguments) {
-  const GraphCosts costs =
-      costs_of(analysis, mesh, {search_options(arguments).threads, arguments.whole});
-  std::mt19937 random(*arguments.random);
+Found random_plan(const Analysis& analysis, const Mesh& mesh, const graph::SearchOptions& options,
+                  int seed) {
+  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole});
+  std::mt19937 random(static_cast<std::uint32_t>(seed));
   std::vector<int> choice;
   for (const BlockCosts& block : costs.blocks)
     choice.push_back(static_cast<int>(random() % block.strategies.size()));
@@ -115,36 +112,44 @@ Found random_plan(const Analysis& analysis, const Mesh& mesh, const GraphArgumen
   return found;
 }
 
+ShardingReport report_of(const GraphSearchAnswer& answer) {
+  return {answer.analysis, answer.costs, *answer.plan, answer.cluster, answer.argument_names};
+}
+
 }  // namespace
 
-int graph_search(const GraphArguments& arguments) {
-  const Analysis analysis = load_program(arguments);
-  const std::vector<Mesh> meshes = load_meshes(arguments);
-  const SearchOptions options = search_options(arguments);
-  const Found found = arguments.random ? random_plan(analysis, meshes.front(), arguments)
-                                       : best_of(analysis, meshes, options);
+GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& session) {
+  GraphSearchAnswer out;
+  out.analysis = load_program(request.source, session);
+  const std::vector<Mesh> meshes = load_meshes(request.source, session);
+  const graph::SearchOptions options = search_options(request.source);
+  Found found = request.random ? random_plan(out.analysis, meshes.front(), options, *request.random)
+                               : best_of(out.analysis, meshes, options);
   if (!found.result.best) {
-    complain(
-        fmt::format("no plan fits: a device needs at least {}, and has {}; more devices or "
-                    "fewer samples would help",
-                    in_words(found.needed), in_words(found.result.why_not->limit)));
-    return kNothingFits;
+    out.reason = fmt::format(
+        "no plan fits: a device needs at least {}, and has {}; more devices or fewer samples would "
+        "help",
+        in_words(found.needed), in_words(found.result.why_not->limit));
+    return out;
   }
-  const ShardingPlan& plan = *found.result.best;
-  const GraphCosts costs = costs_of(analysis, plan.mesh, {options.threads, options.whole});
-  const ShardingReport report{analysis, costs, plan, arguments.cluster,
-                              read_argument_names(graph_file(arguments))};
-  if (!arguments.output.empty() || arguments.json) {
-    const std::string text = sharding_plan_json(report);
-    if (!arguments.output.empty()) write_text_file(arguments.output, text);
-    if (arguments.json) print(text);
-  }
-  if (!arguments.annotated.empty())
-    write_text_file(arguments.annotated, annotated_hlo(analysis, plan));
-  if (arguments.json) return kDone;
-  const Style style = style_of(stdout);
-  print(head(report) + blocks_table(report, style) + "\n" + arguments_table(report, style));
-  return kDone;
+  out.plan = std::move(found.result.best);
+  out.costs = costs_of(out.analysis, out.plan->mesh, {options.threads, options.whole});
+  out.cluster = request.source.cluster;
+  out.argument_names = read_argument_names(request.source.path);
+  return out;
+}
+
+std::string to_json(const GraphSearchAnswer& answer) {
+  return sharding_plan_json(report_of(answer));
+}
+
+std::string as_text(const GraphSearchAnswer& answer, const Style& style) {
+  const ShardingReport report = report_of(answer);
+  return head(report) + blocks_table(report, style) + "\n" + arguments_table(report, style);
+}
+
+std::string annotated_program(const GraphSearchAnswer& answer) {
+  return annotated_hlo(answer.analysis, *answer.plan);
 }
 
 }  // namespace plait

@@ -1,9 +1,8 @@
+#include "app/graph/enumerate.h"
+
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "cli/terminal/terminal.h"
-#include "cli/verbs/graph_arguments.h"
-#include "io/format/text_file.h"
+#include "app/request/request_error.h"
 
 namespace plait {
 namespace {
@@ -12,13 +11,13 @@ using namespace graph;
 
 constexpr double kMostCombinations = 1 << 20;
 
-std::vector<int> chosen_blocks(const GraphArguments& arguments, const Analysis& analysis) {
-  std::vector<int> chosen;
+std::vector<int> chosen_blocks(const GraphEnumerateRequest& request, const Analysis& analysis) {
   const int count = static_cast<int>(analysis.blocks.blocks.size());
-  if (!arguments.blocks.empty()) {
-    into_list(chosen, 0, std::max(0, count - 1))("--blocks", arguments.blocks);
-    return chosen;
-  }
+  for (const int b : request.blocks)
+    if (b < 0 || b >= count)
+      throw RequestError("blocks", fmt::format("{} is not a block: the program has {}", b, count));
+  if (!request.blocks.empty()) return request.blocks;
+  std::vector<int> chosen;
   for (const Segment& segment : analysis.segments.segments)
     if (segment.count > 1 || analysis.segments.segments.size() == 1) {
       for (int b = 0; b < segment.count; ++b) chosen.push_back(segment.first + b);
@@ -40,21 +39,21 @@ std::string names_of(const Analysis& analysis, const Mesh& mesh, const GraphCost
 
 }  // namespace
 
-int graph_enumerate(const GraphArguments& arguments) {
-  const Analysis analysis = load_program(arguments);
-  const std::vector<Mesh> meshes = load_meshes(arguments);
-  if (arguments.mesh.empty()) throw InputError("--mesh", "is missing: enumerate takes one mesh");
-  const Mesh& mesh = meshes.front();
-  const SearchOptions options = search_options(arguments);
+GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session& session) {
+  if (request.source.mesh.empty())
+    throw RequestError("mesh", "is missing: enumerate takes one mesh");
+  const Analysis analysis = load_program(request.source, session);
+  const Mesh mesh = load_meshes(request.source, session).front();
+  const graph::SearchOptions options = search_options(request.source);
   const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole});
-  const std::vector<int> blocks = chosen_blocks(arguments, analysis);
+  const std::vector<int> blocks = chosen_blocks(request, analysis);
   double combinations = 1;
   for (const int b : blocks) combinations *= static_cast<double>(costs.blocks[b].strategies.size());
   if (combinations > kMostCombinations)
-    throw InputError("--blocks", fmt::format("{} blocks have {:.0f} combinations; at most {:.0f} "
+    throw RequestError("blocks", fmt::format("{} blocks have {:.0f} combinations; at most {:.0f} "
                                              "are written: name fewer",
                                              blocks.size(), combinations, kMostCombinations));
-  SearchResult best = search(analysis, mesh, options);
+  graph::SearchResult best = search(analysis, mesh, options);
   std::vector<int> choice(costs.blocks.size(), 0);
   if (best.best) choice = choice_of(costs, *best.best);
   std::string out = "strategies,bytes_sent,communication_s,compute_s,time_s,peak_memory_bytes\n";
@@ -72,12 +71,9 @@ int graph_enumerate(const GraphArguments& arguments) {
       choice[b] = 0;
     }
   }
-  if (arguments.output.empty()) {
-    print(out);
-  } else {
-    write_text_file(arguments.output, out);
-  }
-  return kDone;
+  return {std::move(out)};
 }
+
+std::string to_csv(const GraphEnumerateAnswer& answer) { return answer.table; }
 
 }  // namespace plait

@@ -1,10 +1,9 @@
-#include "cli/verbs/trial_report.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "app/run/trial.h"
 #include "io/format/json_writer.h"
 #include "report/quantities.h"
 #include "validation/validation.h"
@@ -51,7 +50,8 @@ TrialAgreement agreement_of(const std::vector<TrialRow>& rows) {
   return out;
 }
 
-std::string trials_as_text(const std::vector<TrialRow>& rows, const Style& style) {
+std::string as_text(const TrialAnswer& answer, const Style& style) {
+  const std::vector<TrialRow>& rows = answer.rows;
   const TrialAgreement agreement = agreement_of(rows);
   Table table({{"#"},
                {"predicted"},
@@ -93,10 +93,10 @@ std::string trials_as_text(const std::vector<TrialRow>& rows, const Style& style
   return out + paragraph(words, style);
 }
 
-std::string trials_as_json(const std::vector<TrialRow>& rows) {
-  const TrialAgreement agreement = agreement_of(rows);
+std::string to_json(const TrialAnswer& answer) {
+  const TrialAgreement agreement = agreement_of(answer.rows);
   std::vector<std::string> trials;
-  for (const TrialRow& row : rows) {
+  for (const TrialRow& row : answer.rows) {
     const auto& result = row.result;
     JsonObject object;
     object.text("id", row.id)

@@ -125,7 +125,7 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
       {.name = "--format",
        .value = "F",
        .help = "native, or metis or aceso: files in the directory -o (default: native)",
-       .set = into_one_of(a.measure.format, profile_forms()),
+       .set = into_one_of(a.measure.format, as_strings(profile_forms())),
        .choices = as_strings(profile_forms())},
       {.name = "--output",
        .value = "FILE",

@@ -8,6 +8,12 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_s
                    tests/second_opinion/starts.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp)
+# Tests of readers have functions of the same names (complaint, read), as have these.
+file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
+set_source_files_properties(
+  ${own_names} src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp
+  tests/peers_test.cpp tests/property/proofs_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_target_properties(plait_tests PROPERTIES UNITY_BUILD ${PLAIT_UNITY} UNITY_BUILD_BATCH_SIZE 6)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)

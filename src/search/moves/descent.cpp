@@ -45,7 +45,7 @@ std::optional<Settled> Descent::outlined(Draft draft) {
   const Plan plan = ground_.plan_of(draft);
   std::size_t devices = 0;
   for (const DraftStage& stage : draft.stages) devices += stage.devices.size();
-  work_ -= 1 + 0.4 * plan.stage_count() + 0.05 * static_cast<double>(devices);
+  work_ -= 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
   return Settled{std::move(draft), engine_.outline(plan, &memo_)};
 }
 

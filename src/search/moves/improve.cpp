@@ -19,7 +19,7 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 // milliseconds on tens of devices.
 constexpr double kWork = 1'500;
 constexpr double kWorkPerDevice = 100;
-constexpr double kMostWork = 25'000;
+constexpr double kMostWork = 60'000;
 constexpr double kForStarts = 0.35;    // of it, to look for starts
 constexpr double kWorkOfLayout = 0.1;  // to lay it out, for each device
 constexpr double kForSchedules = 0.3;  // of that, to look at the best under other schedules

@@ -24,7 +24,11 @@ struct ProblemSource {
   std::string profile;
   std::vector<std::string> catalogue;
   std::string framework;  // of the catalogue; "" = its first
+  std::string runs_on;    // a row of plan/target.h; "" = that of the framework
   Job job;
+  // Where nothing is said, what all devices have: bf16 and flash attention, or fp16 and plain.
+  std::optional<Precision> precision;
+  std::optional<AttentionKernel> attention;
   std::optional<MetisArguments> metis;  // defaults taken from a command line of Metis' program
 };
 
@@ -33,6 +37,7 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
 
 struct LoadedProblem {
   Problem problem;
+  Target target;  // the program that must be able to run the plans
   std::vector<std::string> warnings;
 };
 

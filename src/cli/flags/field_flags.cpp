@@ -25,6 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"num_layers_per_virtual_pipeline_stage", "--num-layers-per-virtual-pipeline-stage"},
     {"sequence", "--seq"},
     {"precision", "--precision"},
+    {"attention", "--attention"},
+    {"runs_on", "--runs-on"},
     {"cluster", "--cluster"},
     {"profile", "--profile"},
     {"catalogue", "--catalogue"},

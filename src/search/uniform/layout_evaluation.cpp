@@ -1,0 +1,224 @@
+#include "search/uniform/layout_evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost/stage_cost.h"
+#include "model/layers.h"
+#include "search/space/schedules.h"
+#include "search/uniform/chunk_layers.h"
+
+namespace plait {
+namespace {
+
+constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
+
+class Evaluation {
+ public:
+  Evaluation(const UniformGround& ground, const UniformLayout& layout)
+      : ground_(ground),
+        layout_(layout),
+        space_(*ground.spaces.at(layout.recompute)),
+        problem_(ground.context.problem),
+        units_(problem_.model.unit_count()),
+        tables_([&ground](const ReplicaShape& shape) -> const UnitTable& {
+          return ground.engine.table(shape);
+        }) {}
+
+  Seconds run(Seconds limit, Shortlist& found) {
+    const NodeMix& mix = ground_.mixes[layout_.mix];
+    const bool is_plain = layout_.schedule == ground_.layouts.base_schedule();
+    Seconds bound = layout_.bound;
+    if (!is_plain) {
+      bound = ground_.layouts.interleaved_bound(layout_, mix);
+      if (bound >= limit) return bound;
+    }
+    Seconds least(HUGE_VAL);
+    for (const std::vector<int>& order : host_orders(ground_.kinds, mix)) {
+      if (ground_.stop() && !found.empty()) return bound;
+      place(devices_in(problem_.cluster, ground_.kinds, order));
+      const Seconds wanted = std::min(limit, found.best());
+      const CutResult cuts = cut(is_plain ? wanted : kPlainLimit * wanted);
+      if (is_plain) {
+        least = std::min(least, cuts.lower_bound);
+        for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
+      } else {
+        offer_others(cuts, found);
+      }
+    }
+    return is_plain ? std::max(bound, least) : bound;
+  }
+
+ private:
+  // Stages of consecutive devices.
+  void place(const std::vector<DeviceId>& devices) {
+    plan_ = {};
+    plan_.schedule = ground_.layouts.base_schedule();
+    plan_.micro_batches = layout_.settings.micro_batches;
+    plan_.context = layout_.settings.context;
+    plan_.expert = layout_.settings.expert;
+    plan_.zero = layout_.settings.zero;
+    plan_.sequence_parallel =
+        layout_.settings.sequence_parallel &&
+        (layout_.tensor > 1 || ground_.context.options.pins.sequence_parallel.has_value());
+    const int size = layout_.stage_devices();
+    for (int s = 0; s < layout_.stages; ++s) {
+      Stage stage;
+      stage.devices.assign(devices.begin() + static_cast<long>(s) * size,
+                           devices.begin() + static_cast<long>(s + 1) * size);
+      stage.spans.push_back({.units = {0, units_},
+                             .tensor = layout_.tensor,
+                             .data = layout_.data,
+                             .recompute = layout_.recompute});
+      plan_.stages.push_back(std::move(stage));
+    }
+  }
+
+  // How many devices of which kind of node follow each other: stages that read the same cost the
+  // same.
+  std::vector<int> signature(const Stage& stage) const {
+    std::vector<int> key;
+    int node = -1;
+    for (const DeviceId id : stage.devices) {
+      const int own = problem_.cluster.device(id).node;
+      if (own != node) {
+        key.push_back(kind_of(own));
+        key.push_back(0);
+        node = own;
+      }
+      ++key.back();
+    }
+    return key;
+  }
+
+  int kind_of(int node) const {
+    for (int k = 0; k < static_cast<int>(ground_.kinds.size()); ++k)
+      if (std::ranges::binary_search(ground_.kinds[k].nodes, node)) return k;
+    return -1;
+  }
+
+  RunCosts* runs_of(const Stage& stage) {
+    auto& runs = runs_[signature(stage)];
+    if (!runs)
+      runs = std::make_unique<RunCosts>(
+          space_, rhythm(),
+          SpanFrame(problem_, layout_.settings, stage.devices, layout_.tensor, layout_.data, {},
+                    tables_));
+    return runs.get();
+  }
+
+  ScheduleSetting rhythm() const {
+    return {ground_.layouts.base_schedule(), layout_.settings.micro_batches};
+  }
+
+  CutResult cut(Seconds limit) {
+    std::vector<CutSearch::Slot> slots;
+    for (int s = 0; s < layout_.stages; ++s) {
+      CutSearch::Slot slot{runs_of(plan_.stages[s]), {}};
+      if (s + 1 < layout_.stages)
+        slot.send = [this, s, by_kind = std::map<int, Seconds>()](int unit) mutable {
+          const int kind = problem_.model.units[unit - 1];
+          const auto [at, is_new] = by_kind.try_emplace(kind);
+          if (is_new)
+            at->second =
+                hand_over_time(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], unit);
+          return at->second;
+        };
+      slots.push_back(std::move(slot));
+    }
+    return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied());
+  }
+
+  CutLimits limits() const {
+    const Target& target = space_.target();
+    const bool even = target.cuts == CutRule::even_layers || space_.pins().even_layers;
+    const bool equal = target.cuts == CutRule::equal_layers;
+    if (layout_.stages == 1 || (!even && !equal)) return {};
+    int layers = 0;
+    for (int u = 0; u < units_; ++u)
+      layers += is_layer(problem_.model.unit(u)) && problem_.model.unit(u).starts_layer ? 1 : 0;
+    const int least = layers / layout_.stages;
+    const int most = (layers + layout_.stages - 1) / layout_.stages;
+    if (equal && least != most) return {units_ + 1, units_ + 2};  // there is none
+    return {least, std::max(most, 1)};
+  }
+
+  // Of embeddings that the first and the last stage share.
+  Seconds tied() const {
+    Seconds sum;
+    if (layout_.stages == 1) return sum;
+    for (const Tie& tie : problem_.model.ties)
+      if (tie.first == 0 && tie.second == units_ - 1)
+        sum += tied_sync_time(problem_, tie, plan_.stages.front().devices,
+                              plan_.stages.back().devices, layout_.tensor);
+    return sum;
+  }
+
+  Plan plan_of(const std::vector<int>& begins) const {
+    return recut(plan_, ground_.layouts.base_schedule(), begins, units_);
+  }
+
+  // The pipeline under the layout's own schedule, in chunks where it has any: as the best plain
+  // cuts have it, and evenly.
+  void offer_others(const CutResult& cuts, Shortlist& found) {
+    const bool may_differ = space_.target().cuts == CutRule::between_layers ||
+                            space_.target().cuts == CutRule::between_ops;
+    if (may_differ && !space_.pins().even_layers)
+      for (const Cut& own : cuts.cuts)
+        for (const Plan& plan : under_schedule(plan_of(own.begins))) offer_if_low(plan, found);
+    if (layout_.schedule != Schedule::interleaved) return;
+    const double layer = runs_of(plan_.stages.back())->alone({units_ / 2, units_ / 2 + 1}).total().value;
+    const double last = runs_of(plan_.stages.back())->alone({units_ - 1, units_}).total().value;
+    const bool equal = space_.target().cuts == CutRule::equal_layers;
+    const std::vector<int> begins = even_begins(problem_.model, layout_.stages, layout_.chunks,
+                                                layer > 0 ? last / layer : 0);
+    if (begins.empty()) return;
+    const Plan plan = recut(plan_, Schedule::interleaved, begins, units_);
+    if (equal && !is_equal(plan)) return;
+    offer_if_low(plan, found);
+  }
+
+  bool is_equal(const Plan& plan) const {
+    const std::vector<int> layers = layers_by_chunk(problem_.model, plan);
+    return std::ranges::all_of(layers, [&](int n) { return n == layers.front(); });
+  }
+
+  std::vector<Plan> under_schedule(const Plan& plain) const {
+    if (layout_.chunks > 1) return in_layers(in_chunks(plain, layout_.schedule, layout_.chunks));
+    Plan plan = plain;
+    plan.schedule = layout_.schedule;
+    return {plan};
+  }
+
+  // Chunks of a model by ops may begin inside layers.
+  std::vector<Plan> in_layers(std::vector<Plan> plans) const {
+    std::erase_if(plans, [&](const Plan& plan) {
+      return why_not(space_.target(), problem_, plan).has_value();
+    });
+    return plans;
+  }
+
+  void offer_if_low(const Plan& plan, Shortlist& found) const {
+    const Estimate outline = ground_.engine.outline(plan);
+    if (outline.fits && outline.step >= found.best()) return;
+    found.offer(plan);
+  }
+
+  const UniformGround& ground_;
+  const UniformLayout& layout_;
+  const Space& space_;
+  const Problem& problem_;
+  int units_;
+  TableSource tables_;
+  Plan plan_;  // with all units on every stage
+  std::map<std::vector<int>, std::unique_ptr<RunCosts>> runs_;
+};
+
+}  // namespace
+
+Seconds evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
+                 Shortlist& found) {
+  return Evaluation(ground, layout).run(limit, found);
+}
+
+}  // namespace plait

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/pipeline/schedule.h"
 #include "cost/stage_cost.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/uniform/chunk_layers.h"
+#include "search/uniform/interleaved_bound.h"
 
 namespace plait {
 namespace {
@@ -28,25 +30,26 @@ class Evaluation {
   Seconds run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
     const bool is_plain = layout_.schedule == ground_.layouts.base_schedule();
-    Seconds bound = layout_.bound;
-    if (!is_plain) {
-      bound = ground_.layouts.interleaved_bound(layout_, mix);
-      if (bound >= limit) return bound;
-    }
     Seconds least(HUGE_VAL);
     for (const std::vector<int>& order : host_orders(ground_.kinds, mix)) {
-      if (ground_.stop() && !found.empty()) return bound;
+      if (ground_.stop() && !found.empty()) return layout_.bound;
       place(devices_in(problem_.cluster, ground_.kinds, order));
       const Seconds wanted = std::min(limit, found.best());
+      const Seconds bound = std::max(layout_.bound, order_bound());
+      if (bound >= wanted) {
+        least = std::min(least, bound);
+        continue;
+      }
       const CutResult cuts = cut(is_plain ? wanted : kPlainLimit * wanted);
       if (is_plain) {
-        least = std::min(least, cuts.lower_bound);
+        least = std::min(least, std::max(bound, cuts.lower_bound));
         for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
       } else {
+        least = std::min(least, bound);
         offer_others(cuts, found);
       }
     }
-    return is_plain ? std::max(bound, least) : bound;
+    return least;
   }
 
  private:
@@ -127,6 +130,82 @@ class Evaluation {
       slots.push_back(std::move(slot));
     }
     return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied());
+  }
+
+  // Of any cut with the hosts in this order, beyond the bound of the layout.
+  Seconds order_bound() {
+    if (!has_equal_layers()) return Seconds(0);
+    const Seconds bound = busiest_link();
+    if (layout_.schedule != Schedule::interleaved) return bound;
+    InterleavedPipeline pipeline{.layers = units_ - 2,
+                                 .chunks = layout_.chunks,
+                                 .micro_batches = layout_.settings.micro_batches,
+                                 .forward_share = 0.5};
+    for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
+    const double least = std::max(bound, layout_.bound).value;
+    return Seconds(interleaved_bound(pipeline, least));
+  }
+
+  // Every micro-batch passes every cut there and back, and a link carries one at a time.
+  Seconds busiest_link() const {
+    Seconds busy;
+    for (int s = 0; s + 1 < layout_.stages; ++s)
+      busy = std::max(busy, over(s).busy);
+    return layout_.settings.micro_batches * layout_.chunks * busy;
+  }
+
+  // From a stage to the next, before the first layer or another one: the quicker.
+  HandOver over(int s) const {
+    const HandOver first = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], 1);
+    const HandOver other = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], 2);
+    return {std::min(first.time, other.time), std::min(first.busy, other.busy),
+            first.crosses_nodes};
+  }
+
+  // An embedding, layers of one kind and a head: the models of most people.
+  bool has_equal_layers() const {
+    const Model& model = problem_.model;
+    if (units_ < 4 || is_layer(model.unit(0)) || is_layer(model.unit(units_ - 1))) return false;
+    for (int u = 1; u + 1 < units_; ++u)
+      if (model.units[u] != model.units[1]) return false;
+    return is_layer(model.unit(1)) && model.unit(1).starts_layer;
+  }
+
+  InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline) {
+    const Stage& stage = plan_.stages[s];
+    const RunCosts& runs = *runs_of(stage);
+    const StageTime layer = runs.alone({1, 2});
+    InterleavedStage out;
+    out.layer = layer.total().value;
+    out.finish = layer.finish.value;
+    pipeline.forward_share =
+        std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
+    const bool last = s + 1 == layout_.stages;
+    if (s == 0) out.ends += runs.alone({0, 1}).total().value;
+    if (last) out.ends += runs.alone({units_ - 1, units_}).total().value;
+    if (!last) out.send = over(s).time.value;
+    const double live =
+        static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
+                                             layout_.settings.micro_batches, layout_.chunks)) /
+        layout_.chunks;
+    int good = 0;
+    int bad = units_ - 1;
+    while (bad - good > 1) {
+      const int middle = (good + bad) / 2;
+      const UnitRange units = last     ? UnitRange{units_ - 1 - middle, units_}
+                              : s == 0 ? UnitRange{0, middle + 1}
+                                       : UnitRange{1, middle + 1};
+      (fits(runs.frame(), units, live) ? good : bad) = middle;
+    }
+    out.most_layers = good;
+    return out;
+  }
+
+  bool fits(const SpanFrame& frame, const UnitRange& units, double live) const {
+    const double tied = space_.tied_copies().of(units);
+    for (int r = 0; r < frame.replica_count(); ++r)
+      if (frame.memory(r, units, layout_.recompute, tied).spare(live) < Bytes(0)) return false;
+    return true;
   }
 
   CutLimits limits() const {

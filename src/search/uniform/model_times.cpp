@@ -1,11 +1,7 @@
 #include "search/uniform/model_times.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/parallel.h"
 #include "cost/span_frame.h"
-#include "model/layers.h"
 
 namespace plait {
 
@@ -51,19 +47,11 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
         frame.time_on(slowest, whole, cut.recompute).total())
       slowest = r;
   ModelTime time;
-  time.least_layer = HUGE_VAL;
   for (int u = 0; u < model.unit_count(); ++u) {
     const double own = frame.time_on(slowest, {u, u + 1}, cut.recompute).total().value;
     time.by_unit.push_back(own);
     time.total += own;
-    if (is_layer(model.unit(u))) {
-      time.least_layer = std::min(time.least_layer, own);
-      time.ends = 0;
-    } else {
-      time.ends += own;
-    }
   }
-  if (!std::isfinite(time.least_layer)) time.least_layer = 0;
   return time;
 }
 

@@ -28,8 +28,6 @@ struct ReplicaCut {
 struct ModelTime {
   std::vector<double> by_unit;
   double total = 0;
-  double least_layer = 0;
-  double ends = 0;  // of the units after the last layer
 };
 
 // Times of whole models, each made once.

@@ -13,7 +13,6 @@ namespace plait {
 namespace {
 
 constexpr int kMostChunks = 8;
-constexpr int kBisections = 30;
 
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
@@ -24,13 +23,6 @@ int layer_starts(const Model& model) {
   for (int u = 0; u < model.unit_count(); ++u)
     layers += is_layer(model.unit(u)) && model.unit(u).starts_layer ? 1 : 0;
   return layers;
-}
-
-// Whether other units than the first and the last are not layers.
-bool has_layers_between_others(const Model& model) {
-  for (int u = 1; u + 1 < model.unit_count(); ++u)
-    if (model.unit(u).starts_layer && !is_layer(model.unit(u))) return true;
-  return false;
 }
 
 }  // namespace
@@ -228,48 +220,6 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
     bound = std::max(bound, round_trip + (m - 1) * work / rate);
   }
   return Seconds(bound);
-}
-
-// Chunks of a stage differ by one unit at most. Stage s begins when a micro-batch has passed the
-// first chunks of the stages before, and is followed by their backward passes: with n_s layers that
-// take x each, whatever stands after the last layer on the last stage,
-//   step >= m (n_s x + ends_s) + sum over j < s of floor(n_j / v) x.
-// The least step for which layers can be shared out is found by bisection; for one step, the
-// stages' layers by dynamic programming over what they leave for the stages after.
-Seconds UniformLayouts::interleaved_bound(const UniformLayout& layout, const NodeMix& mix) const {
-  const auto kinds = std::ranges::count_if(mix, [](int n) { return n > 0; });
-  if (kinds != 1 || layout.schedule != Schedule::interleaved) return layout.bound;
-  const int kind = static_cast<int>(
-      std::ranges::find_if(mix, [](int n) { return n > 0; }) - mix.begin());
-  const ModelTime& time = times_.at(cut_of(layout, kind));
-  const double m = layout.settings.micro_batches;
-  const double x = time.least_layer;
-  if (x <= 0 || has_layers_between_others(problem_.model)) return layout.bound;
-  const auto is_possible = [&](double step) {
-    std::vector<double> before(layers_ + 1, HUGE_VAL);  // least sum of first chunks, by layers done
-    before[0] = 0;
-    for (int s = 0; s < layout.stages; ++s) {
-      std::vector<double> next(layers_ + 1, HUGE_VAL);
-      const double ends = s + 1 == layout.stages ? time.ends : 0;
-      for (int done = 0; done <= layers_; ++done) {
-        if (!std::isfinite(before[done])) continue;
-        const int most = std::min(layers_ - done,
-                                  static_cast<int>(((step - before[done]) / m - ends) / x));
-        for (int n = layout.chunks - 1; n <= most; ++n)
-          next[done + n] = std::min(next[done + n], before[done] + n / layout.chunks * x);
-      }
-      before = std::move(next);
-    }
-    return std::isfinite(before[layers_]);
-  };
-  double low = layout.bound.value;
-  double high = 2 * low;
-  if (is_possible(low) || !is_possible(high)) return layout.bound;
-  for (int i = 0; i < kBisections; ++i) {
-    const double middle = (low + high) / 2;
-    (is_possible(middle) ? high : low) = middle;
-  }
-  return Seconds(low);
 }
 
 std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixes,

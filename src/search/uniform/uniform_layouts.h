@@ -33,9 +33,6 @@ class UniformLayouts {
   std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
                                   Seconds limit);
 
-  // A tighter bound for an interleaved layout on nodes of one kind; see docs/planners.md.
-  Seconds interleaved_bound(const UniformLayout& layout, const NodeMix& mix) const;
-
   // The schedule of plain pipelines that cuts are searched under.
   Schedule base_schedule() const { return base_; }
 

@@ -95,16 +95,16 @@ Reason heads_reason(const Question& q) {
   const int heads = key_value_heads(q.problem.model);
   for (const int tensor : values_of(q.plan, &Span::tensor))
     if (heads % tensor != 0)
-      return fmt::format("{} needs a tensor degree that divides the {} heads of keys and values, "
-                         "the plan has {}",
-                         q.target.program, heads, tensor);
+      return fmt::format(
+          "{} needs a tensor degree that divides the {} heads of keys and values, "
+          "the plan has {}",
+          q.target.program, heads, tensor);
   return std::nullopt;
 }
 
 bool straddles(const Cluster& cluster, const Stage& stage, int tensor) {
   for (std::size_t d = 0; d < stage.devices.size(); ++d)
-    if (cluster.device(stage.devices[d]).node !=
-        cluster.device(stage.devices[d - d % tensor]).node)
+    if (cluster.device(stage.devices[d]).node != cluster.device(stage.devices[d - d % tensor]).node)
       return true;
   return false;
 }
@@ -165,9 +165,10 @@ Reason context_reason(const Question& q) {
                        context);
   const int sequence = q.problem.model.sequence_length;
   if (q.target.context_in_halves && sequence % (2 * context) != 0)
-    return fmt::format("{} cuts sequences into {} parts for cp {}, which {} tokens are not a "
-                       "multiple of",
-                       q.target.program, 2 * context, context, sequence);
+    return fmt::format(
+        "{} cuts sequences into {} parts for cp {}, which {} tokens are not a "
+        "multiple of",
+        q.target.program, 2 * context, context, sequence);
   return std::nullopt;
 }
 
@@ -198,8 +199,8 @@ Reason recompute_reason(const Question& q) {
     if (!contains(q.target.recomputes, kind))
       return fmt::format("{} has no {} recompute", q.target.program, name_of(kind));
   if (kinds.size() > 1 && !q.target.recompute_by_stage)
-    return fmt::format("{} recomputes the same in all stages, the plan {} and {}",
-                       q.target.program, name_of(*kinds.begin()), name_of(*kinds.rbegin()));
+    return fmt::format("{} recomputes the same in all stages, the plan {} and {}", q.target.program,
+                       name_of(*kinds.begin()), name_of(*kinds.rbegin()));
   return std::nullopt;
 }
 
@@ -247,9 +248,10 @@ Reason order_reason(const Question& q) {
       const int node = q.problem.cluster.device(id).node;
       const bool goes_on = index(last) >= 0 && q.problem.cluster.device(last).node == node;
       if (!goes_on && !seen.insert(node).second)
-        return fmt::format("{} numbers the devices of a node in a row, the plan does not: device "
-                           "{} comes after {}",
-                           q.target.program, index(id), index(last));
+        return fmt::format(
+            "{} numbers the devices of a node in a row, the plan does not: device "
+            "{} comes after {}",
+            q.target.program, index(id), index(last));
       last = id;
     }
   return std::nullopt;
@@ -276,7 +278,7 @@ std::vector<int> layers_by_chunk(const Model& model, const Plan& plan) {
   for (int s = 0; s < plan.stage_count(); ++s)
     for (const Span& span : plan.stages[s].spans)
       for (int u = span.units.begin; u < span.units.end; ++u)
-        if (is_layer(model.unit(u)) && model.unit(u).starts_layer)
+        if (begins_layer(model.unit(u)))
           ++layers[chunk_position(plan.schedule, plan.stage_count(), s, span.chunk)];
   return layers;
 }
@@ -304,9 +306,9 @@ Reason why_not(const Target& target, const Job& job, const DeviceType& type) {
 Reason why_not(const Target& target, const Problem& problem, const Plan& plan) {
   using Rule = Reason (*)(const Question&);
   static constexpr Rule kRules[] = {
-      devices_reason, pipeline_reason, degrees_reason, nodes_reason,     heads_reason,
-      split_reason,   cuts_reason,     zero_reason,    context_reason,   experts_reason,
-      recompute_reason, offload_reason, shares_reason, idle_reason, order_reason};
+      devices_reason,   pipeline_reason, degrees_reason, nodes_reason,   heads_reason,
+      split_reason,     cuts_reason,     zero_reason,    context_reason, experts_reason,
+      recompute_reason, offload_reason,  shares_reason,  idle_reason,    order_reason};
   if (target.name == "any") return std::nullopt;
   if (Reason reason = why_not(target, problem.job)) return reason;
   const Question question{target, problem, plan};

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 
+#include "app/request/launch_script.h"
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
 #include "cost/framework/framework.h"
@@ -17,9 +18,11 @@ namespace plait {
 namespace {
 
 // What was asked for, or else what every device has.
-void choose_formats(const ProblemSource& source, LoadedProblem& loaded) {
+void choose_formats(const ProblemSource& source, std::optional<Precision> precision,
+                    LoadedProblem& loaded) {
   Job& job = loaded.problem.job;
-  if (source.precision) job.precision = *source.precision;
+  if (source.precision) precision = source.precision;
+  if (precision) job.precision = *precision;
   if (source.attention) job.attention = *source.attention;
   std::string old;  // a device type that has fp16 and not bf16
   for (const DeviceType& type : loaded.problem.cluster.device_types)
@@ -28,7 +31,7 @@ void choose_formats(const ProblemSource& source, LoadedProblem& loaded) {
   const std::vector<Precision>& known = loaded.target.precisions;
   const bool half = known.empty() || std::ranges::find(known, Precision::fp16) != known.end();
   std::vector<std::string_view> chosen;
-  if (!source.precision && job.precision == Precision::bf16 && half) {
+  if (!precision && job.precision == Precision::bf16 && half) {
     job.precision = Precision::fp16;
     chosen.emplace_back("fp16");
   }
@@ -38,8 +41,9 @@ void choose_formats(const ProblemSource& source, LoadedProblem& loaded) {
     chosen.emplace_back("plain attention");
   }
   if (!chosen.empty())
-    loaded.warnings.push_back(fmt::format("{} has neither bf16 nor flash attention: planned with {}",
-                                          old, fmt::join(chosen, " and ")));
+    loaded.warnings.push_back(
+        fmt::format("{} has neither bf16 nor flash attention: planned with {}", old,
+                    fmt::join(chosen, " and ")));
 }
 
 // One sentence for each device type that cannot compute in the job's precision.
@@ -59,7 +63,8 @@ std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& j
 
 // RequestError when no device can do what the job asks for, or the program has no way to.
 void refuse_formats(const LoadedProblem& loaded) {
-  const auto& [problem, target, warnings] = loaded;
+  const Problem& problem = loaded.problem;
+  const Target& target = loaded.target;
   std::optional<std::string> reason = why_not(target, problem.job);
   std::string_view field = problem.job.adapters ? "adapters" : "precision";
   if (!reason) {
@@ -67,8 +72,8 @@ void refuse_formats(const LoadedProblem& loaded) {
       reason = why_not(target, problem.job, type);
       if (!reason) return;
     }
-    const bool formats = !problem.cluster.device_types.front().supports(
-        compute_dtype(problem.job.precision));
+    const bool formats =
+        !problem.cluster.device_types.front().supports(compute_dtype(problem.job.precision));
     field = formats ? "precision" : "attention";
   }
   if (reason)
@@ -140,9 +145,12 @@ LoadedProblem load_problem(const ProblemSource& source) {
                                                                : std::move(model.model);
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = source.job;
+  if (model.launch) take_launch(source, *model.launch, loaded);
+  if (loaded.problem.job.global_batch < 1)
+    throw RequestError("global_batch", "is missing: samples in one optimizer step");
   loaded.problem.job.framework = find_framework(options.catalogue, source.framework, "`framework`");
   loaded.target = target_of(source, loaded.problem.job.framework);
-  loaded.warnings = std::move(model.warnings);
+  loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (!source.profile.empty()) {
     LoadedProfile profile =
         load_profile(source.profile, loaded.problem.model, loaded.problem.cluster);
@@ -150,7 +158,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
     loaded.warnings.insert(loaded.warnings.end(), profile.warnings.begin(), profile.warnings.end());
   }
   loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
-  choose_formats(source, loaded);
+  choose_formats(source, loaded.launch ? loaded.launch->precision : std::nullopt, loaded);
   const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
   return loaded;
@@ -189,7 +197,11 @@ ResolvedPins resolve_pins(const SearchRequest& request, const Model& model) {
 
 LoadedSearch load_search(const SearchRequest& request) {
   LoadedProblem loaded = load_problem(request.source);
-  ResolvedPins resolved = resolve_pins(request, loaded.problem.model);
+  const SearchRequest launched = with_launch(request, loaded.launch);
+  ResolvedPins resolved = resolve_pins(launched, loaded.problem.model);
+  const bool usual = loaded.target.one_layout && resolved.pins.pipeline.value_or(1) > 1 &&
+                     resolved.pins.stages.empty();
+  resolved.pins.even_layers = launched.even_stages.value_or(usual);
   refuse_formats(loaded);
   if (const auto violation = violation_of(loaded.problem, resolved.pins, loaded.target))
     throw RequestError(*violation);

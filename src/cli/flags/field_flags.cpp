@@ -27,6 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"precision", "--precision"},
     {"attention", "--attention"},
     {"runs_on", "--runs-on"},
+    {"free_layout", "--free-layout"},
     {"cluster", "--cluster"},
     {"profile", "--profile"},
     {"catalogue", "--catalogue"},

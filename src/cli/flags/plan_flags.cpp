@@ -93,9 +93,7 @@ FlagGroup problem_flags(PlanRequest& request) {
         .value = "N",
         .help = "samples in one optimizer step",
         .set = into_integer(job.global_batch, 1, kMaxBatch),
-        .hidden = {"--global-batch-size", "--gbs"},
-        .required = true,
-        .unless = "--metis-args"},
+        .hidden = {"--global-batch-size", "--gbs"}},
        {.name = "--seq",
         .value = "N",
         .help = "tokens in a sample; what the model was trained on by default",
@@ -285,8 +283,20 @@ FlagGroup pin_flags(PlanRequest& a) {
         .hidden = {"--no-sequence-parallel"}},
        {.name = "--stages",
         .value = "13,12,..",
-        .help = "units of each stage; or layers, when embedding and head are not counted",
-        .set = into_list(pins.stages, 1, kMaxDegree)}}};
+        .help = "units of each stage; or layers, when embedding and head are not counted; or even "
+                "(usual with --pp), or any",
+        .set =
+            [&a, list = into_list(pins.stages, 1, kMaxDegree)](const std::string& flag,
+                                                               const std::string& text) {
+              if (text == "even" || text == "any")
+                a.even_stages = text == "even";
+              else
+                list(flag, text);
+            }},
+       {.name = "--free-layout",
+        .value = "",
+        .help = "leave open what a launch script given to --model says about the layout",
+        .set = into_switch(a.source.free_layout)}}};
 }
 
 // Megatron's switches for what plait says with a value; understood, not shown.

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/layers.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -193,6 +194,14 @@ int Space::max_stages(const PlanSettings& settings) const {
 }
 
 bool Space::allows(const UnitRange& units, int after) const {
+  if (pins_.even_layers && min_stages_ == max_stages_) {
+    int layers = 0;
+    for (int u = units.begin; u < units.end; ++u)
+      layers += begins_layer(problem_.model.unit(u)) ? 1 : 0;
+    const int even = whole_layer_count(problem_.model) / max_stages_;
+    const int rest = whole_layer_count(problem_.model) % max_stages_ > 0 ? 1 : 0;
+    if (layers < even || layers > even + rest) return false;
+  }
   if (pins_.stages.empty()) return true;
   const int stage = static_cast<int>(pins_.stages.size()) - 1 - after;
   return stage >= 0 && units.size() == pins_.stages[stage];

@@ -9,7 +9,7 @@ namespace plait {
 std::vector<int> even_begins(const Model& model, int stages, int chunks, double last) {
   std::vector<int> starts;  // of layers
   for (int u = 0; u < model.unit_count(); ++u)
-    if (is_layer(model.unit(u)) && model.unit(u).starts_layer) starts.push_back(u);
+    if (begins_layer(model.unit(u))) starts.push_back(u);
   const int layers = static_cast<int>(starts.size());
   const int parts = stages * chunks;
   if (layers < parts) return {};

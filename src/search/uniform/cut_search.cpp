@@ -22,9 +22,7 @@ CutSearch::CutSearch(const Space& space, const ScheduleSetting& rhythm, const Cu
       layers_before_{0} {
   const Model& model = space.problem().model;
   for (int u = 0; u < units_; ++u)
-    layers_before_.push_back(
-        layers_before_.back() +
-        (is_layer(model.unit(u)) && model.unit(u).starts_layer ? 1 : 0));
+    layers_before_.push_back(layers_before_.back() + (begins_layer(model.unit(u)) ? 1 : 0));
 }
 
 int CutSearch::has_wrong_layers(const UnitRange& units) const {
@@ -59,8 +57,7 @@ void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Secon
     const int wrong = has_wrong_layers(units);
     if (wrong > 0) return;
     // The stages before would have too much to do.
-    const bool too_few =
-        stage > 0 && rhythm_.micro_batches * least_before_[begin] >= stage * limit;
+    const bool too_few = stage > 0 && rhythm_.micro_batches * least_before_[begin] >= stage * limit;
     if (wrong < 0 || too_few || !space_.allows(units, after)) continue;
     const auto choice = slots[stage].runs->choose(units, after);
     if (!choice) return;

@@ -1,6 +1,7 @@
 #include "search/uniform/layout_evaluation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "cost/pipeline/schedule.h"
@@ -31,9 +32,12 @@ class Evaluation {
     const NodeMix& mix = ground_.mixes[layout_.mix];
     const bool is_plain = layout_.schedule == ground_.layouts.base_schedule();
     Seconds least(HUGE_VAL);
-    for (const std::vector<int>& order : host_orders(ground_.kinds, mix)) {
+    std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
+    if (layout_.stages == 1) orders.resize(1);
+    for (const std::vector<int>& order : orders) {
       if (ground_.stop() && !found.empty()) return layout_.bound;
-      place(devices_in(problem_.cluster, ground_.kinds, order));
+      place(devices_in(ground_.kinds, order));
+      read_signatures(order);
       const Seconds wanted = std::min(limit, found.best());
       const Seconds bound = std::max(layout_.bound, order_bound());
       if (bound >= wanted) {
@@ -77,37 +81,43 @@ class Evaluation {
     }
   }
 
-  // How many devices of which kind of node follow each other: stages that read the same cost the
-  // same.
-  std::vector<int> signature(const Stage& stage) const {
+  // How many devices of which kind of node follow each other on every stage: stages that read the
+  // same cost the same, and so do hand-overs between them.
+  void read_signatures(const std::vector<int>& order) {
+    sides_.clear();
     std::vector<int> key;
-    int node = -1;
-    for (const DeviceId id : stage.devices) {
-      const int own = problem_.cluster.device(id).node;
-      if (own != node) {
-        key.push_back(kind_of(own));
-        key.push_back(0);
-        node = own;
+    int left = layout_.stage_devices();
+    for (const int kind : order)
+      for (int own = ground_.kinds[kind].devices(); own > 0;) {
+        const int taken = std::min(own, left);
+        key.insert(key.end(), {kind, taken});
+        own -= taken;
+        left -= taken;
+        if (left > 0) continue;
+        const auto at = signatures_.try_emplace(key, static_cast<int>(signatures_.size())).first;
+        sides_.push_back({at->second, own > 0});
+        key.clear();
+        left = layout_.stage_devices();
       }
-      ++key.back();
-    }
-    return key;
   }
 
-  int kind_of(int node) const {
-    for (int k = 0; k < static_cast<int>(ground_.kinds.size()); ++k)
-      if (std::ranges::binary_search(ground_.kinds[k].nodes, node)) return k;
-    return -1;
-  }
-
-  RunCosts* runs_of(const Stage& stage) {
-    auto& runs = runs_[signature(stage)];
+  RunCosts* runs_of(int s) {
+    auto& runs = runs_[sides_[s].signature];
     if (!runs)
-      runs = std::make_unique<RunCosts>(
-          space_, rhythm(),
-          SpanFrame(problem_, layout_.settings, stage.devices, layout_.tensor, layout_.data, {},
-                    tables_));
+      runs =
+          std::make_unique<RunCosts>(space_, rhythm(),
+                                     SpanFrame(problem_, layout_.settings, plan_.stages[s].devices,
+                                               layout_.tensor, layout_.data, {}, tables_));
     return runs.get();
+  }
+
+  // From a stage to the next before a unit.
+  const HandOver& over(int s, int unit) {
+    const std::array key{sides_[s].signature, sides_[s + 1].signature,
+                         sides_[s].ends_inside_node ? 1 : 0, problem_.model.units[unit - 1]};
+    const auto [at, is_new] = overs_.try_emplace(key);
+    if (is_new) at->second = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], unit);
+    return at->second;
   }
 
   ScheduleSetting rhythm() const {
@@ -117,16 +127,8 @@ class Evaluation {
   CutResult cut(Seconds limit) {
     std::vector<CutSearch::Slot> slots;
     for (int s = 0; s < layout_.stages; ++s) {
-      CutSearch::Slot slot{runs_of(plan_.stages[s]), {}};
-      if (s + 1 < layout_.stages)
-        slot.send = [this, s, by_kind = std::map<int, Seconds>()](int unit) mutable {
-          const int kind = problem_.model.units[unit - 1];
-          const auto [at, is_new] = by_kind.try_emplace(kind);
-          if (is_new)
-            at->second =
-                hand_over_time(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], unit);
-          return at->second;
-        };
+      CutSearch::Slot slot{runs_of(s), {}};
+      if (s + 1 < layout_.stages) slot.send = [this, s](int unit) { return over(s, unit).time; };
       slots.push_back(std::move(slot));
     }
     return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied());
@@ -147,19 +149,11 @@ class Evaluation {
   }
 
   // Every micro-batch passes every cut there and back, and a link carries one at a time.
-  Seconds busiest_link() const {
+  Seconds busiest_link() {
     Seconds busy;
     for (int s = 0; s + 1 < layout_.stages; ++s)
-      busy = std::max(busy, over(s).busy);
+      busy = std::max(busy, std::min(over(s, 1).busy, over(s, 2).busy));
     return layout_.settings.micro_batches * layout_.chunks * busy;
-  }
-
-  // From a stage to the next, before the first layer or another one: the quicker.
-  HandOver over(int s) const {
-    const HandOver first = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], 1);
-    const HandOver other = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], 2);
-    return {std::min(first.time, other.time), std::min(first.busy, other.busy),
-            first.crosses_nodes};
   }
 
   // An embedding, layers of one kind and a head: the models of most people.
@@ -168,12 +162,11 @@ class Evaluation {
     if (units_ < 4 || is_layer(model.unit(0)) || is_layer(model.unit(units_ - 1))) return false;
     for (int u = 1; u + 1 < units_; ++u)
       if (model.units[u] != model.units[1]) return false;
-    return is_layer(model.unit(1)) && model.unit(1).starts_layer;
+    return begins_layer(model.unit(1));
   }
 
   InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline) {
-    const Stage& stage = plan_.stages[s];
-    const RunCosts& runs = *runs_of(stage);
+    const RunCosts& runs = *runs_of(s);
     const StageTime layer = runs.alone({1, 2});
     InterleavedStage out;
     out.layer = layer.total().value;
@@ -183,7 +176,7 @@ class Evaluation {
     const bool last = s + 1 == layout_.stages;
     if (s == 0) out.ends += runs.alone({0, 1}).total().value;
     if (last) out.ends += runs.alone({units_ - 1, units_}).total().value;
-    if (!last) out.send = over(s).time.value;
+    if (!last) out.send = std::min(over(s, 1).time, over(s, 2).time).value;
     const double live =
         static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
                                              layout_.settings.micro_batches, layout_.chunks)) /
@@ -213,9 +206,7 @@ class Evaluation {
     const bool even = target.cuts == CutRule::even_layers || space_.pins().even_layers;
     const bool equal = target.cuts == CutRule::equal_layers;
     if (layout_.stages == 1 || (!even && !equal)) return {};
-    int layers = 0;
-    for (int u = 0; u < units_; ++u)
-      layers += is_layer(problem_.model.unit(u)) && problem_.model.unit(u).starts_layer ? 1 : 0;
+    const int layers = whole_layer_count(problem_.model);
     const int least = layers / layout_.stages;
     const int most = (layers + layout_.stages - 1) / layout_.stages;
     if (equal && least != most) return {units_ + 1, units_ + 2};  // there is none
@@ -246,11 +237,12 @@ class Evaluation {
       for (const Cut& own : cuts.cuts)
         for (const Plan& plan : under_schedule(plan_of(own.begins))) offer_if_low(plan, found);
     if (layout_.schedule != Schedule::interleaved) return;
-    const double layer = runs_of(plan_.stages.back())->alone({units_ / 2, units_ / 2 + 1}).total().value;
-    const double last = runs_of(plan_.stages.back())->alone({units_ - 1, units_}).total().value;
+    const RunCosts& runs = *runs_of(layout_.stages - 1);
+    const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
+    const double last = runs.alone({units_ - 1, units_}).total().value;
     const bool equal = space_.target().cuts == CutRule::equal_layers;
-    const std::vector<int> begins = even_begins(problem_.model, layout_.stages, layout_.chunks,
-                                                layer > 0 ? last / layer : 0);
+    const std::vector<int> begins =
+        even_begins(problem_.model, layout_.stages, layout_.chunks, layer > 0 ? last / layer : 0);
     if (begins.empty()) return;
     const Plan plan = recut(plan_, Schedule::interleaved, begins, units_);
     if (equal && !is_equal(plan)) return;
@@ -290,7 +282,14 @@ class Evaluation {
   int units_;
   TableSource tables_;
   Plan plan_;  // with all units on every stage
-  std::map<std::vector<int>, std::unique_ptr<RunCosts>> runs_;
+  struct Side {
+    int signature = 0;
+    bool ends_inside_node = false;
+  };
+  std::vector<Side> sides_;  // by stage
+  std::map<std::vector<int>, int> signatures_;
+  std::map<int, std::unique_ptr<RunCosts>> runs_;  // by signature
+  std::map<std::array<int, 4>, HandOver> overs_;
 };
 
 }  // namespace

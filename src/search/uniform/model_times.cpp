@@ -15,8 +15,7 @@ void ModelTimes::want(const ReplicaCut& cut) {
 void ModelTimes::make(int threads) {
   const std::vector<ReplicaCut> cuts(wanted_.begin(), wanted_.end());
   std::vector<ModelTime> made_now(cuts.size());
-  parallel_for(static_cast<int>(cuts.size()), threads,
-               [&](int i) { made_now[i] = made(cuts[i]); });
+  parallel_for(static_cast<int>(cuts.size()), threads, [&](int i) { made_now[i] = made(cuts[i]); });
   for (std::size_t i = 0; i < cuts.size(); ++i) times_.emplace(cuts[i], std::move(made_now[i]));
   wanted_.clear();
 }
@@ -27,7 +26,7 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
   const NodeKind& kind = kinds_[cut.kind];
   const int wanted = cut.tensor * cut.context * cut.data;
   const int nodes = (wanted + kind.devices() - 1) / kind.devices();
-  std::vector<DeviceId> devices = devices_in(problem.cluster, kinds_, std::vector<int>(nodes, cut.kind));
+  std::vector<DeviceId> devices = devices_in(kinds_, std::vector<int>(nodes, cut.kind));
   devices.resize(wanted);
   PlanSettings settings;
   settings.context = cut.context;

@@ -9,10 +9,10 @@
 namespace plait {
 namespace {
 
-constexpr double kAllMixes = 2'000;    // are listed if there are no more
-constexpr int kMostKindsInSets = 5;    // of which every set is tried
-constexpr double kAllOrders = 120;     // are listed if there are no more
-constexpr std::size_t kPermuted = 4;   // kinds that are tried in every order
+constexpr double kAllMixes = 2'000;   // are listed if there are no more
+constexpr int kMostKindsInSets = 5;   // of which every set is tried
+constexpr double kAllOrders = 120;    // are listed if there are no more
+constexpr std::size_t kPermuted = 4;  // kinds that are tried in every order
 
 using Key = std::tuple<std::vector<int>, int, Link, Link, UsdPerSecond>;
 
@@ -94,14 +94,14 @@ std::vector<NodeKind> node_kinds(const Problem& problem, const Target& target) {
     const Key key{types, node.zone, node.intra, node.uplink, node.price};
     auto at = std::ranges::find(kinds, key, &std::pair<Key, NodeKind>::first);
     if (at == kinds.end())
-      at = kinds.insert(kinds.end(), {key, {{}, types, speed_of(cluster, types)}});
+      at = kinds.insert(kinds.end(), {key, {{}, {}, types, speed_of(cluster, types)}});
     at->second.nodes.push_back(n);
+    at->second.on_node.push_back(on_node[n]);
   }
   std::vector<NodeKind> out;
   for (auto& [key, kind] : kinds) out.push_back(std::move(kind));
-  std::ranges::stable_sort(out, std::ranges::greater{}, [](const NodeKind& kind) {
-    return kind.speed / kind.devices();
-  });
+  std::ranges::stable_sort(out, std::ranges::greater{},
+                           [](const NodeKind& kind) { return kind.speed / kind.devices(); });
   return out;
 }
 
@@ -160,13 +160,12 @@ std::vector<std::vector<int>> host_orders(const std::vector<NodeKind>& kinds, co
   return orders;
 }
 
-std::vector<DeviceId> devices_in(const Cluster& cluster, const std::vector<NodeKind>& kinds,
+std::vector<DeviceId> devices_in(const std::vector<NodeKind>& kinds,
                                  const std::vector<int>& order) {
-  const auto on_node = devices_by_node(cluster);
   std::vector<int> taken(kinds.size(), 0);
   std::vector<DeviceId> devices;
   for (const int kind : order) {
-    const std::vector<DeviceId>& own = on_node[kinds[kind].nodes[taken[kind]++]];
+    const std::vector<DeviceId>& own = kinds[kind].on_node[taken[kind]++];
     devices.insert(devices.end(), own.begin(), own.end());
   }
   return devices;

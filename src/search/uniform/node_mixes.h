@@ -9,9 +9,10 @@ namespace plait {
 
 // Nodes that nothing tells apart but their position.
 struct NodeKind {
-  std::vector<int> nodes;  // positions in Cluster::nodes
-  std::vector<int> types;  // of the devices of one of them, in order
-  double speed = 0;        // of one of them, by the rate of matrix products
+  std::vector<int> nodes;                      // positions in Cluster::nodes
+  std::vector<std::vector<DeviceId>> on_node;  // devices of each
+  std::vector<int> types;                      // of the devices of one of them, in order
+  double speed = 0;                            // of one of them, by the rate of matrix products
   int devices() const { return static_cast<int>(types.size()); }
   int count() const { return static_cast<int>(nodes.size()); }
 };
@@ -31,7 +32,6 @@ std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds);
 std::vector<std::vector<int>> host_orders(const std::vector<NodeKind>& kinds, const NodeMix& mix);
 
 // The devices of the hosts in that order.
-std::vector<DeviceId> devices_in(const Cluster& cluster, const std::vector<NodeKind>& kinds,
-                                 const std::vector<int>& order);
+std::vector<DeviceId> devices_in(const std::vector<NodeKind>& kinds, const std::vector<int>& order);
 
 }  // namespace plait

@@ -18,13 +18,6 @@ bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-int layer_starts(const Model& model) {
-  int layers = 0;
-  for (int u = 0; u < model.unit_count(); ++u)
-    layers += is_layer(model.unit(u)) && model.unit(u).starts_layer ? 1 : 0;
-  return layers;
-}
-
 }  // namespace
 
 UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
@@ -36,7 +29,7 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
       threads_(threads),
       times_(engine, kinds),
       base_(searched_schedule(space.pins())),
-      layers_(layer_starts(problem_.model)),
+      layers_(whole_layer_count(problem_.model)),
       cut_optimizer_wins_(gains_by_cut_optimizer(problem_)) {
   if (!contains(target_.schedules, base_)) base_ = Schedule::gpipe;
   std::set<int> tensors;
@@ -92,8 +85,7 @@ void UniformLayouts::list_degrees(const NodeMix& mix, int at,
 
 bool UniformLayouts::obeys_pins(const UniformLayout& layout) const {
   const Pins& pins = space_.pins();
-  const int micro_batch =
-      problem_.job.global_batch / (layout.settings.micro_batches * layout.data);
+  const int micro_batch = problem_.job.global_batch / (layout.settings.micro_batches * layout.data);
   if (pins.data && *pins.data != layout.data) return false;
   if (pins.micro_batch && *pins.micro_batch != micro_batch) return false;
   return !pins.micro_batches || *pins.micro_batches == layout.settings.micro_batches;
@@ -102,7 +94,8 @@ bool UniformLayouts::obeys_pins(const UniformLayout& layout) const {
 std::vector<ZeroStage> UniformLayouts::zero_stages(const UniformLayout& layout) const {
   const Pins& pins = space_.pins();
   std::vector<ZeroStage> zeros = layout.stages > 1 ? target_.zero_in_pipeline : target_.zero;
-  if (pins.zero) return contains(zeros, *pins.zero) ? std::vector{*pins.zero} : std::vector<ZeroStage>{};
+  if (pins.zero)
+    return contains(zeros, *pins.zero) ? std::vector{*pins.zero} : std::vector<ZeroStage>{};
   if (layout.data * layout.settings.context == 1) return {ZeroStage::off};
   // Gathering weights for every micro-batch does not pay in a pipeline; whoever wants it pins it.
   if (layout.stages > 1) std::erase(zeros, ZeroStage::parameters);
@@ -159,16 +152,14 @@ ReplicaCut UniformLayouts::cut_of(const UniformLayout& layout, int kind) const {
   const bool cuts_weights =
       layout.settings.zero == ZeroStage::parameters ||
       (layout.settings.zero == ZeroStage::gradients && problem_.job.framework.fully_sharded);
-  const bool enough =
-      kinds_[kind].count() * kinds_[kind].devices() >= layout.stage_devices();
+  const bool enough = kinds_[kind].count() * kinds_[kind].devices() >= layout.stage_devices();
   const bool depends = (layout.settings.expert > 1 || cuts_weights) && enough;
   return {.kind = kind,
           .tensor = layout.tensor,
           .context = layout.settings.context,
           .expert = depends ? layout.settings.expert : 1,
           .data = depends ? layout.data : 1,
-          .micro_batch =
-              problem_.job.global_batch / (layout.settings.micro_batches * layout.data),
+          .micro_batch = problem_.job.global_batch / (layout.settings.micro_batches * layout.data),
           .sequence_parallel = layout.settings.sequence_parallel,
           .zero = cuts_weights && depends ? layout.settings.zero : ZeroStage::off,
           .recompute = layout.recompute};

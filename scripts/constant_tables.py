@@ -51,10 +51,8 @@ def framework_row(entry):
         notes.append("autocast in mixed precision")
     if entry.get("fully_sharded"):
         notes.append("weights are cut under ZeRO-2 too")
-    if entry.get("without"):
-        notes.append("plans without " + ", ".join(entry["without"]))
-    if entry.get("schedules"):
-        notes.append("schedules " + ", ".join(entry["schedules"]))
+    if entry.get("target"):
+        notes.append(f"runs what `{entry['target']}` can")
     if notes:
         parts.append("; ".join(notes).capitalize() + ".")
     return [f"`{entry['name']}`", entry["what"], " ".join(parts)]

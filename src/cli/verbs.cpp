@@ -12,6 +12,7 @@ Command pareto_command();
 Command replan_command();
 Command explain_command();
 Command check_command();
+Command diff_command();
 Command import_command();
 Command profile_command();
 Command validate_command();
@@ -67,10 +68,15 @@ std::span<const Verb> verbs() {
            estimate_command},
       Verb{"explain", "say why a saved plan is as fast as it is, and what a change would do",
            "  plait explain plan.json\n", explain_command},
-      Verb{"check", "check that a saved plan is valid and fits in memory (for hand-edited plans)",
+      Verb{"check",
+           "check that a saved plan is valid and fits in memory, and say which programs run it",
            "  plait check plan.json\n"
            "  plait check plan.json --json\n",
            check_command},
+      Verb{"diff", "put two saved plans side by side: what differs, and where the time goes",
+           "  plait diff today.json better.json\n"
+           "  plait diff today.json better.json --json\n",
+           diff_command},
       Verb{"profile", "measure what planning needs on the hardware at hand",
            "  plait profile --model gpt3-1.3b --device cuda --tp 1,2,4,8 --micro-batch 1,2,4,8 \\\n"
            "    -o profile.json\n"

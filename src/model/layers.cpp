@@ -15,4 +15,11 @@ int layer_count(const Model& model) {
       std::ranges::count_if(model.units, [&](int kind) { return is_layer(model.kinds[kind]); }));
 }
 
+bool begins_layer(const LayerKind& kind) { return is_layer(kind) && kind.starts_layer; }
+
+int whole_layer_count(const Model& model) {
+  return static_cast<int>(std::ranges::count_if(
+      model.units, [&](int kind) { return begins_layer(model.kinds[kind]); }));
+}
+
 }  // namespace plait

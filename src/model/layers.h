@@ -8,4 +8,8 @@ namespace plait {
 bool is_layer(const LayerKind& kind);
 int layer_count(const Model& model);
 
+// Whether a unit is a layer, or the first op of one.
+bool begins_layer(const LayerKind& kind);
+int whole_layer_count(const Model& model);
+
 }  // namespace plait

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/units.h"
-#include "plan/plan.h"
 
 namespace plait {
 
@@ -103,11 +101,7 @@ struct Framework {
   MixedState mixed;
   bool autocast = false;       // mixed precision converts fp32 weights for every product
   bool fully_sharded = false;  // FSDP: gathers weights for every micro-batch under ZeRO-2 too, once
-  // What planners do not choose for it unless told to.
-  bool without_zero_3 = false;
-  bool without_context = false;
-  bool without_experts = false;
-  std::vector<Schedule> schedules;  // that it has besides GPipe and 1F1B
+  std::string target = "any";  // the row of plan/target.h that says what it can run
 
   friend bool operator==(const Framework&, const Framework&) = default;
 };

@@ -21,6 +21,7 @@ enum class Precision {
   fp8_row,    // the same with a scale for every row or block: slower products
   fp4,        // NVFP4 matrix products, else as fp8
 };
+DType compute_dtype(Precision precision);  // of matrix products
 enum class Optimizer { adam, sgd, momentum };
 enum class AttentionKernel { flash, plain };
 // What the user wants trained; the part of the input that is neither model nor machine.

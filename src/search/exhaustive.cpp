@@ -82,7 +82,7 @@ class Enumeration {
 SearchResult search_exhaustively(const SearchContext& context) {
   const Space& space = *context.space;
   const CostEngine& engine = *context.engine;
-  Shortlist found(engine, context.options.keep);
+  Shortlist found(engine, context.options.keep, context.options.target);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
     StageTable table(space, engine, space.settings()[i], searched_schedule(context.options.pins));

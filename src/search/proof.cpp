@@ -16,7 +16,9 @@ bool is_one_schedule(const SearchContext& context) {
   const Pins& pins = context.options.pins;
   if (pins.pipeline == 1 || !pins.stages.empty()) return true;
   if (pins.schedule) return *pins.schedule == searched_schedule(pins);
-  return context.problem.job.framework.schedules.empty();
+  return std::ranges::all_of(context.options.target.schedules, [](Schedule schedule) {
+    return schedule == Schedule::gpipe || schedule == Schedule::one_f_one_b;
+  });
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
   const Cluster& cluster = context.problem.cluster;
   std::vector<int> devices(cluster.device_types.size());
   for (const Device& device : cluster.devices) ++devices[device.type];
-  const Seconds floor = ClusterLowerBound(engine, context.options.pins).step(devices);
+  const Seconds floor = ClusterLowerBound(engine, context.options.pins, context.options.target).step(devices);
   result.lower_bound.reset();
   if (!(floor > Seconds(0)) || !std::isfinite(floor.value)) return;
   result.lower_bound = std::min(best, floor);

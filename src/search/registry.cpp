@@ -38,7 +38,7 @@ SearchResult run_search(const Planner& planner, const SearchContext& context) {
   // One engine for the planner and for the final costs: its tables are made once.
   std::optional<CostEngine> own;
   const CostEngine& engine = context.engine ? *context.engine : own.emplace(context.problem);
-  const Space space(context.problem, context.options.pins);
+  const Space space(context.problem, context.options.pins, context.options.target);
   SearchContext shared = context;
   shared.engine = &engine;
   shared.space = &space;

@@ -17,11 +17,9 @@ std::vector<int> divisors(int n) {
   return out;
 }
 
-std::vector<Schedule> schedules_of(const Problem& problem) {
-  std::vector<Schedule> all{Schedule::one_f_one_b};
-  const std::vector<Schedule>& others = problem.job.framework.schedules;
-  all.insert(all.end(), others.begin(), others.end());
-  return all;
+std::vector<Schedule> schedules_of(const Problem&) {
+  return {Schedule::one_f_one_b, Schedule::interleaved, Schedule::zb_h1, Schedule::zb_2p,
+          Schedule::zb_v};
 }
 
 namespace {
@@ -301,9 +299,9 @@ bool change_recompute(const Problem& problem, Sketch& sketch, Random& random) {
   return true;
 }
 
-bool change_zero(const Problem& problem, Sketch& sketch, Random& random) {
+bool change_zero(const Problem&, Sketch& sketch, Random& random) {
   std::vector<ZeroStage> all{ZeroStage::off, ZeroStage::optimizer};
-  if (sketch.part_count() == 1 && !problem.job.framework.without_zero_3)
+  if (sketch.part_count() == 1)
     all.push_back(ZeroStage::parameters);
   const ZeroStage zero = all[random() % all.size()];
   if (zero == sketch.settings.zero) return false;
@@ -311,9 +309,8 @@ bool change_zero(const Problem& problem, Sketch& sketch, Random& random) {
   return true;
 }
 
-bool change_experts(const Problem& problem, Sketch& sketch, Random& random) {
+bool change_experts(const Problem&, Sketch& sketch, Random& random) {
   const bool up = random() % 2 == 0;
-  if (problem.job.framework.without_experts) return false;
   if (!up && sketch.settings.expert % 2 != 0) return false;
   sketch.settings.expert = up ? sketch.settings.expert * 2 : sketch.settings.expert / 2;
   return sketch.settings.expert >= 1;

@@ -6,6 +6,7 @@
 
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
+#include "app/saved/saved_target.h"
 #include "cost/engine.h"
 #include "io/cluster/cluster_shorthand.h"
 
@@ -93,13 +94,15 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
   out.device_before = std::move(changed.before);
   out.restart = request.restart;
   const Stopwatch watch;
+  SearchOptions options = request.search;
+  options.target = saved_target(request.before);
   if (!is_hopeless(out.after))
-    out.result = replan(planner, search_context(out.after, request.search, session), before,
+    out.result = replan(planner, search_context(out.after, options, session), before,
                         request.before.plan, out.device_before);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
   if (!out.found())
-    out.no_plan = why_no_plan(out.after, request.search, out.result.search, session);
+    out.no_plan = why_no_plan(out.after, options, out.result.search, session);
   return out;
 }
 

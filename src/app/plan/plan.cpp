@@ -66,6 +66,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   PlanRequest pinned = request;
   const Exporter* exporter = exporter_named(request.format);
   if (exporter && exporter->narrow) exporter->narrow(pinned.search.pins);
+  // Another program's words say what it can run.
+  if (exporter && pinned.source.runs_on.empty()) pinned.source.runs_on = "any";
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 
+#include "app/request/launch_script.h"
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
 #include "cost/framework/framework.h"
@@ -15,6 +16,35 @@
 
 namespace plait {
 namespace {
+
+// What was asked for, or else what every device has.
+void choose_formats(const ProblemSource& source, std::optional<Precision> precision,
+                    LoadedProblem& loaded) {
+  Job& job = loaded.problem.job;
+  if (source.precision) precision = source.precision;
+  if (precision) job.precision = *precision;
+  if (source.attention) job.attention = *source.attention;
+  std::string old;  // a device type that has fp16 and not bf16
+  for (const DeviceType& type : loaded.problem.cluster.device_types)
+    if (type.supports(DType::fp16) && !type.supports(DType::bf16)) old = type.name;
+  if (old.empty() || loaded.target.name == "any") return;
+  const std::vector<Precision>& known = loaded.target.precisions;
+  const bool half = known.empty() || std::ranges::find(known, Precision::fp16) != known.end();
+  std::vector<std::string_view> chosen;
+  if (!precision && job.precision == Precision::bf16 && half) {
+    job.precision = Precision::fp16;
+    chosen.emplace_back("fp16");
+  }
+  if (!source.attention && loaded.target.flash_needs_bf16 &&
+      job.attention == AttentionKernel::flash) {
+    job.attention = AttentionKernel::plain;
+    chosen.emplace_back("plain attention");
+  }
+  if (!chosen.empty())
+    loaded.warnings.push_back(
+        fmt::format("{} has neither bf16 nor flash attention: planned with {}", old,
+                    fmt::join(chosen, " and ")));
+}
 
 // One sentence for each device type that cannot compute in the job's precision.
 std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& job) {
@@ -29,6 +59,25 @@ std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& j
                     type.name, name_of(wanted), half ? "; `precision` fp16 runs on it" : ""));
   }
   return warnings;
+}
+
+// RequestError when no device can do what the job asks for, or the program has no way to.
+void refuse_formats(const LoadedProblem& loaded) {
+  const Problem& problem = loaded.problem;
+  const Target& target = loaded.target;
+  std::optional<std::string> reason = why_not(target, problem.job);
+  std::string_view field = problem.job.adapters ? "adapters" : "precision";
+  if (!reason) {
+    for (const DeviceType& type : problem.cluster.device_types) {
+      reason = why_not(target, problem.job, type);
+      if (!reason) return;
+    }
+    const bool formats =
+        !problem.cluster.device_types.front().supports(compute_dtype(problem.job.precision));
+    field = formats ? "precision" : "attention";
+  }
+  if (reason)
+    throw RequestError(field, fmt::format("{} (`runs_on` any predicts it all the same)", *reason));
 }
 
 // Units per stage from layers per stage: a unit that is not a layer goes with the layer before it,
@@ -58,6 +107,12 @@ int chunks_of_megatron(const Pins& pins, int layers_per_chunk, int layers) {
   return static_cast<int>(layers / round);
 }
 
+Target target_of(const ProblemSource& source, const Framework& framework) {
+  const std::string& name = source.runs_on.empty() ? framework.target : source.runs_on;
+  refuse_unknown("runs_on", name, target_names());
+  return *target_named(name);
+}
+
 }  // namespace
 
 void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArguments& metis) {
@@ -65,7 +120,7 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
   source.clusterfile = metis.clusterfile;
   source.profile = metis.profile;
   source.job.global_batch = metis.batch;
-  source.job.precision = Precision::fp16;  // V100, P100 and T4 do not have bf16
+  source.precision = Precision::fp16;  // V100, P100 and T4 do not have bf16
   options.group_scale_variance = metis.group_scale_variance;
   if (metis.max_tensor > 0) options.max_tensor = metis.max_tensor;
   if (metis.max_micro_batch > 0) options.max_micro_batch = metis.max_micro_batch;
@@ -90,8 +145,12 @@ LoadedProblem load_problem(const ProblemSource& source) {
                                                                : std::move(model.model);
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = source.job;
+  if (model.launch) take_launch(source, *model.launch, loaded);
+  if (loaded.problem.job.global_batch < 1)
+    throw RequestError("global_batch", "is missing: samples in one optimizer step");
   loaded.problem.job.framework = find_framework(options.catalogue, source.framework, "`framework`");
-  loaded.warnings = std::move(model.warnings);
+  loaded.target = target_of(source, loaded.problem.job.framework);
+  loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (!source.profile.empty()) {
     LoadedProfile profile =
         load_profile(source.profile, loaded.problem.model, loaded.problem.cluster);
@@ -99,6 +158,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
     loaded.warnings.insert(loaded.warnings.end(), profile.warnings.begin(), profile.warnings.end());
   }
   loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
+  choose_formats(source, loaded.launch ? loaded.launch->precision : std::nullopt, loaded);
   const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
   return loaded;
@@ -137,11 +197,17 @@ ResolvedPins resolve_pins(const SearchRequest& request, const Model& model) {
 
 LoadedSearch load_search(const SearchRequest& request) {
   LoadedProblem loaded = load_problem(request.source);
-  ResolvedPins resolved = resolve_pins(request, loaded.problem.model);
-  if (const auto violation = violation_of(loaded.problem, resolved.pins))
+  const SearchRequest launched = with_launch(request, loaded.launch);
+  ResolvedPins resolved = resolve_pins(launched, loaded.problem.model);
+  const bool usual = loaded.target.one_layout && resolved.pins.pipeline.value_or(1) > 1 &&
+                     resolved.pins.stages.empty();
+  resolved.pins.even_layers = launched.even_stages.value_or(usual);
+  refuse_formats(loaded);
+  if (const auto violation = violation_of(loaded.problem, resolved.pins, loaded.target))
     throw RequestError(*violation);
   LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings)};
   out.options.pins = std::move(resolved.pins);
+  out.options.target = std::move(loaded.target);
   if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));
   return out;
 }

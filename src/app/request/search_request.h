@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/request/objective.h"
+#include "io/model/megatron_launch.h"
 #include "io/plan/metis_arguments.h"
 #include "plan/problem.h"
 #include "search/space/search.h"
@@ -24,7 +25,13 @@ struct ProblemSource {
   std::string profile;
   std::vector<std::string> catalogue;
   std::string framework;  // of the catalogue; "" = its first
+  // What a launch script of Megatron-LM says about the layout is left open.
+  bool free_layout = false;
+  std::string runs_on;  // a row of plan/target.h; "" = that of the framework
   Job job;
+  // Where nothing is said, what all devices have: bf16 and flash attention, or fp16 and plain.
+  std::optional<Precision> precision;
+  std::optional<AttentionKernel> attention;
   std::optional<MetisArguments> metis;  // defaults taken from a command line of Metis' program
 };
 
@@ -33,6 +40,8 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
 
 struct LoadedProblem {
   Problem problem;
+  std::optional<MegatronLaunch> launch;  // of the model's file, where it is to be taken
+  Target target;                         // the program that must be able to run the plans
   std::vector<std::string> warnings;
 };
 
@@ -45,6 +54,9 @@ struct SearchRequest {
   std::string planner = "auto";
   SearchOptions search;
   std::optional<int> layers_per_chunk;  // Megatron's way to say Pins::chunks
+  // Stages of equally many layers, or one more: yes, no, or, where nothing is said, when their
+  // number is pinned and the program has one layout for all of them.
+  std::optional<bool> even_stages;
   Objective objective;
 };
 

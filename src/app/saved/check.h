@@ -16,11 +16,18 @@ struct CheckRequest {
   PlanFile file;     // as it stands, sound or not
 };
 
+// A program, and why it does not run the plan; "" when it does.
+struct Runner {
+  std::string_view target;
+  std::string why_not;
+};
+
 struct CheckAnswer {
   std::string name;
   PlanFile file;
   std::vector<Violation> violations;
   std::optional<Estimate> cost;  // of a valid plan
+  std::vector<Runner> runners;   // the same, in the order of plan/target.h
 
   bool valid() const { return violations.empty(); }
   bool fits() const { return cost && cost->fits; }

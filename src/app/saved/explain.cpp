@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/saved/neighbours.h"
+#include "app/saved/saved_target.h"
 #include "cost/engine.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -18,6 +19,7 @@ SearchResult best_plans(const ExplainRequest& request, const CostEngine& engine,
   options.keep = keep;
   options.time_limit = request.time_limit;
   options.pins = pins;
+  options.target = saved_target(request.file);
   options.threads = request.threads;
   SearchContext context = search_context(engine.problem(), options, session);
   context.engine = &engine;
@@ -29,6 +31,7 @@ std::vector<Alternative> alternatives_of(const ExplainRequest& request, const Co
   const auto& [problem, plan, made_by] = request.file;
   std::vector<Alternative> all;
   for (Neighbour& neighbour : neighbours_of(problem, plan)) {
+    if (why_not(saved_target(request.file), problem, neighbour.plan)) continue;
     Estimate cost = engine.simulate(neighbour.plan);
     all.push_back({std::move(neighbour.change), {std::move(neighbour.plan), std::move(cost)}});
   }

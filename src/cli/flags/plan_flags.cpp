@@ -84,9 +84,7 @@ FlagGroup problem_flags(PlanRequest& request) {
         .value = "N",
         .help = "samples in one optimizer step",
         .set = into_integer(job.global_batch, 1, kMaxBatch),
-        .hidden = {"--global-batch-size", "--gbs"},
-        .required = true,
-        .unless = "--metis-args"},
+        .hidden = {"--global-batch-size", "--gbs"}},
        {.name = "--seq",
         .value = "N",
         .help = "tokens in a sample; what the model was trained on by default",
@@ -94,8 +92,9 @@ FlagGroup problem_flags(PlanRequest& request) {
         .hidden = {"--seq-length", "--sequence-length"}},
        {.name = "--precision",
         .value = "P",
-        .help = fmt::format("{} (bf16)", fmt::join(precision_names(), ", ")),
-        .set = into_choice(job.precision, precision_named, precision_names()),
+        .help = fmt::format("{} (bf16, or fp16 where devices have no bf16)",
+                            fmt::join(precision_names(), ", ")),
+        .set = into_choice(a.precision, precision_named, precision_names()),
         .choices = as_strings(precision_names())},
        {.name = "--optimizer",
         .value = "O",
@@ -104,8 +103,9 @@ FlagGroup problem_flags(PlanRequest& request) {
         .choices = as_strings(optimizer_names())},
        {.name = "--attention",
         .value = "A",
-        .help = "flash, or plain: scores written to memory (flash)",
-        .set = into_choice(job.attention, attention_named, attention_names()),
+        .help = "flash, or plain: scores written to memory (flash, or plain where devices are too "
+                "old for it)",
+        .set = into_choice(a.attention, attention_named, attention_names()),
         .choices = as_strings(attention_names())},
        {.name = "--framework",
         .value = "F",
@@ -113,6 +113,12 @@ FlagGroup problem_flags(PlanRequest& request) {
                             fmt::join(framework_names(builtin_catalogue()), ", ")),
         .set = into_text(a.framework),
         .choices = as_strings(framework_names(builtin_catalogue()))},
+       {.name = "--runs-on",
+        .value = "T",
+        .help = fmt::format("the program that must be able to run the plan: {} (the framework's)",
+                            fmt::join(target_names(), ", ")),
+        .set = into_text(a.runs_on),
+        .choices = as_strings(target_names())},
        {.name = "--no-overlap",
         .value = "",
         .help = "communication waits for compute, whatever the framework could overlap",
@@ -268,8 +274,20 @@ FlagGroup pin_flags(PlanRequest& a) {
         .hidden = {"--no-sequence-parallel"}},
        {.name = "--stages",
         .value = "13,12,..",
-        .help = "units of each stage; or layers, when embedding and head are not counted",
-        .set = into_list(pins.stages, 1, kMaxDegree)}}};
+        .help = "units of each stage; or layers, when embedding and head are not counted; or even "
+                "(usual with --pp), or any",
+        .set =
+            [&a, list = into_list(pins.stages, 1, kMaxDegree)](const std::string& flag,
+                                                               const std::string& text) {
+              if (text == "even" || text == "any")
+                a.even_stages = text == "even";
+              else
+                list(flag, text);
+            }},
+       {.name = "--free-layout",
+        .value = "",
+        .help = "leave open what a launch script given to --model says about the layout",
+        .set = into_switch(a.source.free_layout)}}};
 }
 
 // Megatron's switches for what plait says with a value; understood, not shown.
@@ -279,15 +297,15 @@ FlagGroup borrowed_flags(PlanRequest& a) {
           {{.name = "--bf16",
             .value = "",
             .help = "",
-            .set = meaning(a.source.job.precision, Precision::bf16)},
+            .set = meaning(a.source.precision, Precision::bf16)},
            {.name = "--fp16",
             .value = "",
             .help = "",
-            .set = meaning(a.source.job.precision, Precision::fp16)},
+            .set = meaning(a.source.precision, Precision::fp16)},
            {.name = "--use-flash-attn",
             .value = "",
             .help = "",
-            .set = meaning(a.source.job.attention, AttentionKernel::flash)},
+            .set = meaning(a.source.attention, AttentionKernel::flash)},
            {.name = "--use-distributed-optimizer",
             .value = "",
             .help = "",

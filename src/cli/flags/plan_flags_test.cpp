@@ -43,7 +43,7 @@ TEST(PlanFlags, WhatToTrainBecomesTheSource) {
   EXPECT_EQ(source.granularity, Granularity::op);
   EXPECT_EQ(source.catalogue, (std::vector<std::string>{"a.json", "b.json"}));
   EXPECT_EQ(source.job.global_batch, 8);
-  EXPECT_EQ(source.job.precision, Precision::fp16);
+  EXPECT_EQ(source.precision, Precision::fp16);
   EXPECT_FALSE(source.job.overlap);
 }
 
@@ -95,7 +95,7 @@ TEST(PlanFlags, MegatronsNamesMeanTheSame) {
   EXPECT_EQ(a.request.search.pins.tensor, 4);
   EXPECT_EQ(a.request.layers_per_chunk, 2);
   EXPECT_EQ(a.request.search.pins.zero, ZeroStage::optimizer);
-  EXPECT_EQ(a.request.source.job.precision, Precision::fp16);
+  EXPECT_EQ(a.request.source.precision, Precision::fp16);
 }
 
 TEST(PlanFlags, AmountsHaveUnits) {

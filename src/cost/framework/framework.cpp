@@ -61,25 +61,6 @@ double optimizer_traffic(const Job& job) {
   return 12 + 8 * slots + job.framework.traits.clip_bytes;
 }
 
-DType compute_dtype(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return DType::fp32;
-    case Precision::tf32:
-      return DType::tf32;
-    case Precision::fp16:
-      return DType::fp16;
-    case Precision::bf16:
-    case Precision::pure_bf16:
-      return DType::bf16;
-    case Precision::fp8:
-    case Precision::fp8_row:
-    case Precision::fp4:
-      return DType::fp8;
-  }
-  return DType::bf16;
-}
-
 DType attention_dtype(Precision precision) {
   const DType dtype = compute_dtype(precision);
   return dtype == DType::fp8 ? DType::bf16 : dtype;

@@ -21,7 +21,6 @@ StateBytes state_bytes(const Job& job, bool sharded_weights = false);
 // 2-byte gradient, reads and writes three fp32 values and writes the 2-byte weight, 28 in all.
 double optimizer_traffic(const Job& job);
 
-DType compute_dtype(Precision precision);  // of matrix products
 // Of attention and of the output layer: 16 bits for fp8.
 DType attention_dtype(Precision precision);
 double activation_bytes(Precision precision);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "io/format/json_writer.h"
-#include "plan/names.h"
+#include "plan/target.h"
 
 namespace plait {
 namespace {
@@ -89,12 +89,6 @@ constexpr NumberField<MixedState> kMixedNumbers[] = {
     {"gathered_bytes", 1, [](MixedState& m) -> double& { return m.gathered; }},
 };
 
-constexpr SwitchField<Framework> kAbsent[] = {
-    {"zero-3", [](Framework& f) -> bool& { return f.without_zero_3; }},
-    {"context", [](Framework& f) -> bool& { return f.without_context; }},
-    {"experts", [](Framework& f) -> bool& { return f.without_experts; }},
-};
-
 const std::vector<std::string_view> kKernelNames{"fused", "eager"};
 const std::vector<std::string_view> kFp32Names{"never", "sharded", "always"};
 
@@ -166,15 +160,6 @@ std::vector<FrameworkFit> read_fits(const JsonValue& list) {
   return fits;
 }
 
-void read_absent(const JsonValue& list, Framework& out) {
-  std::vector<std::string_view> names;
-  for (const auto& absent : kAbsent) {
-    names.push_back(absent.key);
-    absent.at(out) = false;
-  }
-  for (const JsonValue& name : list.items()) kAbsent[name.choice(names)].at(out) = true;
-}
-
 }  // namespace
 
 FrameworkTraits read_traits(const JsonValue& object, const FrameworkTraits& fallback) {
@@ -196,7 +181,9 @@ FrameworkTraits read_traits(const JsonValue& object, const FrameworkTraits& fall
 
 FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramework& known) {
   object.allow_only({"name", "like", "what", "traits", "mixed_precision", "autocast",
-                     "fully_sharded", "without", "schedules", "fits"});
+                     "fully_sharded", "target", "fits",
+                     // Of plan files that were written before there were targets: not needed.
+                     "without", "schedules"});
   FrameworkEntry out;
   if (const auto like = object.find("like")) {
     out.framework = known(*like);
@@ -212,12 +199,8 @@ FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramewor
     framework.mixed = read_mixed(*mixed, framework.mixed);
   framework.autocast = object.boolean_or("autocast", framework.autocast);
   framework.fully_sharded = object.boolean_or("fully_sharded", framework.fully_sharded);
-  if (const auto without = object.find("without")) read_absent(*without, framework);
-  if (const auto schedules = object.find("schedules")) {
-    framework.schedules.clear();
-    for (const JsonValue& name : schedules->items())
-      framework.schedules.push_back(static_cast<Schedule>(name.choice(schedule_names())));
-  }
+  if (const auto target = object.find("target"))
+    framework.target = targets()[target->choice(target_names())].name;
   if (const auto fits = object.find("fits")) out.fits = read_fits(*fits);
   return out;
 }
@@ -239,19 +222,13 @@ std::string framework_json(const Framework& framework) {
   JsonObject mixed;
   for (const auto& field : kMixedNumbers) mixed.number(field.key, field.at(copy.mixed));
   mixed.text("fp32_weights", kFp32Names[static_cast<int>(copy.mixed.fp32_weights)]);
-  std::vector<std::string> absent;
-  for (const auto& field : kAbsent)
-    if (field.at(copy)) absent.push_back(json_text(field.key));
-  std::vector<std::string> schedules;
-  for (const Schedule schedule : copy.schedules) schedules.push_back(json_text(name_of(schedule)));
   return JsonObject()
       .text("name", copy.name)
       .json("traits", traits.str())
       .json("mixed_precision", mixed.str())
       .boolean("autocast", copy.autocast)
       .boolean("fully_sharded", copy.fully_sharded)
-      .json("without", json_list(absent))
-      .json("schedules", json_list(schedules))
+      .text("target", copy.target)
       .str();
 }
 

@@ -70,8 +70,7 @@ TEST(Frameworks, AreReadBackBitForBit) {
   odd.name = "odd";
   odd.traits.host_block = Seconds(0.1 + 0.2);
   odd.traits.send_limit = BytesPerSecond(1e9 / 3);
-  odd.schedules = {Schedule::zb_v};
-  odd.without_context = true;
+  odd.target = "jax";
   EXPECT_EQ(read(framework_json(odd)).framework, odd);
 }
 
@@ -94,7 +93,7 @@ TEST(Frameworks, UnknownKeysAndValuesAreNamed) {
   EXPECT_NE(complaint([] { read(R"({"name": "f", "traits": {"host_overlap_exponent": 0}})"); }),
             "");
   EXPECT_NE(complaint([] { read(R"({"name": "f", "fits": [{"of": ["x"], "on": "y"}]})"); }), "");
-  EXPECT_NE(complaint([] { read(R"({"name": "f", "schedules": ["2f2b"]})"); }), "");
+  EXPECT_NE(complaint([] { read(R"({"name": "f", "target": "megatrom"})"); }), "");
   EXPECT_NE(complaint([] { read(R"({"name": ""})"); }), "");
   EXPECT_NE(complaint([] { read(R"({"name": "f", "like": "g"})"); }), "");
 }

@@ -32,7 +32,7 @@ bool looks_like_path(const std::string& text) {
 }
 
 LoadedModel built(TransformerReading reading) {
-  return {build_transformer(reading.config), std::move(reading.warnings)};
+  return {build_transformer(reading.config), std::move(reading.warnings), {}};
 }
 
 // JSON begins with a brace; anything else can only be a command line.
@@ -43,9 +43,10 @@ LoadedModel read_model_file(const std::string& path, std::optional<int> sequence
   LoadedModel loaded;
   if (text[first] == '{' || text[first] == '[')
     loaded = read_model(parse_json(path, text), sequence);
-  else if (has_megatron_flags(text))
+  else if (has_megatron_flags(text)) {
     loaded = built(read_megatron_flags(path, text, sequence));
-  else
+    loaded.launch = read_megatron_launch(path, text);
+  } else
     throw InputError(path,
                      "neither JSON (a config.json or a plait model file) nor Megatron-LM flags "
                      "(--num-layers ...)");

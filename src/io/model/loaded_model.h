@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "io/model/megatron_launch.h"
 #include "model/model.h"
 
 namespace plait {
@@ -12,6 +14,7 @@ namespace plait {
 struct LoadedModel {
   Model model;
   std::vector<std::string> warnings;
+  std::optional<MegatronLaunch> launch{};  // where the file is a launch script
 };
 
 }  // namespace plait

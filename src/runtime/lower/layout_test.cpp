@@ -91,15 +91,15 @@ TEST(WhyNot, SaysWhatCannotBeExecuted) {
   Plan plan = samples::lone_plan(problem);
   EXPECT_EQ(unsupported_reason(problem, plan), "");
   plan.context = 2;
-  EXPECT_EQ(unsupported_reason(problem, plan), "context parallelism is not implemented");
+  EXPECT_EQ(unsupported_reason(problem, plan), "plait train has no context parallelism, the plan has cp 2");
   plan.context = 1;
   plan.schedule = Schedule::zb_h1;
   EXPECT_EQ(unsupported_reason(problem, plan),
-            "schedule zb-h1 is not implemented: gpipe, 1f1b and interleaved are");
+            "plait train has the schedules gpipe, 1f1b and interleaved, the plan zb-h1");
   plan.schedule = Schedule::gpipe;
   problem.job.precision = Precision::fp8;
   EXPECT_EQ(unsupported_reason(problem, plan),
-            "precision fp8 is not implemented: fp32, tf32 and bf16 are");
+            "plait train trains in fp32, tf32 and bf16, not in fp8");
 }
 
 TEST(WhyNot, KeysThatAreRepeatedMayNotBeCutFromTheirQueries) {

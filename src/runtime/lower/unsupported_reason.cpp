@@ -1,35 +1,12 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/names.h"
+#include "plan/target.h"
 #include "runtime/lower/layout.h"
 #include "runtime/lower/network_support.h"
 
 namespace plait::runtime {
 namespace {
-
-std::string job_fault(const Job& job) {
-  if (job.precision != Precision::fp32 && job.precision != Precision::tf32 &&
-      job.precision != Precision::bf16)
-    return "precision " + std::string(name_of(job.precision)) +
-           " is not implemented: fp32, tf32 and bf16 are";
-  if (job.adapters) return "training of adapters only is not implemented";
-  return "";
-}
-
-std::string plan_fault(const Plan& plan) {
-  if (plan.schedule != Schedule::gpipe && plan.schedule != Schedule::one_f_one_b &&
-      plan.schedule != Schedule::interleaved)
-    return "schedule " + std::string(name_of(plan.schedule)) +
-           " is not implemented: gpipe, 1f1b and interleaved are";
-  if (plan.context > 1) return "context parallelism is not implemented";
-  if (plan.expert > 1) return "expert parallelism is not implemented";
-  if (plan.zero == ZeroStage::gradients || plan.zero == ZeroStage::parameters)
-    return "ZeRO stage " + std::string(name_of(plan.zero)) +
-           ", where plait train runs 0 and 1: plan with --framework plait";
-  if (plan.offload > 0) return "optimizer states in host memory are not implemented";
-  return "";
-}
 
 bool repeats(const ExecOp& op, std::size_t part) {
   return (op.kind == ExecOpKind::queries_keys_values && part > 0) ||
@@ -84,19 +61,14 @@ std::string sharing_fault(const Layout& layout, const ExecProgram& program) {
 }  // namespace
 
 std::string unsupported_reason(const Problem& problem, const Plan& plan) {
-  std::string fault = job_fault(problem.job);
-  if (fault.empty()) fault = plan_fault(plan);
-  if (!fault.empty()) return fault;
+  if (const auto reason = why_not(*target_named("plait"), problem, plan)) return *reason;
   const Lowered lowered = lower(problem.model);
   if (!lowered.fault.empty()) return lowered.fault;
-  fault = untrained_feature(problem.model);
+  std::string fault = untrained_feature(problem.model);
   if (!fault.empty()) return fault;
-  for (const Stage& stage : plan.stages) {
+  for (const Stage& stage : plan.stages)
     for (const int share : stage.shares)
       if (share < 1) return "a replica without samples is not implemented";
-    for (const Span& span : stage.spans)
-      if (span.split != 0) return "split choices other than 0 are not implemented";
-  }
   const Layout layout = make_layout(problem, plan, lowered.program);
   for (std::size_t i = 0; i < layout.spans.size(); ++i) {
     const SpanPlace& span = layout.spans[i];

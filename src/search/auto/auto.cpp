@@ -13,6 +13,7 @@
 #include "search/space/pins.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
+#include "search/uniform/uniform_search.h"
 
 namespace plait {
 namespace {
@@ -82,7 +83,7 @@ AutoSearch::AutoSearch(const SearchContext& context)
       engine_(*context.engine),
       layers_(seen_by_layers(context.problem.model)),
       candidates_(context, space_, engine_, schedule_, exact_schedule()),
-      found_(engine_, std::max(kKept, context.options.keep)) {}
+      found_(engine_, std::max(kKept, context.options.keep), context.options.target) {}
 
 SearchResult AutoSearch::run() {
   SearchResult result;
@@ -161,7 +162,7 @@ bool AutoSearch::is_short() const {
 void AutoSearch::try_layers() {
   Problem by_layers = context_.problem;
   by_layers.model = layers_->model;
-  if (violation_of(by_layers, context_.options.pins)) return;
+  if (violation_of(by_layers, context_.options.pins, context_.options.target)) return;
   SearchContext context{by_layers, context_.options, context_.stop, {}, {}};
   context.options.keep = std::max(kKept, context_.options.keep);
   context.options.time_limit =
@@ -270,20 +271,28 @@ void AutoSearch::exact_pass(Candidate& c, Shortlist& found) {
   if (c.exact) c.bound = std::max(c.bound, found.best());
 }
 
+namespace {
+
+SearchResult search_in_order(const SearchContext& context) {
+  return context.options.target.one_layout ? search_uniform(context) : AutoSearch(context).run();
+}
+
+}  // namespace
+
 // Hosts are searched in an order of their own, so that the order in which they are listed changes
 // nothing.
 SearchResult search_automatically(const SearchContext& context) {
   const HostOrder order(context.problem.cluster);
-  if (order.is_canonical()) return AutoSearch(context).run();
+  if (order.is_canonical()) return search_in_order(context);
   Problem sorted = context.problem;
   sorted.cluster = order.canonical();
   const CostEngine engine(sorted);
-  const Space space(sorted, context.options.pins);
+  const Space space(sorted, context.options.pins, context.options.target);
   SearchContext inner{sorted, context.options, context.stop, {}, context.on_progress};
   inner.engine = &engine;
   inner.space = &space;
   inner.deadline = context.deadline;
-  SearchResult result = AutoSearch(inner).run();
+  SearchResult result = search_in_order(inner);
   for (RankedPlan& ranked : result.plans) order.restore(ranked.plan);
   if (result.nearest) order.restore(result.nearest->plan);
   return result;

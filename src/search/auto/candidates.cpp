@@ -11,16 +11,13 @@ namespace {
 
 constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
 
-// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
-// gathered is no more than a second pass of the gradients, and the step has less to update. Then
-// settings without ZeRO need no search of their own.
+}  // namespace
+
 bool gains_by_cut_optimizer(const Problem& problem) {
   const StateBytes state = state_bytes(problem.job);
   return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
          !problem.job.adapters && problem.profile.collectives.empty();
 }
-
-}  // namespace
 
 bool is_promising(const SearchContext& context, int micro_batches) {
   const std::vector<int>& promising = context.options.promising_micro_batches;

@@ -37,9 +37,10 @@ std::vector<double> kind_times(const Model& model, const UnitTable& table) {
 
 }  // namespace
 
-ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins) {
+ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
+                                     const Target& target) {
   const Problem& problem = engine.problem();
-  const Space space(problem, pins);
+  const Space space(problem, pins, target);
   const Model& model = problem.model;
   const std::size_t types = problem.cluster.device_types.size();
   global_batch_ = problem.job.global_batch;
@@ -51,7 +52,7 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins)
   for (const int kind : model.units) ++units_of_kind_[kind];
   const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
   fills_pipeline_ = pins.schedule ? *pins.schedule == searched_schedule(pins)
-                                  : std::ranges::all_of(problem.job.framework.schedules, fills);
+                                  : std::ranges::all_of(target.schedules, fills);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;

@@ -21,7 +21,7 @@ namespace plait {
 // A step has at least L + (m - 1) Y; the bound is the least of that over all m.
 class ClusterLowerBound {
  public:
-  ClusterLowerBound(const CostEngine& engine, const Pins& pins);
+  ClusterLowerBound(const CostEngine& engine, const Pins& pins, const Target& target = {});
 
   // Of the part of the cluster with so many devices of each type.
   Seconds step(const std::vector<int>& devices) const;

@@ -44,7 +44,7 @@ class ParetoSearch {
         context_(context),
         whole_(context.problem.cluster),
         kinds_(kinds),
-        floor_(CostEngine(context.problem), context.options.pins) {}
+        floor_(CostEngine(context.problem), context.options.pins, context.options.target) {}
 
   ParetoResult run() {
     list_candidates();
@@ -155,7 +155,7 @@ class ParetoSearch {
     options.promising_micro_batches = floor_.micro_batches(devices_by_type(candidate.mix), cutoff);
     options.time_limit = left();
     Planned planned;
-    if (violation_of(problem, options.pins)) return planned;
+    if (violation_of(problem, options.pins, options.target)) return planned;
     planned.result = run_search(planner_, {problem, options, context_.stop, {}, {}});
     if (planned.result.nearest)
       planned.result.nearest->plan = in_whole(part, planned.result.nearest->plan);

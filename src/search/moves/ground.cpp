@@ -40,14 +40,14 @@ Ground::Ground(const Space& space)
   schedules_ = {searched_schedule(pins)};
   if (pins.schedule) schedules_ = {*pins.schedule};
   if (!pins.schedule && pins.stages.empty())
-    for (const Schedule other : problem.job.framework.schedules) schedules_.push_back(other);
+    for (const Schedule other : space.target().schedules)
+      if (other != Schedule::gpipe && other != schedules_.front()) schedules_.push_back(other);
   recomputes_ = space.recomputes();
   std::set<int> experts;
   for (const PlanSettings& settings : space.settings()) experts.insert(settings.expert);
   expert_degrees_.assign(experts.begin(), experts.end());
-  zeros_ = {ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
-  if (problem.job.framework.without_zero_3) zeros_.pop_back();
-  if (pins.zero) zeros_ = {*pins.zero};
+  for (const PlanSettings& settings : space.settings())
+    if (std::ranges::find(zeros_, settings.zero) == zeros_.end()) zeros_.push_back(settings.zero);
   for (const int m : divisors_of(problem.job.global_batch))
     if (!pins.micro_batches || *pins.micro_batches == m) micro_batches_.push_back(m);
   for (int chunks = 2; chunks <= kMostChunks; ++chunks)

@@ -30,7 +30,7 @@ PaperSearch::PaperSearch(const SearchContext& context)
       engine_(*context.engine),
       tables_(
           [this](const ReplicaShape& shape) -> const UnitTable& { return engine_.table(shape); }),
-      found_(engine_, context.options.keep),
+      found_(engine_, context.options.keep, context.options.target),
       schedule_(searched_schedule(context.options.pins)),
       recompute_(context.options.pins.recompute.value_or(Recompute::none)),
       obstacle_(space_.violation() ? in_words(*space_.violation()) : ""),

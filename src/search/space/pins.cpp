@@ -138,6 +138,41 @@ Found expert_violation(const Pins& pins, int experts) {
       {Dimension::expert, fmt::format("{} does not divide the {} experts", *pins.expert, experts)}};
 }
 
+template <typename Value>
+bool lacks(const std::optional<Value>& pinned, const std::vector<Value>& has) {
+  return pinned && std::ranges::find(has, *pinned) == has.end();
+}
+
+// What the target has no way to run, whatever the model.
+Found target_violation(const Problem& problem, const Pins& pins, const Target& target) {
+  const auto refuse = [&](Dimension dimension, const auto& value, std::string_view what) {
+    return Found{{dimension, fmt::format("{} is not possible: {} {} (`runs_on` any leaves it open)",
+                                         value, target.program, what)}};
+  };
+  const int stages = stage_count(pins) > 0 ? stage_count(pins) : pins.pipeline.value_or(1);
+  if (stages > 1 && target.cuts == CutRule::none)
+    return refuse(stage_count(pins) > 0 ? Dimension::stages : Dimension::pipeline, stages,
+                  "has no pipeline");
+  if (lacks(pins.schedule, target.schedules))
+    return refuse(Dimension::schedule, name_of(*pins.schedule), "does not have this schedule");
+  if (lacks(pins.zero, stages > 1 ? target.zero_in_pipeline : target.zero))
+    return refuse(Dimension::zero, name_of(*pins.zero),
+                  stages > 1 ? "does not cut so much in a pipeline" : "does not cut this");
+  if (lacks(pins.recompute, target.recomputes))
+    return refuse(Dimension::recompute, name_of(*pins.recompute), "does not recompute so");
+  if (pins.tensor.value_or(1) > 1 && !target.tensor)
+    return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
+  if (pins.context.value_or(1) > 1 && !target.context)
+    return refuse(Dimension::context, *pins.context, "has no context parallelism");
+  if (pins.expert.value_or(1) > 1 && !target.expert)
+    return refuse(Dimension::expert, *pins.expert, "has no expert parallelism");
+  const int heads = key_value_heads(problem.model);
+  if (target.key_value_heads == KeyValueHeads::divided && heads % pins.tensor.value_or(1) != 0)
+    return refuse(Dimension::tensor, *pins.tensor,
+                  fmt::format("needs a degree that divides the {} heads of keys and values", heads));
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view name_of(Dimension dimension) {
@@ -160,7 +195,8 @@ std::optional<PinViolation> violation_among(const Pins& pins, int global_batch) 
   return batch_violation(pins, global_batch);
 }
 
-std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins) {
+std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins,
+                                         const Target& target) {
   const std::vector<Pool> pools = pools_of(problem.cluster);
   if (Found found = violation_among(pins, problem.job.global_batch)) return found;
   if (Found found = stage_violation(pins, problem.model)) return found;
@@ -168,6 +204,7 @@ std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pin
   if (Found found = tensor_violation(problem, pools, pins)) return found;
   if (Found found = sequence_violation(pins, problem.model.sequence_length)) return found;
   if (Found found = expert_violation(pins, expert_count(problem.model))) return found;
+  if (Found found = target_violation(problem, pins, target)) return found;
   // Pools of different devices may share a batch unequally; equal replicas cannot.
   if (pins.data && problem.job.global_batch % *pins.data != 0 && pools.size() == 1)
     return {{Dimension::data, fmt::format("{} does not divide the global batch of {}", *pins.data,

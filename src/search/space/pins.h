@@ -7,6 +7,7 @@
 
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "plan/target.h"
 
 namespace plait {
 
@@ -25,6 +26,8 @@ struct Pins {
   std::optional<int> chunks;  // per stage, for interleaved
   std::optional<bool> sequence_parallel;
   std::vector<int> stages;  // units per stage, pipeline order
+  // Numbers of layers that differ by one at most, stage by stage or, interleaved, chunk by chunk.
+  bool even_layers = false;
 };
 
 // What a pin fixes, and the one number of the job that pins must agree with.
@@ -60,8 +63,9 @@ struct PinViolation {
 std::string in_words(const PinViolation& violation);
 
 // The rules of pins stand here, and nowhere else. The first function knows the rules that hold for
-// every model and cluster, the second has all of them. Nothing is returned where a plan may exist.
+// every model and cluster, the second has all of them, those of the target too. Nothing is returned where a plan may exist.
 std::optional<PinViolation> violation_among(const Pins& pins, int global_batch);
-std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins);
+std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins,
+                                         const Target& target = {});
 
 }  // namespace plait

@@ -14,6 +14,7 @@
 #include "cost/estimate.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "plan/target.h"
 #include "search/space/pins.h"
 
 namespace plait {
@@ -34,6 +35,7 @@ struct SearchOptions {
   // Numbers of micro-batches that may still beat the cutoff, ascending; empty = any.
   std::vector<int> promising_micro_batches{};
   Pins pins;
+  Target target{};  // the program that must be able to run the plans; free by default
 
   // Knobs of the planners that follow other people's papers; docs/planners.md.
   int max_tensor = 4;       // fasop, metis: largest tensor degree

@@ -30,6 +30,7 @@ Bytes excess_of(const Estimate& estimate) {
 }
 
 bool Shortlist::offer(const Plan& plan) {
+  if (why_not(target_, engine_.problem(), plan)) return false;
   ++evaluations_;
   RankedPlan ranked{plan, engine_.simulate(plan)};
   if (!ranked.cost.fits) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/engine.h"
+#include "plan/target.h"
 #include "search/space/search.h"
 
 namespace plait {
@@ -14,9 +15,11 @@ namespace plait {
 // of plans that do not fit, the one that is nearest to fitting.
 class Shortlist {
  public:
-  Shortlist(const CostEngine& engine, int keep) : engine_(engine), keep_(keep) {}
+  Shortlist(const CostEngine& engine, int keep, Target target = {})
+      : engine_(engine), keep_(keep), target_(std::move(target)) {}
 
-  // Simulates the plan and files it; true when it became the best.
+  // Simulates the plan and files it; true when it became the best. Plans that the target does not
+  // run are left alone.
   bool offer(const Plan& plan);
   void merge(const Shortlist& other);
   // The plans so far, as the incumbents of a task that counts its own evaluations.
@@ -42,6 +45,7 @@ class Shortlist {
 
   const CostEngine& engine_;
   int keep_;
+  Target target_;
   std::vector<RankedPlan> plans_;           // best first
   std::vector<RankedPlan> without_bubble_;  // the same
   std::optional<RankedPlan> nearest_;

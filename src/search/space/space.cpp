@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/layers.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -92,10 +93,11 @@ bool cuts_evenly(const Model& model, int tensor, std::string* obstacle) {
   return true;
 }
 
-Space::Space(const Problem& problem, const Pins& pins)
+Space::Space(const Problem& problem, const Pins& pins, const Target& target)
     : problem_(problem),
       pins_(pins),
-      violation_(violation_of(problem, pins)),
+      target_(target),
+      violation_(violation_of(problem, pins, target)),
       pools_(pools_of(problem.cluster)),
       run_classes_(problem.model),
       tied_copies_(problem.model) {
@@ -107,9 +109,13 @@ Space::Space(const Problem& problem, const Pins& pins)
   if (problem.job.attention == AttentionKernel::plain && any_attention(problem.model))
     recomputes_.push_back(Recompute::selective);
   recomputes_.push_back(Recompute::full);
+  std::erase_if(recomputes_, [&](Recompute recompute) {
+    return std::ranges::find(target.recomputes, recompute) == target.recomputes.end();
+  });
   if (pins.recompute) recomputes_ = {*pins.recompute};
 
   max_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
+  if (target.cuts == CutRule::none) max_stages_ = 1;
   if (pins.pipeline) min_stages_ = max_stages_ = *pins.pipeline;
   if (!pins.stages.empty()) min_stages_ = max_stages_ = static_cast<int>(pins.stages.size());
 
@@ -124,7 +130,7 @@ bool Space::cuts_sequence(const PlanSettings& settings, int tensor) const {
 
 std::vector<bool> Space::sequence_parallel_choices(int context) const {
   if (pins_.sequence_parallel) return {*pins_.sequence_parallel};
-  if (problem_.model.sequence_length <= 1) return {false};
+  if (problem_.model.sequence_length <= 1 || !target_.sequence_parallel) return {false};
   const PlanSettings cutting{.context = context, .sequence_parallel = true};
   bool always = true;
   bool sometimes = false;
@@ -138,17 +144,22 @@ std::vector<bool> Space::sequence_parallel_choices(int context) const {
   return sometimes ? std::vector<bool>{true, false} : std::vector<bool>{false};
 }
 
-void Space::list_settings() {
-  const Framework& framework = problem_.job.framework;
-  std::vector<ZeroStage> zeros{ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters};
-  if (framework.without_zero_3) zeros.pop_back();
-  if (pins_.zero) zeros = {*pins_.zero};
+// Cut gradients are worth a setting only where nothing else is cut less than parameters.
+std::vector<ZeroStage> Space::zero_stages() const {
+  if (pins_.zero) return {*pins_.zero};
+  std::vector<ZeroStage> zeros = target_.zero;
+  if (std::ranges::find(zeros, ZeroStage::optimizer) != zeros.end())
+    std::erase(zeros, ZeroStage::gradients);
+  return zeros;
+}
 
+void Space::list_settings() {
+  const std::vector<ZeroStage> zeros = zero_stages();
   const int sequence = problem_.model.sequence_length;
   std::vector<int> contexts{1};
   if (pins_.context) {
     contexts = {*pins_.context};
-  } else if (sequence >= kLongSequence && !framework.without_context) {
+  } else if (sequence >= kLongSequence && target_.context) {
     for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
   }
 
@@ -156,7 +167,7 @@ void Space::list_settings() {
   std::vector<int> experts{1};
   if (pins_.expert) {
     experts = {*pins_.expert};
-  } else if (count > 1 && !framework.without_experts) {
+  } else if (count > 1 && target_.expert) {
     experts.clear();
     for (const int e : divisors_of(count))
       if (e <= std::min(kMaxExpert, problem_.cluster.device_count())) experts.push_back(e);
@@ -176,11 +187,21 @@ void Space::list_settings() {
 }
 
 int Space::max_stages(const PlanSettings& settings) const {
-  const bool needs_one_stage = settings.zero == ZeroStage::parameters && !pins_.zero;
+  const auto& zeros = target_.zero_in_pipeline;
+  const bool needs_one_stage = (settings.zero == ZeroStage::parameters && !pins_.zero) ||
+                               std::ranges::find(zeros, settings.zero) == zeros.end();
   return needs_one_stage ? std::min(1, max_stages_) : max_stages_;
 }
 
 bool Space::allows(const UnitRange& units, int after) const {
+  if (pins_.even_layers && min_stages_ == max_stages_) {
+    int layers = 0;
+    for (int u = units.begin; u < units.end; ++u)
+      layers += begins_layer(problem_.model.unit(u)) ? 1 : 0;
+    const int even = whole_layer_count(problem_.model) / max_stages_;
+    const int rest = whole_layer_count(problem_.model) % max_stages_ > 0 ? 1 : 0;
+    if (layers < even || layers > even + rest) return false;
+  }
   if (pins_.stages.empty()) return true;
   const int stage = static_cast<int>(pins_.stages.size()) - 1 - after;
   return stage >= 0 && units.size() == pins_.stages[stage];

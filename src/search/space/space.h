@@ -7,6 +7,7 @@
 #include "cost/span_frame.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "plan/target.h"
 #include "search/space/pins.h"
 #include "search/space/run_classes.h"
 #include "search/space/search.h"
@@ -68,10 +69,13 @@ struct PlacedStage {
 //     degrees that do) and plans without it are both in the space.
 class Space {
  public:
-  Space(const Problem& problem, const Pins& pins);
+  // Of the plans above, those that the target cannot run are left out as far as degrees, settings
+  // and shares of stages tell; Shortlist asks why_not() for the rest.
+  explicit Space(const Problem& problem, const Pins& pins, const Target& target = {});
 
   const Problem& problem() const { return problem_; }
   const Pins& pins() const { return pins_; }
+  const Target& target() const { return target_; }
   const std::vector<Pool>& pools() const { return pools_; }
   bool pools_share_nodes() const { return pools_share_nodes_; }
   const RunClasses& run_classes() const { return run_classes_; }
@@ -112,9 +116,11 @@ class Space {
   // never, or as a choice.
   std::vector<bool> sequence_parallel_choices(int context) const;
   void list_settings();
+  std::vector<ZeroStage> zero_stages() const;
 
   const Problem& problem_;
   Pins pins_;
+  Target target_;
   std::optional<PinViolation> violation_;
   std::vector<Pool> pools_;
   bool pools_share_nodes_ = false;  // nodes with devices of several types

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -187,6 +188,18 @@ void add_mixed_options(const Space& space, const PlanSettings& settings,
   }
 }
 
+bool has_unequal_shares(const StageOption& option) {
+  const int samples = option.takes.front().samples / option.data_of(option.takes.front());
+  return std::ranges::any_of(option.takes, [&](const Take& take) {
+    return take.samples != samples * option.data_of(take);
+  });
+}
+
+bool may_run(const Target& target, const Model& model, int tensor) {
+  if (tensor > 1 && !target.tensor) return false;
+  return target.key_value_heads == KeyValueHeads::any || key_value_heads(model) % tensor == 0;
+}
+
 }  // namespace
 
 int StageOption::devices() const {
@@ -200,7 +213,7 @@ std::vector<int> Space::tensor_degrees(const Pool& pool) const {
   for (int t = 1; t <= std::min(pool.size(), kMaxTensorNodes * pool.per_node); ++t) {
     if (!tensor_fits(pool, t)) continue;
     if (pins_.tensor && *pins_.tensor != t) continue;
-    if (cuts_evenly(problem_.model, t)) degrees.push_back(t);
+    if (cuts_evenly(problem_.model, t) && may_run(target_, problem_.model, t)) degrees.push_back(t);
   }
   // A degree of several nodes that does not divide the sequence would keep all others from cutting
   // it: 24 of 2,048 tokens.
@@ -216,6 +229,11 @@ std::vector<StageOption> Space::stage_options(const PlanSettings& settings) cons
   std::set<StageOption> options;
   add_single_options(*this, settings, options);
   add_mixed_options(*this, settings, options);
+  std::erase_if(options, [&](const StageOption& option) {
+    const auto devices = static_cast<unsigned>(option.devices());
+    return (!target_.unequal_shares && has_unequal_shares(option)) ||
+           (target_.stages_of_powers && !std::has_single_bit(devices));
+  });
   return {options.begin(), options.end()};
 }
 

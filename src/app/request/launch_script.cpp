@@ -1,0 +1,58 @@
+#include "app/request/launch_script.h"
+
+#include <fmt/format.h>
+
+namespace plait {
+
+// What a launch script says, where the request does not say otherwise.
+void take_launch(const ProblemSource& source, const MegatronLaunch& launch, LoadedProblem& loaded) {
+  loaded.launch = launch;
+  if (source.free_layout) {
+    loaded.launch->pins = {};
+    loaded.launch->layers_per_chunk.reset();
+  }
+  Job& job = loaded.problem.job;
+  if (job.global_batch == 0) job.global_batch = launch.global_batch.value_or(0);
+  if (launch.taken.empty()) return;
+  loaded.warnings.push_back(
+      source.free_layout
+          ? "`free_layout`: the layout of the launch script is left open"
+          : fmt::format("taken from the launch script: {} (`free_layout` leaves the layout open)",
+                        fmt::join(launch.taken, ", ")));
+  loaded.warnings.insert(loaded.warnings.end(), launch.warnings.begin(), launch.warnings.end());
+}
+
+namespace {
+
+template <typename Value>
+void fill(std::optional<Value>& pin, const std::optional<Value>& launched) {
+  if (!pin) pin = launched;
+}
+
+}  // namespace
+
+// The request with the pins of a launch script where it has none of its own.
+SearchRequest with_launch(SearchRequest request, const std::optional<MegatronLaunch>& launch) {
+  if (!launch) return request;
+  Pins& pins = request.search.pins;
+  const Pins& own = launch->pins;
+  const bool chunks_said = pins.chunks || request.layers_per_chunk || pins.schedule;
+  const bool stages_said = !pins.stages.empty() || pins.pipeline || request.even_stages;
+  if (!chunks_said) {
+    pins.chunks = own.chunks;
+    request.layers_per_chunk = launch->layers_per_chunk;
+    pins.schedule = own.schedule;
+  }
+  if (!stages_said) pins.stages = own.stages;
+  fill(pins.tensor, own.tensor);
+  fill(pins.pipeline, own.pipeline);
+  fill(pins.context, own.context);
+  fill(pins.expert, own.expert);
+  if (!pins.micro_batches) fill(pins.micro_batch, own.micro_batch);
+  fill(pins.recompute, own.recompute);
+  fill(pins.zero, own.zero);
+  fill(pins.sequence_parallel, own.sequence_parallel);
+  return request;
+}
+
+}  // namespace plait

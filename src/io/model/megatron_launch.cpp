@@ -1,0 +1,129 @@
+#include "io/model/megatron_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/format/shell_flags.h"
+#include "plan/names.h"
+
+namespace plait {
+namespace {
+
+struct Degree {
+  const char* flag;
+  const char* name;
+  std::optional<int> Pins::*pin;
+};
+constexpr Degree kDegrees[] = {
+    {"tensor-model-parallel-size", "tp", &Pins::tensor},
+    {"pipeline-model-parallel-size", "pp", &Pins::pipeline},
+    {"context-parallel-size", "cp", &Pins::context},
+    {"expert-model-parallel-size", "ep", &Pins::expert},
+};
+
+void read_degrees(const ShellFlags& flags, MegatronLaunch& out) {
+  for (const auto& [flag, name, pin] : kDegrees) {
+    out.pins.*pin = flags.size(flag, 1);
+    if (flags.has(flag)) out.taken.push_back(fmt::format("{} {}", name, *(out.pins.*pin)));
+  }
+  if (flags.has("micro-batch-size")) {
+    out.pins.micro_batch = flags.size("micro-batch-size", 1);
+    out.taken.push_back(fmt::format("micro-batch {}", *out.pins.micro_batch));
+  }
+  if (flags.has("global-batch-size")) {
+    out.global_batch = flags.size("global-batch-size", 1);
+    out.taken.push_back(fmt::format("global batch {}", *out.global_batch));
+  }
+}
+
+// Layers of the first and the last stage; those between share the rest evenly.
+void read_uneven_ends(const ShellFlags& flags, MegatronLaunch& out) {
+  const char* first = "decoder-first-pipeline-num-layers";
+  const char* last = "decoder-last-pipeline-num-layers";
+  const int stages = out.pins.pipeline.value_or(1);
+  if ((!flags.has(first) && !flags.has(last)) || stages < 2) return;
+  const int layers = flags.size("num-layers", flags.size("encoder-num-layers", 1));
+  const int ends = (flags.has(first) ? 1 : 0) + (flags.has(last) ? 1 : 0);
+  const int rest = layers - flags.size(first, 0, 0) - flags.size(last, 0, 0);
+  if (stages > ends && rest % (stages - ends) != 0)
+    flags.fail(flags.has(first) ? first : last,
+               fmt::format("{} layers do not come out even on {} stages", rest, stages - ends));
+  const int even = stages > ends ? rest / (stages - ends) : 0;
+  if (even < (stages > ends ? 1 : 0) || (stages == ends && rest != 0))
+    flags.fail(flags.has(first) ? first : last,
+               fmt::format("{} layers are left for the other stages", rest));
+  out.pins.stages.assign(stages, even);
+  if (flags.has(first)) out.pins.stages.front() = flags.size(first, 1);
+  if (flags.has(last)) out.pins.stages.back() = flags.size(last, 1);
+  out.taken.push_back(fmt::format("layers {}", fmt::join(out.pins.stages, ",")));
+}
+
+void read_pipeline(const ShellFlags& flags, MegatronLaunch& out) {
+  if (flags.has("num-layers-per-virtual-pipeline-stage")) {
+    out.layers_per_chunk = flags.size("num-layers-per-virtual-pipeline-stage", 1);
+    out.taken.push_back(fmt::format("{} layers a chunk", *out.layers_per_chunk));
+  } else if (flags.size("num-virtual-stages-per-pipeline-rank", 1) > 1) {
+    out.pins.chunks = flags.size("num-virtual-stages-per-pipeline-rank", 1);
+    out.taken.push_back(fmt::format("{} chunks a stage", *out.pins.chunks));
+  } else if (out.pins.pipeline.value_or(1) > 1) {
+    out.pins.schedule = Schedule::one_f_one_b;
+  }
+  if (flags.has("pipeline-model-parallel-layout")) {
+    out.pins.schedule.reset();
+    out.warnings.emplace_back(
+        "--pipeline-model-parallel-layout is not read: layers are cut as is best");
+  }
+  read_uneven_ends(flags, out);
+}
+
+// Switches that are off where they are not given.
+void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
+  Pins& pins = out.pins;
+  const auto take = [&](bool on, const char* name) {
+    if (on) out.taken.emplace_back(name);
+    return on;
+  };
+  const bool cut = take(flags.has("use-distributed-optimizer"), "distributed optimizer");
+  pins.zero = cut ? ZeroStage::optimizer : ZeroStage::off;
+  const bool cuts_sequence = take(flags.has("sequence-parallel"), "sequence parallel");
+  pins.sequence_parallel = cuts_sequence && pins.tensor.value_or(1) > 1;
+  const std::string granularity = flags.text("recompute-granularity", "");
+  pins.recompute = Recompute::none;
+  if (granularity == "selective" || flags.has("recompute-activations"))
+    pins.recompute = Recompute::selective;
+  if (granularity == "full") pins.recompute = Recompute::full;
+  if (pins.recompute != Recompute::none)
+    out.taken.push_back(fmt::format("{} recompute", name_of(*pins.recompute)));
+  if (granularity == "full" && flags.text("recompute-method", "uniform") == "block")
+    out.warnings.emplace_back("--recompute-method block is read as if all layers were recomputed");
+}
+
+void read_precision(const ShellFlags& flags, MegatronLaunch& out) {
+  if (flags.has("fp16")) out.precision = Precision::fp16;
+  if (flags.has("bf16")) out.precision = Precision::bf16;
+  if (flags.has("fp8-format") || flags.has("fp8-hybrid")) out.precision = Precision::fp8;
+  if (out.precision) out.taken.emplace_back(name_of(*out.precision));
+}
+
+}  // namespace
+
+std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
+                                                   const std::string& text) {
+  const ShellFlags flags(name, text);
+  const bool says_layout =
+      flags.has("micro-batch-size") ||
+      std::ranges::any_of(kDegrees, [&](const Degree& degree) { return flags.has(degree.flag); });
+  MegatronLaunch out;
+  read_precision(flags, out);
+  if (!says_layout) {
+    if (!out.precision) return std::nullopt;
+    return out;
+  }
+  read_degrees(flags, out);
+  read_pipeline(flags, out);
+  read_switches(flags, out);
+  return out;
+}
+
+}  // namespace plait

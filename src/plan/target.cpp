@@ -1,0 +1,160 @@
+#include "plan/target.h"
+
+#include <algorithm>
+#include <array>
+
+namespace plait {
+namespace {
+
+using enum Schedule;
+using enum ZeroStage;
+
+// Megatron-LM with Megatron-Core: stages by --pipeline-model-parallel-layout, one degree of each
+// kind for the whole model (rank order tp-cp-ep-dp-pp), the distributed optimizer is ZeRO-1, the
+// schedules are 1F1B and interleaved 1F1B. Its sources (megatron/training/arguments.py,
+// transformer_config.py) demand that query groups are a multiple of the tensor degree, that a
+// context degree cuts sequences into twice as many parts, and sequence parallelism for experts
+// beside tensor parallelism.
+Target megatron() {
+  return {.name = "megatron",
+          .program = "Megatron-LM",
+          .one_layout = true,
+          .context_in_halves = true,
+          .experts_need_sequence_parallel = true,
+          .key_value_heads = KeyValueHeads::divided,
+          .cuts = CutRule::between_layers,
+          .schedules = {one_f_one_b, interleaved},
+          .zero = {off, optimizer},
+          .zero_in_pipeline = {off, optimizer},
+          .recompute_by_stage = false,
+          .unequal_shares = false,
+          .idle_in_node = false,
+          .ranks_in_order = true,
+          .needs_number_format = true,
+          .flash_needs_bf16 = true};
+}
+
+// Megatron's layers in DeepSpeed's engine: 1F1B alone, stages of equally many layers
+// (partition_method type:transformer), gradients and parameters are cut without a pipeline only.
+Target megatron_deepspeed() {
+  Target target = megatron();
+  target.name = "megatron-deepspeed";
+  target.program = "Megatron-DeepSpeed";
+  target.context = false;
+  target.cuts = CutRule::even_layers;
+  target.schedules = {one_f_one_b};
+  target.zero = {off, optimizer, gradients, parameters};
+  target.precisions = {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
+  return target;
+}
+
+// DeepSpeed around a PyTorch model: ZeRO, or PipelineModule with ZeRO-1 at most.
+Target deepspeed() {
+  Target target = megatron_deepspeed();
+  target.name = "deepspeed";
+  target.program = "DeepSpeed";
+  target.tensor = false;
+  target.sequence_parallel = false;
+  target.recomputes = {Recompute::none, Recompute::full};
+  return target;
+}
+
+// PyTorch's DistributedDataParallel (ZeRO-0) and FSDP2, which cuts parameters; with
+// reshard_after_forward=False they stay whole after the forward pass, as under ZeRO-2.
+Target fsdp() {
+  Target target = megatron_deepspeed();
+  target.name = "fsdp";
+  target.program = "PyTorch FSDP2";
+  target.tensor = target.expert = target.sequence_parallel = target.offload = false;
+  target.cuts = CutRule::none;
+  target.zero = {off, gradients, parameters};
+  return target;
+}
+
+// FSDP2, DTensor's tensor parallelism (always with sequence parallelism), context and expert
+// parallelism, and the schedules of torch.distributed.pipelining.
+Target torchtitan() {
+  Target target = fsdp();
+  target.name = "torchtitan";
+  target.program = "TorchTitan";
+  target.tensor = target.expert = target.sequence_parallel = target.context = true;
+  target.cuts = CutRule::between_layers;
+  target.schedules = {gpipe, one_f_one_b, interleaved, zb_v};
+  target.zero_in_pipeline = {off, gradients, parameters};
+  target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp8,
+                       Precision::fp8_row};
+  return target;
+}
+
+// JAX with meshes as in MaxText: arrays are cut along named axes, and a pipeline is a loop over
+// equal stages whose backward pass follows by differentiation: GPipe, or circular.
+Target jax() {
+  Target target = torchtitan();
+  target.name = "jax";
+  target.program = "JAX";
+  target.cuts = CutRule::equal_layers;
+  target.schedules = {gpipe, interleaved};
+  target.zero = target.zero_in_pipeline = {off, optimizer, parameters};
+  target.offload = true;
+  return target;
+}
+
+// Aceso's runtime: degrees by stage and op, stages of powers of two, 1F1B, recompute op by op.
+Target aceso() {
+  return {.name = "aceso",
+          .program = "Aceso's runtime",
+          .context = false,
+          .expert = false,
+          .sequence_parallel = false,
+          .key_value_heads = KeyValueHeads::divided,
+          .cuts = CutRule::between_ops,
+          .schedules = {one_f_one_b},
+          .zero = {off},
+          .zero_in_pipeline = {off},
+          .recomputes = {Recompute::none, Recompute::full},
+          .offload = false,
+          .unequal_shares = false,
+          .idle_in_node = false,
+          .ranks_in_order = true,
+          .stages_of_powers = true,
+          .precisions = {Precision::fp32, Precision::tf32, Precision::fp16},
+          .needs_number_format = true,
+          .flash_needs_bf16 = true,
+          .adapters = false};
+}
+
+// plait train. What depends on the operations of a network is in runtime/lower.
+Target plait_runtime() {
+  return {.name = "plait",
+          .program = "plait train",
+          .context = false,
+          .expert = false,
+          .schedules = {gpipe, one_f_one_b, interleaved},
+          .zero = {off, optimizer},
+          .zero_in_pipeline = {off, optimizer},
+          .offload = false,
+          .precisions = {Precision::fp32, Precision::tf32, Precision::bf16},
+          .adapters = false};
+}
+
+}  // namespace
+
+std::span<const Target> targets() {
+  static const std::array kTargets{megatron(), megatron_deepspeed(), deepspeed(),
+                                   fsdp(),     torchtitan(),         jax(),
+                                   aceso(),    plait_runtime(),      Target{}};
+  return kTargets;
+}
+
+std::vector<std::string_view> target_names() {
+  std::vector<std::string_view> names;
+  for (const Target& target : targets()) names.push_back(target.name);
+  return names;
+}
+
+const Target* target_named(std::string_view name) {
+  const auto at = std::ranges::find(targets(), name, &Target::name);
+  return at == targets().end() ? nullptr : &*at;
+}
+
+}  // namespace plait

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+namespace plait {
+
+// Where a program may cut the chain of units into stages and chunks.
+enum class CutRule {
+  none,            // it has no pipeline
+  equal_layers,    // the same number of layers in every chunk
+  even_layers,     // numbers of layers that differ by one at most
+  between_layers,  // anywhere between two layers
+  between_ops,     // inside layers too
+};
+
+// How a tensor degree must go with the heads of keys and values.
+enum class KeyValueHeads {
+  any,      // they are repeated where they are too few
+  divided,  // the degree divides their number
+};
+
+// What a program can run. How fast it runs is a matter of the framework's traits; that is apart.
+// The default is the free space: every plan that passes check_plan().
+struct Target {
+  std::string_view name = "any";
+  std::string_view program = "any program";  // in sentences
+
+  // Degrees.
+  bool one_layout = false;  // one tensor and data degree for all stages and layers
+  bool tensor = true;
+  bool context = true;
+  bool context_in_halves = false;  // a causal sequence is cut into twice as many parts
+  bool expert = true;
+  bool sequence_parallel = true;
+  bool experts_need_sequence_parallel = false;  // beside a tensor degree
+  bool tensor_across_nodes = true;
+  KeyValueHeads key_value_heads = KeyValueHeads::any;
+
+  // Pipeline.
+  CutRule cuts = CutRule::between_ops;
+  std::vector<Schedule> schedules{Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                                  Schedule::zb_h1, Schedule::zb_2p,       Schedule::zb_v};
+
+  // Memory.
+  std::vector<ZeroStage> zero{ZeroStage::off, ZeroStage::optimizer, ZeroStage::gradients,
+                              ZeroStage::parameters};  // without a pipeline
+  std::vector<ZeroStage> zero_in_pipeline = zero;
+  std::vector<Recompute> recomputes{Recompute::none, Recompute::selective, Recompute::full};
+  bool recompute_by_stage = true;
+  bool offload = true;
+
+  // Devices.
+  bool unequal_shares = true;
+  bool idle_in_node = true;      // devices of a node that others are used of; whole nodes may rest
+  bool ranks_in_order = false;   // stages have consecutive ranks, nodes their devices in a row
+  bool stages_of_powers = false; // numbers of devices that are powers of two
+
+  // Number formats and kernels.
+  std::vector<Precision> precisions;  // empty = all
+  bool needs_number_format = false;   // devices must have the one that is computed in
+  bool flash_needs_bf16 = false;      // flash attention runs on generations that have bf16 only
+  bool adapters = true;
+
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+// The one table of targets; its last row is `any`. To add a program: add a row.
+std::span<const Target> targets();
+std::vector<std::string_view> target_names();
+// nullptr when there is none of that name.
+const Target* target_named(std::string_view name);
+
+// Whether the program runs the plan: nothing, or the first reason why it does not, as a sentence
+// without its full stop ("Megatron-LM has one tensor degree for all stages, the plan has 4, 2").
+// The plan must pass check_plan().
+std::optional<std::string> why_not(const Target& target, const Problem& problem, const Plan& plan);
+
+// The part of it that no plan can help: what the job asks for and the program does not have.
+std::optional<std::string> why_not(const Target& target, const Job& job);
+// Whether a device of this type can do what the job asks for, under the target's rules.
+std::optional<std::string> why_not(const Target& target, const Job& job, const DeviceType& type);
+
+// Heads of keys and values of all layers; 0 where there is no attention. The greatest common
+// divisor when layers differ.
+int key_value_heads(const Model& model);
+
+// Layers of every chunk in pipeline order, embeddings and heads not counted.
+std::vector<int> layers_by_chunk(const Model& model, const Plan& plan);
+
+}  // namespace plait

@@ -1,0 +1,113 @@
+#include "search/uniform/cut_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "model/layers.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t kMostLabels = 12;  // of a stage that begins at a unit
+constexpr std::size_t kCuts = 3;         // that are returned
+
+}  // namespace
+
+CutSearch::CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits)
+    : space_(space),
+      rhythm_(rhythm),
+      limits_(limits),
+      units_(space.problem().model.unit_count()),
+      layers_before_{0} {
+  const Model& model = space.problem().model;
+  for (int u = 0; u < units_; ++u)
+    layers_before_.push_back(layers_before_.back() + (begins_layer(model.unit(u)) ? 1 : 0));
+}
+
+int CutSearch::has_wrong_layers(const UnitRange& units) const {
+  const int layers = layers_before_[units.end] - layers_before_[units.begin];
+  if (limits_.most_layers > 0 && layers > limits_.most_layers) return 1;
+  return layers < limits_.least_layers ? -1 : 0;
+}
+
+void CutSearch::insert(std::vector<Label>& labels, const Label& label) {
+  for (const Label& other : labels)
+    if (label.suffix.no_better_than(other.suffix)) return;
+  std::erase_if(labels,
+                [&](const Label& other) { return other.suffix.no_better_than(label.suffix); });
+  const auto at = std::ranges::upper_bound(labels, label.suffix.step(), {},
+                                           [](const Label& own) { return own.suffix.step(); });
+  labels.insert(at, label);
+  if (labels.size() <= kMostLabels) return;
+  dropped_ = std::min(dropped_, labels.back().suffix.step());
+  labels.pop_back();
+}
+
+void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Seconds limit) {
+  const int after = static_cast<int>(slots.size()) - 1 - stage;
+  const std::vector<Label> none(1);
+  const std::vector<Label>& tails = after == 0 ? none : labels_[stage + 1][end];
+  const Seconds send = after == 0 ? Seconds(0) : slots[stage].send(end);
+  const PipelineSuffix::SuffixConstants beat(rhythm_, after);
+  const Model& model = space_.problem().model;
+  for (int begin = stage == 0 ? 0 : end - 1; begin >= stage; --begin) {
+    if (!model.unit(begin).starts_layer) continue;
+    const UnitRange units{begin, end};
+    const int wrong = has_wrong_layers(units);
+    if (wrong > 0) return;
+    // The stages before would have too much to do.
+    const bool too_few = stage > 0 && rhythm_.micro_batches * least_before_[begin] >= stage * limit;
+    if (wrong < 0 || too_few || !space_.allows(units, after)) continue;
+    const auto choice = slots[stage].runs->choose(units, after);
+    if (!choice) return;
+    bool any = false;
+    for (int i = 0; i < static_cast<int>(tails.size()); ++i) {
+      PipelineSuffix longer = tails[i].suffix;
+      longer.prepend(*choice, send, beat);
+      if (longer.length(least_before_[begin]) >= limit) continue;
+      any = true;
+      insert(labels_[stage][begin], {longer, end, after == 0 ? -1 : i});
+    }
+    if (!any) return;
+  }
+}
+
+std::vector<int> CutSearch::begins_of(int label) const {
+  std::vector<int> begins;
+  int begin = 0;
+  for (const Labels& stage : labels_) {
+    begins.push_back(begin);
+    const Label& own = stage[begin][label];
+    begin = own.end;
+    label = own.parent;
+  }
+  return begins;
+}
+
+CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds tied) {
+  const int stages = static_cast<int>(slots.size());
+  const Seconds open = limit - tied;
+  least_before_.assign(units_ + 1, Seconds(0));
+  std::set<RunCosts*> distinct;
+  for (const Slot& slot : slots) distinct.insert(slot.runs);
+  for (int u = 0; u < units_; ++u) {
+    Seconds least(HUGE_VAL);
+    for (const RunCosts* runs : distinct) least = std::min(least, runs->alone({u, u + 1}).total());
+    least_before_[u + 1] = least_before_[u] + least;
+  }
+  labels_.assign(stages, Labels(units_ + 1));
+  dropped_ = Seconds(HUGE_VAL);
+  extend(slots, stages - 1, units_, open);
+  for (int s = stages - 2; s >= 0; --s)
+    for (int end = s + 1; end < units_; ++end)
+      if (!labels_[s + 1][end].empty()) extend(slots, s, end, open);
+  CutResult out{{}, std::min(limit, dropped_ + tied)};
+  const std::vector<Label>& whole = labels_[0][0];
+  for (int i = 0; i < static_cast<int>(std::min(whole.size(), kCuts)); ++i)
+    out.cuts.push_back({begins_of(i), whole[i].suffix.step() + tied});
+  if (!out.cuts.empty()) out.lower_bound = std::min(out.lower_bound, out.cuts.front().length);
+  return out;
+}
+
+}  // namespace plait

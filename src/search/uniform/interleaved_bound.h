@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+namespace plait {
+
+// A stage of an interleaved pipeline, as far as a bound needs it. Times in seconds.
+struct InterleavedStage {
+  double layer = 0;    // forward and backward of one layer for one micro-batch, at least
+  double finish = 0;   // of one layer, once a step: gradient sync and optimizer, at least
+  double ends = 0;     // forward and backward of what is not a layer
+  double send = 0;     // of the hand-over to the next stage
+  int most_layers = 0; // that fit in memory
+};
+
+struct InterleavedPipeline {
+  int layers = 0;
+  int chunks = 2;  // of every stage
+  int micro_batches = 1;
+  double forward_share = 0;  // of `layer`, at least; 0.5 at most
+  std::vector<InterleavedStage> stages;
+};
+
+// No interleaved step is shorter whose chunks differ by one unit at most within a stage, however
+// many layers each stage has; infinite when the layers do not fit. Stage s begins when the first
+// micro-batch has passed the first chunks of the stages before, and is followed by their backward
+// passes or by its own finish. With n_s layers, x_s the time of one, v chunks and m micro-batches,
+//   step >= m (n_s x_s + ends_s) + sum over j < s of (floor(n_j / v) x_j + 2 send_j)
+// and the same with the forward part of the sum and finish_s instead of its backward part. The
+// least step for which all layers find a place is found by bisection; whether they do, by dynamic
+// programming over the layers placed, for the least sum. `least`: a bound that is known.
+double interleaved_bound(const InterleavedPipeline& pipeline, double least);
+
+}  // namespace plait

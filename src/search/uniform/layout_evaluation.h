@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "cost/engine.h"
+#include "search/space/shortlist.h"
+#include "search/uniform/cut_search.h"
+#include "search/uniform/uniform_layouts.h"
+
+namespace plait {
+
+// All that evaluations of layouts share.
+struct UniformGround {
+  const SearchContext& context;
+  const CostEngine& engine;
+  const std::vector<NodeKind>& kinds;
+  const std::vector<NodeMix>& mixes;
+  const UniformLayouts& layouts;
+  std::map<Recompute, std::unique_ptr<Space>> spaces;  // with the recompute pinned
+  std::function<bool()> stop;
+};
+
+// Finds the best plans of a layout over all orders of its hosts and all cuts, and offers them.
+// Nothing of it is faster than what is returned, or than the limit.
+Seconds evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
+                 Shortlist& found);
+
+}  // namespace plait

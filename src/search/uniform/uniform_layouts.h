@@ -1,0 +1,63 @@
+#pragma once
+
+#include <vector>
+
+#include "search/space/space.h"
+#include "search/uniform/model_times.h"
+#include "search/uniform/node_mixes.h"
+
+namespace plait {
+
+// A plan with one tensor and one data degree, but for the order of its hosts and its cuts.
+struct UniformLayout {
+  int mix = 0;  // of nodes
+  int tensor = 1;
+  int data = 1;
+  int stages = 1;
+  PlanSettings settings;
+  Recompute recompute = Recompute::none;
+  Schedule schedule = Schedule::one_f_one_b;
+  int chunks = 1;
+  Seconds bound;  // no plan of it is faster
+
+  int stage_devices() const { return tensor * data * settings.context; }
+};
+
+// Lists layouts and bounds them from the times of whole models.
+class UniformLayouts {
+ public:
+  UniformLayouts(const Space& space, const CostEngine& engine, const std::vector<NodeKind>& kinds,
+                 int threads);
+
+  // All layouts of these mixes whose bound is below the limit.
+  std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
+                                  Seconds limit);
+
+  // The schedule of plain pipelines that cuts are searched under.
+  Schedule base_schedule() const { return base_; }
+
+ private:
+  void list_degrees(const NodeMix& mix, int at, std::vector<UniformLayout>& out) const;
+  void list_batches(const UniformLayout& degrees, std::vector<UniformLayout>& out) const;
+  void list_schedules(const UniformLayout& layout, std::vector<UniformLayout>& out) const;
+  bool tensor_fits(const NodeMix& mix, int tensor, int context) const;
+  bool obeys_pins(const UniformLayout& layout) const;
+  std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
+  ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
+  Seconds bound_of(const UniformLayout& layout, const NodeMix& mix) const;
+
+  const Space& space_;
+  const Problem& problem_;
+  const Target& target_;
+  const std::vector<NodeKind>& kinds_;
+  int threads_;
+  ModelTimes times_;
+  Schedule base_;
+  int layers_ = 0;
+  int most_stages_ = 1;
+  std::vector<int> tensors_;
+  std::vector<std::pair<int, int>> contexts_;  // context, expert
+  bool cut_optimizer_wins_ = false;
+};
+
+}  // namespace plait

@@ -1,0 +1,224 @@
+#include "search/uniform/uniform_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "search/auto/candidates.h"
+#include "search/clusters/cluster_lower_bound.h"
+#include "search/uniform/layout_evaluation.h"
+
+namespace plait {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kRound = 16;          // layouts that start from the same incumbent
+constexpr std::size_t kMostLayouts = 6'000; // that are evaluated
+constexpr std::size_t kMostMixes = 600;     // besides the one of all nodes
+constexpr int kMorePerPlan = 6;             // layouts that are looked at for other plans to show
+
+// What people call a layout: tensor, stages, context, expert.
+using Shape = std::tuple<int, int, int, int>;
+
+Shape shape_of(const Plan& plan) {
+  return {plan.stages.front().spans.front().tensor, plan.stage_count(), plan.context, plan.expert};
+}
+
+class UniformSearch {
+ public:
+  explicit UniformSearch(const SearchContext& context)
+      : context_(context),
+        space_(*context.space),
+        engine_(*context.engine),
+        kinds_(node_kinds(context.problem, context.options.target)),
+        mixes_(node_mixes(kinds_)),
+        layouts_(space_, engine_, kinds_, context.options.threads),
+        found_(engine_, 1, context.options.target),
+        ground_{context, engine_, kinds_, mixes_, layouts_, {}, [this] { return stop(); }} {
+    for (const Recompute recompute : space_.recomputes()) {
+      Pins pins = space_.pins();
+      pins.recompute = recompute;
+      ground_.spaces.emplace(
+          recompute, std::make_unique<Space>(context.problem, pins, context.options.target));
+    }
+  }
+
+  SearchResult run() {
+    SearchResult result;
+    if (space_.violation() || kinds_.empty()) return finished(result);
+    const Clock::time_point begin = Clock::now();
+    look_at({0});
+    report("all nodes", begin, result);
+    look_at_fewer_nodes();
+    report("fewer nodes", begin, result);
+    drop_idle_zero();
+    add_other_shapes();
+    report("other layouts", begin, result);
+    return finished(result);
+  }
+
+ private:
+  bool stop() const {
+    if (!stopped_ && context_.should_stop()) stopped_ = true;
+    return stopped_;
+  }
+
+  Seconds wanted() const { return std::min(found_.best(), context_.options.cutoff); }
+  Seconds lower_bound() const { return std::min(found_.best(), bound_); }
+
+  // Lists the layouts of these mixes and evaluates them, lowest bound first.
+  void look_at(const std::vector<int>& mixes) {
+    std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
+    std::erase_if(all, [&](const UniformLayout& layout) {
+      return !is_promising(context_, layout.settings.micro_batches);
+    });
+    std::ranges::stable_sort(all, {}, &UniformLayout::bound);
+    std::size_t next = 0;
+    while (next < all.size() && all[next].bound < wanted() && evaluated_ < kMostLayouts && !stop())
+      next = evaluate_round(all, next);
+    if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
+    open_.insert(open_.end(), all.begin() + static_cast<long>(next), all.end());
+  }
+
+  std::size_t evaluate_round(const std::vector<UniformLayout>& all, std::size_t first) {
+    const std::size_t end = std::min(all.size(), first + kRound);
+    const int count = static_cast<int>(end - first);
+    std::vector<Shortlist> results(count, found_.without_counts());
+    std::vector<Seconds> bounds(count);
+    const Seconds limit = wanted();
+    parallel_for(count, context_.options.threads, [&](int i) {
+      const UniformLayout& layout = all[first + i];
+      bounds[i] = layout.bound;
+      if (layout.bound < limit && (!stop() || results[i].empty()))
+        bounds[i] = std::max(layout.bound, evaluate(ground_, layout, limit, results[i]));
+    });
+    const Seconds before = found_.best();
+    for (int i = 0; i < count; ++i) {
+      bound_ = std::min(bound_, bounds[i]);
+      keep(results[i]);
+    }
+    evaluated_ += end - first;
+    if (context_.on_improvement && found_.best() < before)
+      context_.on_improvement(found_.plans().front());
+    return end;
+  }
+
+  void keep(const Shortlist& result) {
+    found_.merge(result);
+    for (const RankedPlan& ranked : result.plans()) {
+      const auto [at, is_new] = by_shape_.try_emplace(shape_of(ranked.plan), ranked);
+      if (!is_new && std::pair(ranked.cost.step, ranked.plan) <
+                         std::pair(at->second.cost.step, at->second.plan))
+        at->second = ranked;
+    }
+  }
+
+  // Mixes of fewer nodes whose devices could compute fast enough.
+  void look_at_fewer_nodes() {
+    const ClusterLowerBound floor(engine_, context_.options.pins, context_.options.target);
+    std::vector<int> which;
+    for (int i = 1; i < static_cast<int>(mixes_.size()) && !stop(); ++i) {
+      const Seconds least = floor.step(devices_of(mixes_[i]));
+      if (least >= wanted()) continue;
+      if (which.size() == kMostMixes) {
+        bound_ = std::min(bound_, least);
+        continue;
+      }
+      which.push_back(i);
+    }
+    if (!which.empty()) look_at(which);
+  }
+
+  std::vector<int> devices_of(const NodeMix& mix) const {
+    std::vector<int> devices(context_.problem.cluster.device_types.size());
+    for (std::size_t k = 0; k < kinds_.size(); ++k)
+      for (const int type : kinds_[k].types) devices[type] += mix[k];
+    return devices;
+  }
+
+  // Plans that are as fast without ZeRO go without.
+  void drop_idle_zero() {
+    if (context_.options.pins.zero) return;
+    for (auto& [shape, ranked] : by_shape_) {
+      if (ranked.plan.zero != ZeroStage::optimizer) continue;
+      Plan plain = ranked.plan;
+      plain.zero = ZeroStage::off;
+      const Estimate cost = engine_.simulate(plain);
+      if (cost.fits && cost.step <= ranked.cost.step) ranked = {plain, cost};
+    }
+  }
+
+  // The best of a few more shapes, for people to compare with.
+  void add_other_shapes() {
+    const auto wanted_shapes = static_cast<std::size_t>(context_.options.keep);
+    if (found_.empty()) return;
+    std::ranges::stable_sort(open_, {}, &UniformLayout::bound);
+    int left = kMorePerPlan * context_.options.keep;
+    for (const UniformLayout& layout : open_) {
+      if (by_shape_.size() >= wanted_shapes || left == 0 || stop()) return;
+      const Shape shape{layout.tensor, layout.stages, layout.settings.context,
+                        layout.settings.expert};
+      if (by_shape_.contains(shape)) continue;
+      Shortlist own(engine_, 1, context_.options.target);
+      evaluate(ground_, layout, Seconds(HUGE_VAL), own);
+      evaluations_ += own.evaluations();
+      for (const RankedPlan& ranked : own.plans()) by_shape_.emplace(shape, ranked);
+      --left;
+    }
+  }
+
+  void report(const char* name, Clock::time_point begin, SearchResult& result) const {
+    const std::chrono::duration<double> spent = Clock::now() - begin;
+    Seconds before;
+    std::int64_t plans = 0;
+    for (const PassReport& pass : result.passes) {
+      before += pass.elapsed;
+      plans += pass.evaluations;
+    }
+    result.passes.push_back({name, Seconds(spent.count()) - before,
+                             found_.evaluations() + evaluations_ - plans, found_.best(),
+                             std::isfinite(bound_.value) ? lower_bound() : found_.best()});
+  }
+
+  SearchResult finished(SearchResult& result) {
+    std::vector<RankedPlan> plans;
+    for (auto& [shape, ranked] : by_shape_) plans.push_back(std::move(ranked));
+    std::ranges::stable_sort(plans, [](const RankedPlan& a, const RankedPlan& b) {
+      return a.cost.step != b.cost.step ? a.cost.step < b.cost.step : a.plan < b.plan;
+    });
+    const auto asked = static_cast<std::size_t>(context_.options.keep);
+    if (plans.size() > asked) plans.resize(asked);
+    result.plans = std::move(plans);
+    result.evaluations = found_.evaluations() + evaluations_;
+    result.nearest = found_.nearest();
+    result.cut_short = stopped_;
+    if (!found_.empty()) result.lower_bound = lower_bound();
+    result.searched_whole_space = true;
+    return std::move(result);
+  }
+
+  const SearchContext& context_;
+  const Space& space_;
+  const CostEngine& engine_;
+  std::vector<NodeKind> kinds_;
+  std::vector<NodeMix> mixes_;
+  UniformLayouts layouts_;
+  Shortlist found_;
+  UniformGround ground_;
+  std::map<Shape, RankedPlan> by_shape_;
+  std::vector<UniformLayout> open_;          // that were not evaluated
+  Seconds bound_ = Seconds(HUGE_VAL);        // of all layouts that were looked at
+  std::size_t evaluated_ = 0;                // layouts
+  std::int64_t evaluations_ = 0;             // of other shapes
+  mutable std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace
+
+SearchResult search_uniform(const SearchContext& context) { return UniformSearch(context).run(); }
+
+}  // namespace plait

@@ -1,0 +1,143 @@
+// For every target: each plan that is offered is one that the program runs, no slower than what
+// `exhaustive` finds among them, and the bound is below all of them.
+
+#include <gtest/gtest.h>
+
+#include "plan/check.h"
+#include "plan/sample_frameworks.h"
+#include "plan/target.h"
+#include "random_problem.h"
+#include "search/space/search.h"
+#include "second_opinion/mixed_problem.h"
+
+namespace plait {
+namespace {
+
+constexpr double kRounding = 1e-9;
+constexpr int kSmallProblems = 60;  // of each target
+constexpr int kLargeProblems = 6;
+
+SearchResult planned(const Problem& problem, const Target& target, const char* planner,
+                     const Pins& pins, int threads = 1) {
+  SearchOptions options;
+  options.target = target;
+  options.pins = pins;
+  options.threads = threads;
+  const SearchContext context{problem, options, {}, {}, {}};
+  for (const Planner& own : planners())
+    if (own.name == planner) return run_search(own, context);
+  return {};
+}
+
+void expect_to_run(const Problem& problem, const Target& target, const SearchResult& result) {
+  for (const RankedPlan& ranked : result.plans) {
+    EXPECT_TRUE(check_plan(problem, ranked.plan).empty());
+    EXPECT_EQ(why_not(target, problem, ranked.plan).value_or(""), "") << target.name;
+    EXPECT_TRUE(ranked.cost.fits);
+  }
+  if (!result.lower_bound || result.plans.empty()) return;
+  EXPECT_LE(*result.lower_bound, (1 + kRounding) * result.plans.front().cost.step) << target.name;
+}
+
+// The program's own formats where it has not the job's.
+void adapt(Problem& problem, const Target& target) {
+  bool old = false;
+  for (const DeviceType& type : problem.cluster.device_types)
+    old |= type.supports(DType::fp16) && !type.supports(DType::bf16);
+  if (old) problem.job.attention = AttentionKernel::plain;
+  if (old) problem.job.precision = Precision::fp16;
+  if (!target.precisions.empty() &&
+      std::ranges::find(target.precisions, problem.job.precision) == target.precisions.end())
+    problem.job.precision = target.precisions.front();
+}
+
+class EveryTarget : public testing::TestWithParam<int> {
+ protected:
+  const Target& target() const { return targets()[GetParam()]; }
+};
+
+TEST_P(EveryTarget, IsNeverSlowerThanAllItsPlansOneByOne) {
+  std::mt19937_64 random(1 + GetParam());
+  for (int i = 0; i < kSmallProblems; ++i) {
+    Problem problem = random_problem(random, 5, 8);
+    adapt(problem, target());
+    const SearchResult best = planned(problem, target(), "auto", {});
+    const SearchResult every = planned(problem, target(), "exhaustive", {});
+    expect_to_run(problem, target(), best);
+    expect_to_run(problem, target(), every);
+    if (every.plans.empty()) continue;
+    const Seconds least = every.plans.front().cost.step;
+    ASSERT_FALSE(best.plans.empty()) << target().name << " " << i;
+    EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << target().name << " " << i;
+    const Seconds bound = best.lower_bound.value_or(Seconds(0));
+    EXPECT_LE(bound, (1 + kRounding) * least) << target().name << " " << i;
+  }
+}
+
+// On equal devices a plan with one layout is a plan of the space that `exhaustive` lists.
+TEST_P(EveryTarget, FindsTheVeryBestOnEqualDevicesUnderOneSchedule) {
+  const auto& schedules = target().schedules;
+  const bool has_1f1b = std::ranges::find(schedules, Schedule::one_f_one_b) != schedules.end();
+  const Pins pins{.schedule = has_1f1b ? Schedule::one_f_one_b : Schedule::gpipe};
+  std::mt19937_64 random(100 + GetParam());
+  for (int i = 0; i < kSmallProblems; ++i) {
+    Problem problem = random_problem(random, 5, 8);
+    for (Device& device : problem.cluster.devices) device.type = 0;
+    for (Node& node : problem.cluster.nodes) node.uplink = problem.cluster.nodes[0].uplink;
+    adapt(problem, target());
+    const SearchResult best = planned(problem, target(), "auto", pins);
+    const SearchResult every = planned(problem, target(), "exhaustive", pins);
+    ASSERT_EQ(best.plans.empty(), every.plans.empty()) << target().name << " " << i;
+    if (every.plans.empty()) continue;
+    EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * every.plans.front().cost.step)
+        << target().name << " " << i;
+  }
+}
+
+TEST_P(EveryTarget, OffersOnlyWhatItRunsOnLargeAndMixedClusters) {
+  for (int i = 0; i < kLargeProblems; ++i) {
+    Problem problem = second_opinion::mixed_problem(1000 * GetParam() + i, 96).problem;
+    adapt(problem, target());
+    const SearchResult one = planned(problem, target(), "auto", {});
+    expect_to_run(problem, target(), one);
+    const SearchResult two = planned(problem, target(), "auto", {}, 2);
+    ASSERT_EQ(one.plans.size(), two.plans.size());
+    for (std::size_t p = 0; p < one.plans.size(); ++p)
+      EXPECT_EQ(one.plans[p].plan, two.plans[p].plan) << target().name << " " << i;
+    EXPECT_EQ(one.lower_bound, two.lower_bound);
+  }
+}
+
+// What is pinned to what the free search found, part by part, is not slower.
+TEST_P(EveryTarget, IsNotFasterWhenSomethingIsPinned) {
+  for (int i = 0; i < kLargeProblems; ++i) {
+    Problem problem = second_opinion::mixed_problem(1000 * GetParam() + 500 + i, 64).problem;
+    adapt(problem, target());
+    if (!target().one_layout) continue;  // beyond the exact search, moves find what they find
+    const SearchResult free = planned(problem, target(), "auto", {});
+    if (free.plans.empty()) continue;
+    for (const int tensor : {1, 2, 4, 8})
+      for (const int stages : {1, 2, 4}) {
+        const Pins pins{.tensor = tensor, .pipeline = stages};
+        if (violation_of(problem, pins, target())) continue;
+        const SearchResult pinned = planned(problem, target(), "auto", pins);
+        expect_to_run(problem, target(), pinned);
+        if (pinned.plans.empty()) continue;
+        EXPECT_GE(pinned.plans.front().cost.step, (1 - kRounding) * free.plans.front().cost.step)
+            << target().name << " " << i << " tp " << tensor << " pp " << stages;
+        EXPECT_GE(pinned.plans.front().cost.step,
+                  (1 - kRounding) * free.lower_bound.value_or(Seconds(0)));
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
+                         testing::Range(0, static_cast<int>(targets().size())),
+                         [](const testing::TestParamInfo<int>& parameter) {
+                           std::string name(targets()[parameter.param].name);
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace plait

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "app/request/request_error.h"
+#include "app/request/saved_target.h"
 #include "app/request/search_request.h"
-#include "app/saved/saved_target.h"
 #include "cost/engine.h"
 #include "io/cluster/cluster_shorthand.h"
 
@@ -101,8 +101,7 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
                         request.before.plan, out.device_before);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
-  if (!out.found())
-    out.no_plan = why_no_plan(out.after, options, out.result.search, session);
+  if (!out.found()) out.no_plan = why_no_plan(out.after, options, out.result.search, session);
   return out;
 }
 

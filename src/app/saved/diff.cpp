@@ -91,7 +91,7 @@ constexpr Term kTerms[] = {{"compute", "compute_s", &StepShares::compute},
                            {"recompute", "recompute_s", &StepShares::recompute},
                            {"communication", "communication_s", &StepShares::communication},
                            {"bubble", "bubble_s", &StepShares::bubble},
-                           {"gradients, optimizer", "tail_s", &StepShares::tail}};
+                           {"gradients, optimizer", "tail_s", &StepShares::after_pipeline}};
 
 RankedPlan ranked(const DiffAnswer& answer, int i) {
   return {answer.files[i].plan, answer.costs[i]};

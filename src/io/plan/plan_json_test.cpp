@@ -123,7 +123,7 @@ TEST(PlanJson, SaysWhatIsWrongAndWhere) {
        "(and 1 more: see 'plait check')"},
       {"\"offload\": 0", "\"offload\": -1", "plan.json#/plan/offload: must be from 0 to 1, is -1"},
       {"\"offload\": 0", "\"offload\": NaN",
-       "plan.json: not valid JSON at line 11, column 16: syntax error while parsing value - "
+       "plan.json: not valid JSON at line 12, column 16: syntax error while parsing value - "
        "invalid literal; last read: '\"offload\": N'"},
       {"\"schedule\": \"1f1b\"", "\"schedule\": \"2f2b\"",
        "plan.json#/plan/schedule: unknown value '2f2b', must be one of gpipe, 1f1b, interleaved, "

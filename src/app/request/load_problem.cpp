@@ -42,7 +42,7 @@ void choose_formats(const ProblemSource& source, std::optional<Precision> precis
   }
   if (!chosen.empty())
     loaded.warnings.push_back(
-        fmt::format("{} has neither bf16 nor flash attention: planned with {}", old,
+        fmt::format("{} lacks bf16 and flash attention: planned with {}", old,
                     fmt::join(chosen, " and ")));
 }
 

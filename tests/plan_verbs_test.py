@@ -72,16 +72,52 @@ def test_a_search_that_ends_early_proves_nothing_that_it_does_not_know():
 
 def test_warnings_go_to_stderr_and_into_json():
     words = [*SMALL[:4], "1xV100-16GB:4", *SMALL[5:]]
-    assert "V100-16GB does not support bf16" in plait(*words)[1]
-    assert "V100-16GB does not support bf16" in answer(*words)["warnings"][0]
+    sentence = "V100-16GB lacks bf16 and flash attention: fp16 and plain attention where it is used"
+    assert sentence in plait(*words)[1]
+    assert sentence in answer(*words)["warnings"][0]
+    free = [*words, "--runs-on", "any"]
+    assert "V100-16GB does not support bf16" in plait(*free)[1]
+    assert "--precision: V100-16GB does not compute in bf16" in plait(*words, "--precision", "bf16", status=2)[1]
 
 
 def test_every_dimension_can_be_pinned():
     pinned = answer(*SMALL, "--tp", 2, "--pp", 2, "--dp", 2, "--micro-batch", 2, "--recompute", "full",
-                    "--zero", 1, "--schedule", "gpipe", "--no-sp", "--stages", "6,8")
+                    "--zero", 1, "--schedule", "1f1b", "--no-sp", "--stages", "6,8")
     plan = pinned["plans"][0]
     # 32 samples / (dp 2 x micro-batch 2) = 8 micro-batches.
-    assert plan["describe"].startswith("pp2 tp2 dp2 m8 gpipe zero1 recompute=full layers=6,8 ")
+    assert plan["describe"].startswith("pp2 tp2 dp2 m8 1f1b zero1 recompute=full layers=6,8 ")
+    assert "gpipe is not possible: Megatron-LM" in plait(*SMALL, "--schedule", "gpipe", status=2)[1]
+    free = answer(*SMALL, "--schedule", "gpipe", "--pp", 2, "--runs-on", "any")
+    assert " gpipe " in free["plans"][0]["describe"]
+
+
+def test_pinned_stages_are_even_unless_any_is_asked_for():
+    words = ["plan", "--model", "gpt2", "--cluster", "2xA100-80GB:4", "--global-batch", 32, "--pp", 4]
+    # 12 layers on 4 stages, embedding and head with the first and the last.
+    assert " layers=4,3,3,4 " in answer(*words, "--schedule", "1f1b")["plans"][0]["describe"]
+    assert " layers=3/2,2/1,2/1,1/2 " in answer(*words, "--chunks", 2)["plans"][0]["describe"]
+    free = answer(*words, "--schedule", "1f1b", "--stages", "any")["plans"][0]
+    assert free["step_s"] <= answer(*words, "--schedule", "1f1b")["plans"][0]["step_s"]
+
+
+def test_top_shows_different_layouts():
+    plans = answer("plan", "--model", "gpt2-xl", "--cluster", "2xA100-80GB:8", "--global-batch", 64)["plans"]
+    shapes = [tuple(word for word in plan["describe"].split() if word[:2] in ("pp", "tp", "cp", "ep")) for plan in plans]
+    assert len(set(shapes)) == len(shapes) == 5, shapes
+
+
+def test_a_launch_script_says_how_it_is_run():
+    script = Here.folder / "launch.sh"
+    script.write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 \\\n"
+                      "  --seq-length 1024 --vocab-size 50304 --tensor-model-parallel-size 2 --bf16 \\\n"
+                      "  --pipeline-model-parallel-size 2 --micro-batch-size 2 --global-batch-size 64\n", encoding="utf-8")
+    words = ["plan", "--model", str(script), "--cluster", "2xA100-80GB:4"]
+    taken = answer(*words)
+    assert taken["plans"][0]["describe"].startswith("pp2 tp2 dp2 m16 1f1b layers=13 ")
+    assert "taken from the launch script: bf16, tp 2, pp 2, micro-batch 2, global batch 64" in taken["warnings"][0]
+    assert answer(*words, "--tp", 1)["plans"][0]["describe"].startswith("pp2 tp1 dp4 ")
+    free = answer(*words, "--free-layout")["plans"][0]
+    assert free["step_s"] < taken["plans"][0]["step_s"]
 
 
 def test_megatron_spellings_are_understood():

@@ -33,7 +33,26 @@ def test_estimate_shows_every_part_of_the_cost():
 def test_check_accepts_what_plan_saves():
     path = saved()
     assert "is valid and fits" in plait("check", path)[0]
-    assert answer("check", path) == {"valid": True, "violations": [], "fits": True}
+    checked = answer("check", path)
+    runners = {row["program"]: row["why_not"] for row in checked.pop("runs_on")}
+    assert checked == {"valid": True, "violations": [], "fits": True}
+    assert runners["megatron"] == "" and runners["fsdp"] != "", runners
+    assert "runs on: megatron" in plait("check", path)[0]
+
+
+def test_two_plans_are_put_side_by_side():
+    plait("plan", "--model", "gpt2", "--cluster", "A100-80GB:8", "--global-batch", 32, "-o", "one.json")
+    plait("plan", "--model", "gpt2", "--cluster", "A100-80GB:8", "--global-batch", 32, "--tp", 4, "-o", "two.json")
+    text = plait("diff", "one.json", "two.json")[0]
+    assert "two.json is " in text and "slower than one.json" in text and "\ntensor" in text, text
+    result = answer("diff", "one.json", "two.json")
+    first, second = result["plans"]
+    assert result["change"] > 0 and second["step_s"] > first["step_s"]
+    # The terms add up to the step.
+    assert abs(sum(first["terms"].values()) - first["step_s"]) < 1e-9 * first["step_s"]
+    assert {"what": "tensor", "first": "1", "second": "4"} in result["differences"]
+    assert answer("diff", "one.json", "one.json")["differences"] == []
+    plait("diff", "one.json", status=2)
 
 
 def test_check_lists_all_that_is_wrong():

@@ -118,8 +118,8 @@ TEST(Targets, EachRuleHasItsSentence) {
        [](Problem&, Plan& p) {
          for (int d = 0; d < 4; ++d) std::swap(p.stages[0].devices[d], p.stages[1].devices[d]);
        },
-       "Megatron-LM numbers the devices of a node in a row, the plan does not: device 0 comes "
-       "after 7"},
+       "Megatron-LM numbers the devices of a node in a row, the plan does not: device 12 comes "
+       "after 3"},
       {"megatron", [](Problem&, Plan& p) { p.stages[0].spans[0].split = 1; },
        "Megatron-LM cuts every product in its usual way, the plan has split 1"},
       {"plait", [](Problem&, Plan& p) { p.context = 2, cut_as(p, 2, 2); },

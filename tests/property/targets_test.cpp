@@ -14,8 +14,8 @@ namespace plait {
 namespace {
 
 constexpr double kRounding = 1e-9;
-constexpr int kSmallProblems = 60;  // of each target
-constexpr int kLargeProblems = 6;
+constexpr int kSmallProblems = 12;  // of each target
+constexpr int kLargeProblems = 2;
 
 SearchResult planned(const Problem& problem, const Target& target, const char* planner,
                      const Pins& pins, int threads = 1) {
@@ -59,7 +59,7 @@ class EveryTarget : public testing::TestWithParam<int> {
 TEST_P(EveryTarget, IsNeverSlowerThanAllItsPlansOneByOne) {
   std::mt19937_64 random(1 + GetParam());
   for (int i = 0; i < kSmallProblems; ++i) {
-    Problem problem = random_problem(random, 5, 8);
+    Problem problem = random_problem(random, 5, 6);
     adapt(problem, target());
     const SearchResult best = planned(problem, target(), "auto", {});
     const SearchResult every = planned(problem, target(), "exhaustive", {});
@@ -81,7 +81,7 @@ TEST_P(EveryTarget, FindsTheVeryBestOnEqualDevicesUnderOneSchedule) {
   const Pins pins{.schedule = has_1f1b ? Schedule::one_f_one_b : Schedule::gpipe};
   std::mt19937_64 random(100 + GetParam());
   for (int i = 0; i < kSmallProblems; ++i) {
-    Problem problem = random_problem(random, 5, 8);
+    Problem problem = random_problem(random, 5, 6);
     for (Device& device : problem.cluster.devices) device.type = 0;
     for (Node& node : problem.cluster.nodes) node.uplink = problem.cluster.nodes[0].uplink;
     adapt(problem, target());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/plan/metis_plans.h"
+#include "app/plan/other_programs.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
@@ -39,6 +40,36 @@ void search(const PlanRequest& request, const Session& session, PlanAnswer& out)
   out.interrupted = session.stop.stop_requested();
 }
 
+// Where older devices decided precision and attention, the newer ones alone may be faster with what
+// they have; whichever is slower is another way, if it is near.
+void try_newer_devices(const PlanRequest& request, const Session& session, PlanAnswer& out) {
+  constexpr double kNear = 1.1;
+  PlanAnswer newer;
+  newer.problem = out.problem;
+  newer.options = out.options;
+  newer.problem.job.precision = Precision::bf16;
+  newer.problem.job.attention = AttentionKernel::flash;
+  const auto is_new = [&](const DeviceType& type) {
+    return !why_not(newer.options.target, newer.problem.job, type);
+  };
+  if (std::ranges::none_of(newer.problem.cluster.device_types, is_new)) return;
+  search(request, session, newer);
+  if (!newer.found()) return;
+  std::string where = "the newer devices alone, in bf16 with flash attention";
+  std::string asks = "`precision` bf16 `attention` flash";
+  if (!out.found() || newer.result.plans.front().cost.step < out.result.plans.front().cost.step) {
+    std::swap(out.problem.job, newer.problem.job);
+    std::swap(out.result, newer.result);
+    where = "all devices, in fp16 with plain attention";
+    asks = "`precision` fp16 `attention` plain";
+  }
+  out.elapsed += newer.elapsed;
+  out.result.evaluations += newer.result.evaluations;
+  if (newer.found() &&
+      newer.result.plans.front().cost.step < kNear * out.result.plans.front().cost.step)
+    out.other_ways.push_back({where, asks, newer.result.plans.front()});
+}
+
 void check_names(const PlanRequest& request) {
   planner_named(request.planner);
   if (!request.cost_model.empty())
@@ -66,8 +97,9 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   PlanRequest pinned = request;
   const Exporter* exporter = exporter_named(request.format);
   if (exporter && exporter->narrow) exporter->narrow(pinned.search.pins);
-  // Another program's words say what it can run.
-  if (exporter && pinned.source.runs_on.empty()) pinned.source.runs_on = "any";
+  // Another program's words say what it can run, and papers' planners have spaces of their own.
+  const bool own_space = request.planner != "auto" && request.planner != "exhaustive";
+  if ((exporter || own_space) && pinned.source.runs_on.empty()) pinned.source.runs_on = "any";
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);
@@ -77,6 +109,9 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.warnings = std::move(loaded.warnings);
   out.explain_search = request.explain_search;
   if (!is_hopeless(out.problem)) search(request, session, out);
+  if (loaded.formats_of_older_devices && !request.objective.needs_prices())
+    try_newer_devices(request, session, out);
+  for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);
   if (!out.found() || !exporter) return out;

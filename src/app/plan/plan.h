@@ -23,6 +23,13 @@ struct PlanRequest : SearchRequest {
 };
 const std::vector<std::string_view>& cost_model_names();
 
+// A way to run the same training that the request does not ask for.
+struct OtherWay {
+  std::string where;    // "plait's own runtime"
+  std::string request;  // what asks for it: "`framework` plait"
+  RankedPlan plan;
+};
+
 struct PlanAnswer {
   Problem problem;
   SearchOptions options;  // of the search, with the pins in the model's own units
@@ -31,6 +38,8 @@ struct PlanAnswer {
   Seconds elapsed;
   bool interrupted = false;
   bool explain_search = false;  // as requested
+
+  std::vector<OtherWay> other_ways;  // faster ones, or ones that need fewer devices
 
   std::optional<double> steps;  // of the whole training
   std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will

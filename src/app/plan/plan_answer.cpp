@@ -6,6 +6,7 @@
 #include "app/plan/plan.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
+#include "plan/describe.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
 #include "report/search_passes.h"
@@ -77,6 +78,16 @@ std::string verdict(const PlanAnswer& answer) {
   return out + fmt::format("{} plans costed in {}.",
                            grouped(static_cast<double>(answer.result.evaluations)),
                            in_words(answer.elapsed));
+}
+
+// "plait's own runtime: 21.40 s with pp2 tp4,1 .. (--framework plait)."
+std::string in_words(const OtherWay& way, const PlanAnswer& answer) {
+  int devices = 0;
+  for (const Stage& stage : way.plan.plan.stages) devices += static_cast<int>(stage.devices.size());
+  const bool idle = devices < answer.problem.cluster.device_count();
+  return fmt::format("{}: {}{} with {} ({}).", way.where, in_words(way.plan.cost.step),
+                     idle ? fmt::format(" on {} devices", grouped(devices)) : "",
+                     short_description(way.plan.plan), way.request);
 }
 
 std::string metis_text(const PlanAnswer& answer, const Style& style) {
@@ -154,6 +165,16 @@ std::string to_json(const PlanAnswer& answer) {
   object.number("evaluations", static_cast<double>(answer.result.evaluations))
       .number("search_s", answer.elapsed.value)
       .boolean("cut_short", answer.result.cut_short);
+  std::vector<std::string> ways;
+  for (const OtherWay& way : answer.other_ways)
+    ways.push_back(JsonObject()
+                       .text("where", way.where)
+                       .text("request", way.request)
+                       .number("step_s", way.plan.cost.step.value)
+                       .text("describe", describe(way.plan.plan))
+                       .str());
+  if (!by_metis)
+    object.text("runs_on", answer.options.target.name).json("other_ways", json_list(ways));
   if (answer.explain_search) object.json("passes", passes_json(answer.result.passes));
   if (!answer.found() && !by_metis) object.text("reason", reason(answer));
   return lay_out_json(object.json("warnings", sentences_json(answer.warnings))
@@ -172,7 +193,9 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
     out +=
         in_words(training_of(*answer.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
         "\n";
-  out += paragraph(verdict(answer), style) + "\n";
+  out += paragraph(verdict(answer), style);
+  for (const OtherWay& way : answer.other_ways) out += paragraph(in_words(way, answer), style, 2);
+  out += "\n";
   if (answer.explain_search)
     out += style.bold("The search, pass by pass") + "\n" +
            search_passes_table(answer.result.passes, style) + "\n";

@@ -40,10 +40,10 @@ void choose_formats(const ProblemSource& source, std::optional<Precision> precis
     job.attention = AttentionKernel::plain;
     chosen.emplace_back("plain attention");
   }
+  loaded.formats_of_older_devices = !chosen.empty();
   if (!chosen.empty())
-    loaded.warnings.push_back(
-        fmt::format("{} has neither bf16 nor flash attention: planned with {}", old,
-                    fmt::join(chosen, " and ")));
+    loaded.warnings.push_back(fmt::format("{} lacks bf16 and flash attention: {} where it is used",
+                                          old, fmt::join(chosen, " and ")));
 }
 
 // One sentence for each device type that cannot compute in the job's precision.
@@ -205,7 +205,8 @@ LoadedSearch load_search(const SearchRequest& request) {
   refuse_formats(loaded);
   if (const auto violation = violation_of(loaded.problem, resolved.pins, loaded.target))
     throw RequestError(*violation);
-  LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings)};
+  LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings),
+                   loaded.formats_of_older_devices};
   out.options.pins = std::move(resolved.pins);
   out.options.target = std::move(loaded.target);
   if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));

@@ -40,8 +40,9 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
 
 struct LoadedProblem {
   Problem problem;
-  std::optional<MegatronLaunch> launch;  // of the model's file, where it is to be taken
-  Target target;                         // the program that must be able to run the plans
+  std::optional<MegatronLaunch> launch;   // of the model's file, where it is to be taken
+  Target target;                          // the program that must be able to run the plans
+  bool formats_of_older_devices = false;  // precision or attention were chosen for the oldest
   std::vector<std::string> warnings;
 };
 
@@ -81,6 +82,7 @@ struct LoadedSearch {
   Problem problem;
   SearchOptions options;
   std::vector<std::string> warnings;
+  bool formats_of_older_devices = false;  // LoadedProblem
 };
 LoadedSearch load_search(const SearchRequest& request);
 

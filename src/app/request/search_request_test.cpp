@@ -25,9 +25,53 @@ TEST(LoadProblem, ReadsModelClusterAndJob) {
 TEST(LoadProblem, WarnsOfAPrecisionThatADeviceDoesNotHave) {
   SearchRequest request = small_request();
   request.source.cluster = "T4:4";
+  request.source.precision = Precision::bf16;
   const LoadedProblem loaded = load_problem(request.source);
-  ASSERT_EQ(loaded.warnings.size(), 1u);
-  EXPECT_TRUE(loaded.warnings[0].ends_with("`precision` fp16 runs on it"));
+  ASSERT_FALSE(loaded.warnings.empty());
+  EXPECT_TRUE(loaded.warnings.back().ends_with("`precision` fp16 runs on it"));
+}
+
+TEST(LoadProblem, TakesWhatAllDevicesHaveWhereNothingIsSaid) {
+  SearchRequest request = small_request();
+  request.source.cluster = "T4:4+A100-40GB:4";
+  const LoadedProblem loaded = load_problem(request.source);
+  EXPECT_EQ(loaded.problem.job.precision, Precision::fp16);
+  EXPECT_EQ(loaded.problem.job.attention, AttentionKernel::plain);
+  EXPECT_EQ(loaded.warnings[0],
+            "T4 lacks bf16 and flash attention: fp16 and plain attention where it is used");
+  request.source.runs_on = "any";
+  EXPECT_EQ(load_problem(request.source).problem.job.precision, Precision::bf16);
+}
+
+TEST(LoadSearch, RefusesAFormatThatNoDeviceHas) {
+  SearchRequest request = small_request();
+  request.source.cluster = "T4:4";
+  request.source.precision = Precision::bf16;
+  EXPECT_THROW(load_search(request), RequestError);
+  request.source.runs_on = "any";
+  EXPECT_NO_THROW(load_search(request));
+}
+
+TEST(LoadSearch, AProgramIsThatOfTheFrameworkOrTheOneAskedFor) {
+  SearchRequest request = small_request();
+  EXPECT_EQ(load_search(request).options.target.name, "megatron");
+  request.source.framework = "fsdp-compile";
+  EXPECT_EQ(load_search(request).options.target.name, "torchtitan");
+  request.source.runs_on = "plait";
+  EXPECT_EQ(load_search(request).options.target.name, "plait");
+  request.source.runs_on = "megatrom";
+  EXPECT_THROW(load_search(request), RequestError);
+}
+
+TEST(LoadSearch, APinnedNumberOfStagesMeansMegatronsEvenSplit) {
+  SearchRequest request = small_request();
+  request.search.pins.pipeline = 4;
+  EXPECT_TRUE(load_search(request).options.pins.even_layers);
+  request.even_stages = false;
+  EXPECT_FALSE(load_search(request).options.pins.even_layers);
+  request.even_stages.reset();
+  request.source.runs_on = "any";
+  EXPECT_FALSE(load_search(request).options.pins.even_layers);
 }
 
 TEST(LoadProblem, OpsAreMoreUnitsThanLayers) {

@@ -29,7 +29,7 @@ int plan(const PlanArguments& arguments) {
   }
   if (!arguments.output.empty()) write_text_file(arguments.output, plan_file(answer));
   if (answer.exported) return print_exported(answer);
-  print(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout)));
+  print(in_flags(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout))));
   return kDone;
 }
 

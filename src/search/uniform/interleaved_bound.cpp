@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/pipeline/schedule.h"
+
 namespace plait {
 namespace {
 
@@ -14,48 +16,107 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
                 double step) {
   const double m = pipeline.micro_batches;
   const double by_pipeline = (step - before - m * stage.ends) / (m * stage.layer);
-  const double by_finish = (step - pipeline.forward_share * before - m * stage.ends) /
-                           (m * stage.layer + stage.finish);
-  const double most = std::min({by_pipeline, by_finish, 1.0 * stage.most_layers});
+  const double by_finish =
+      (step - pipeline.forward_share * before - m * stage.ends) / (m * stage.layer + stage.finish);
+  const double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
   return static_cast<int>(std::floor(most + 1e-9));
 }
 
-bool is_possible(const InterleavedPipeline& pipeline, double step) {
+// Forward and backward of all units, each on its fastest stage, and the most that a layer takes.
+struct RoundTrip {
+  double compute = 0;
+  double longest_layer = 0;
+  double sends = 0;  // one way from the first stage to the last
+};
+
+RoundTrip round_trip_of(const InterleavedPipeline& pipeline) {
+  RoundTrip trip;
+  double least = HUGE_VAL;
+  for (const InterleavedStage& stage : pipeline.stages) {
+    least = std::min(least, stage.layer);
+    trip.longest_layer = std::max(trip.longest_layer, stage.layer);
+    trip.compute += stage.ends;
+    trip.sends += stage.send;
+  }
+  trip.compute += pipeline.layers * least;
+  return trip;
+}
+
+// By the chunks that a stage can hold. What is after a chunk is a part of the round trip, less what
+// may be missing because chunks differ by a layer.
+double bound_by_memory(const InterleavedPipeline& pipeline, const RoundTrip& trip, int stage) {
+  const int p = static_cast<int>(pipeline.stages.size());
+  const int v = pipeline.chunks;
+  double sends = 0;  // to the end of this round of chunks
+  for (int s = stage; s + 1 < p; ++s) sends += pipeline.stages[s].send;
+  double sum = 0;
+  for (int c = 0; c < v; ++c) {
+    const double rounds = v - c - 1;
+    const double later = trip.compute * rounds / v - p * trip.longest_layer;
+    sum += std::max(0.0, later) + 2 * (sends + rounds * (trip.sends + pipeline.wrap));
+  }
+  const int k = chunks_in_flight(Schedule::interleaved, p, stage, pipeline.micro_batches, v);
+  return pipeline.micro_batches * sum / k;
+}
+
+// Layers of the stages of a step that is no longer; empty when there are none.
+std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step) {
   const int layers = pipeline.layers;
   std::vector<double> before(layers + 1, HUGE_VAL);  // least sum so far, by layers placed
+  std::vector<std::vector<int>> last;                // of them on the last stage, by stage
   before[0] = 0;
   for (const InterleavedStage& stage : pipeline.stages) {
     std::vector<double> next(layers + 1, HUGE_VAL);
+    std::vector<int>& own = last.emplace_back(layers + 1, -1);
     for (int done = 0; done <= layers; ++done) {
       if (!std::isfinite(before[done])) continue;
       const int most = std::min(layers - done, most_layers(pipeline, stage, before[done], step));
       // The end of a pipeline may be a chunk of its own.
-      for (int n = pipeline.chunks - 1; n <= most; ++n)
-        next[done + n] =
-            std::min(next[done + n],
-                     before[done] + n / pipeline.chunks * stage.layer + 2 * stage.send);
+      for (int n = pipeline.chunks - 1; n <= most; ++n) {
+        const double sum = before[done] + n / pipeline.chunks * stage.layer + 2 * stage.send;
+        if (sum >= next[done + n]) continue;
+        next[done + n] = sum;
+        own[done + n] = n;
+      }
     }
     before = std::move(next);
   }
-  return std::isfinite(before[layers]);
+  if (!std::isfinite(before[layers])) return {};
+  std::vector<int> out(pipeline.stages.size());
+  int placed = layers;
+  for (std::size_t s = out.size(); s-- > 0; placed -= out[s]) out[s] = last[s][placed];
+  return out;
 }
 
 }  // namespace
 
-double interleaved_bound(const InterleavedPipeline& pipeline, double least) {
-  double low = least;
-  double high = kFarAway * least;
-  if (!is_possible(pipeline, high)) {
-    int room = 0;
-    for (const InterleavedStage& stage : pipeline.stages) room += stage.most_layers;
-    return room < pipeline.layers ? HUGE_VAL : low;
+InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least) {
+  const RoundTrip trip = round_trip_of(pipeline);
+  const int v = pipeline.chunks;
+  double low = std::max(least, trip.compute + 2 * (v * trip.sends + (v - 1) * pipeline.wrap));
+  for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s)
+    low = std::max(low, bound_by_memory(pipeline, trip, s));
+  InterleavedBound out{low, layers_within(pipeline, low)};
+  if (!out.layers.empty()) return out;
+  double high = kFarAway * low;
+  out.layers = layers_within(pipeline, high);
+  if (out.layers.empty()) {
+    out.layers = layers_within(pipeline, HUGE_VAL);
+    out.step = out.layers.empty() ? HUGE_VAL : high;
+    return out;
   }
-  if (is_possible(pipeline, low)) return low;
   for (int i = 0; i < kBisections; ++i) {
     const double middle = (low + high) / 2;
-    (is_possible(pipeline, middle) ? high : low) = middle;
+    std::vector<int> layers = layers_within(pipeline, middle);
+    if (layers.empty()) {
+      low = middle;
+    } else {
+      high = middle;
+      out.layers = std::move(layers);
+    }
   }
-  return low;
+  out.step = low;
+  return out;
 }
 
 }  // namespace plait

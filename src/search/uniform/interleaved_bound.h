@@ -6,11 +6,11 @@ namespace plait {
 
 // A stage of an interleaved pipeline, as far as a bound needs it. Times in seconds.
 struct InterleavedStage {
-  double layer = 0;    // forward and backward of one layer for one micro-batch, at least
-  double finish = 0;   // of one layer, once a step: gradient sync and optimizer, at least
-  double ends = 0;     // forward and backward of what is not a layer
-  double send = 0;     // of the hand-over to the next stage
-  int most_layers = 0; // that fit in memory
+  double layer = 0;     // forward and backward of one layer for one micro-batch, at least
+  double finish = 0;    // of one layer, once a step: gradient sync and optimizer, at least
+  double ends = 0;      // forward and backward of what is not a layer
+  double send = 0;      // of the hand-over to the next stage
+  int most_layers = 0;  // that fit in memory
 };
 
 struct InterleavedPipeline {
@@ -18,7 +18,13 @@ struct InterleavedPipeline {
   int chunks = 2;  // of every stage
   int micro_batches = 1;
   double forward_share = 0;  // of `layer`, at least; 0.5 at most
+  double wrap = 0;           // hand-over from the last stage back to the first
   std::vector<InterleavedStage> stages;
+};
+
+struct InterleavedBound {
+  double step = 0;
+  std::vector<int> layers;  // of the stages with which it is reached; empty when nothing fits
 };
 
 // No interleaved step is shorter whose chunks differ by one unit at most within a stage, however
@@ -29,6 +35,11 @@ struct InterleavedPipeline {
 // and the same with the forward part of the sum and finish_s instead of its backward part. The
 // least step for which all layers find a place is found by bisection; whether they do, by dynamic
 // programming over the layers placed, for the least sum. `least`: a bound that is known.
-double interleaved_bound(const InterleavedPipeline& pipeline, double least);
+//
+// A micro-batch passes all chunks and all hand-overs, there and back; and on every stage its chunks
+// are in memory from their forward pass to the end of their backward pass, k of them at a time
+// (chunks_in_flight() in cost/pipeline/schedule.h), so that with d_c the time from chunk c on
+//   step >= m / k * sum over the stage's chunks of d_c.
+InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least);
 
 }  // namespace plait

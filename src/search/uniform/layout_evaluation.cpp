@@ -136,6 +136,7 @@ class Evaluation {
 
   // Of any cut with the hosts in this order, beyond the bound of the layout.
   Seconds order_bound() {
+    layers_.clear();
     if (!has_equal_layers()) return Seconds(0);
     const Seconds bound = busiest_link();
     if (layout_.schedule != Schedule::interleaved) return bound;
@@ -144,8 +145,12 @@ class Evaluation {
                                  .micro_batches = layout_.settings.micro_batches,
                                  .forward_share = 0.5};
     for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
+    pipeline.wrap =
+        hand_over(problem_, plan_, plan_.stages.back(), plan_.stages.front(), 2).time.value;
     const double least = std::max(bound, layout_.bound).value;
-    return Seconds(interleaved_bound(pipeline, least));
+    InterleavedBound found = interleaved_bound(pipeline, least);
+    layers_ = std::move(found.layers);
+    return Seconds(found.step);
   }
 
   // Every micro-batch passes every cut there and back, and a link carries one at a time.
@@ -236,6 +241,12 @@ class Evaluation {
     if (may_differ && !space_.pins().even_layers)
       for (const Cut& own : cuts.cuts)
         for (const Plan& plan : under_schedule(plan_of(own.begins))) offer_if_low(plan, found);
+    if (may_differ && !space_.pins().even_layers && !layers_.empty()) {
+      std::vector<int> begins{0};  // the embedding is with the first stage
+      for (std::size_t s = 0; s + 1 < layers_.size(); ++s)
+        begins.push_back(std::max(1, begins.back()) + layers_[s]);
+      for (const Plan& plan : under_schedule(plan_of(begins))) offer_if_low(plan, found);
+    }
     if (layout_.schedule != Schedule::interleaved) return;
     const RunCosts& runs = *runs_of(layout_.stages - 1);
     const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
@@ -290,6 +301,7 @@ class Evaluation {
   std::map<std::vector<int>, int> signatures_;
   std::map<int, std::unique_ptr<RunCosts>> runs_;  // by signature
   std::map<std::array<int, 4>, HandOver> overs_;
+  std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached
 };
 
 }  // namespace

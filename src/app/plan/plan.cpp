@@ -30,7 +30,7 @@ void search(const PlanRequest& request, const Session& session, PlanAnswer& out)
   SearchContext context = search_context(out.problem, out.options, session);
   context.engine = &engine;
   const Stopwatch watch;
-  out.steps = steps_of(request.objective, out.problem);
+  out.length = length_of(request.objective, out.problem);
   if (request.objective.needs_prices())
     search_mixes(request, context, out);
   else
@@ -76,7 +76,7 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.options = std::move(loaded.options);
   out.warnings = std::move(loaded.warnings);
   out.explain_search = request.explain_search;
-  if (!is_hopeless(out.problem)) search(request, session, out);
+  if (!is_hopeless(out.problem, out.options.pins)) search(request, session, out);
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);
   if (!out.found() || !exporter) return out;

@@ -8,6 +8,7 @@
 #include "app/plan/advice.h"
 #include "app/request/search_request.h"
 #include "app/request/session.h"
+#include "cost/price.h"
 #include "export/exporter.h"
 #include "report/table.h"
 #include "search/papers/metis_optimum.h"
@@ -32,8 +33,8 @@ struct PlanAnswer {
   bool interrupted = false;
   bool explain_search = false;  // as requested
 
-  std::optional<double> steps;  // of the whole training
-  std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will
+  std::optional<TrainingLength> length;  // of the whole training
+  std::int64_t mixes = 0;  // of nodes that were compared; 0 = all nodes were used at will
   // Costs by Metis' formula, where plans are the best by it; one for each plan of the result.
   std::optional<std::vector<MetisTerms>> metis_costs;
 
@@ -54,6 +55,8 @@ std::string reason(const PlanAnswer& answer);
 
 std::string to_json(const PlanAnswer& answer);
 std::string as_text(const PlanAnswer& answer, const Style& style);
+// Where nothing fits: what takes the memory in the plan that comes nearest; "" where there is none.
+std::string nearest_text(const PlanAnswer& answer, const Style& style);
 
 // The best plan with all that it was made from, as `plait plan -o` saves it.
 std::string plan_file(const PlanAnswer& answer);

@@ -118,7 +118,7 @@ def test_metis_arguments_work_with_every_planner_and_flags_win_over_them():
     own = json.loads(plait(*args, "--json")[0])
     baseline = json.loads(plait(*args, "--planner", "metis", "--json")[0])
     assert own["plans"][0]["step_s"] <= baseline["plans"][0]["step_s"]
-    assert "16 samples a step" in plait(*args, "--global-batch", "16")[0]
+    assert "global batch 16 " in plait(*args, "--global-batch", "16")[0]
     assert "2 x 4 V100" in plait(*args, "--cluster", "2xV100-32GB:4")[0]
     rows = metis_rows(plait(*args, "--planner", "metis", "--format", "metis")[0])
     assert all(not plan.faults(case_in(folder, "run.txt")) for _, _, plan in rows)

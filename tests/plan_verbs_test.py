@@ -30,8 +30,9 @@ def test_plan_prints_the_promised_object():
 
 def test_plan_prints_a_table_that_explains_itself():
     out, err = plait(*SMALL)
-    for words in ("gpt2: 124.4 M parameters, 12 layers, 1,024 tokens a sample",
-                  "2 x 4 A100-80GB: 8 devices", "32 samples a step", "tokens/s", "MFU", "GiB used",
+    for words in ("gpt2: 124.4 M parameters, 12 layers, sequences of 1,024 tokens",
+                  "2 x 4 A100-80GB: 8 GPUs", "global batch 32 (32,768 tokens)",
+                  "A100-80GB fitted to published runs", "pp pipeline stages", "tokens/s", "MFU", "GiB used",
                   "$/step", "bubble", "stage by stage", "plans costed in"):
         assert words in out, words
     assert err == ""
@@ -160,10 +161,12 @@ def test_unknown_prices_are_null():
 def test_nothing_fits_is_exit_3_with_reason_and_remedy():
     words = ["plan", "--model", "llama-2-7b", "--cluster", "1xA100-80GB:8", "--global-batch", 8]
     out, err = plait(*words, "--tp", 1, "--pp", 1, "--zero", 0, status=3)
-    assert out == "" and err.startswith("plait: nothing fits: ")
+    assert "The nearest plan does not fit" in out and "optimizer" in out, out
+    assert err.startswith("plait: nothing fits: ")
     assert "GiB too much" in err and "it fits without --zero 0" in err
     result = answer(*words, "--tp", 1, "--pp", 1, "--zero", 0, status=3)
     assert result["plans"] == [] and "GiB too much" in result["reason"]
+    assert result["nearest"]["stages"][0]["memory"]["optimizer_state_GiB"] > 0
 
 
 def test_compare_runs_every_planner():

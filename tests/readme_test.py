@@ -8,11 +8,15 @@ Blocks are told apart by the words after the three back-quotes:
 
     sh           every line is run by bash in one temporary folder per document, with the program on
                  PATH and examples/ linked; a line that fails, fails the test
+    sh status 3  the same for commands that must end with this status; what they say on stderr
+                 follows their output
     sh no-run    skipped; allowed only for commands that install, build or need a GPU
     text output  what the command just above prints on stdout, whole or in part: `...` stands for
-                 any text. With PLAIT_UPDATE_GOLDEN=1 a block that differs is rewritten.
+                 any text. With PLAIT_UPDATE_GOLDEN=1 a block that differs is rewritten: each of its
+                 lines becomes the printed line that is most like it, and `...` stay.
 """
 import argparse
+import difflib
 import os
 import pathlib
 import re
@@ -63,7 +67,7 @@ def commands(lines, first):
         command = ""
 
 
-def run(command, folder, program):
+def run(command, folder, program, status=0):
     environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "COLUMNS": "100"}
     try:
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=folder, text=True,
@@ -71,9 +75,9 @@ def run(command, folder, program):
                               stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise Failure(f"took over {SECONDS} s: {command}") from None
-    if done.returncode != 0:
+    if done.returncode != status:
         raise Failure(f"exit status {done.returncode}: {command}\n{done.stderr}{done.stdout}")
-    return done.stdout
+    return done.stdout + (done.stderr if status else "")
 
 
 def as_shown(output):
@@ -89,6 +93,25 @@ def matches(shown, printed):
         else:
             pattern += r"[^\n]*?".join(re.escape(part) for part in line.split("...")) + r"\n"
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def refreshed(shown, printed):
+    """The shown lines as they are printed now, `...` lines kept; all that is printed where a line
+    is like none of them."""
+    lines, at = [], 0
+    for line in shown:
+        if line.strip() == "...":
+            lines.append(line)
+            continue
+        likeness = [difflib.SequenceMatcher(None, line, other).ratio() for other in printed[at:]]
+        if not likeness or max(likeness) < 0.4:
+            return printed
+        best = at + likeness.index(max(likeness))
+        if best > at and lines and lines[-1].strip() != "...":
+            lines.append("...")
+        lines.append(printed[best])
+        at = best + 1
+    return lines if matches(lines, printed) else printed
 
 
 def check_links(path, lines):
@@ -111,10 +134,11 @@ def check_document(path, program, update):
                 for number, command in commands(lines[first:end], first):
                     if not NOT_RUN.match(command):
                         raise Failure(f"line {number}: not run, but could be: {command}")
-            elif words == ["sh"]:
+            elif words[:1] == ["sh"] and (len(words) == 1 or words[1] == "status"):
+                status = int(words[2]) if len(words) > 2 else 0
                 for number, command in commands(lines[first:end], first):
                     try:
-                        printed = as_shown(run(command, folder, program))
+                        printed = as_shown(run(command, folder, program, status))
                     except Failure as failure:
                         raise Failure(f"line {number}: {failure}") from None
                     count += 1
@@ -125,7 +149,7 @@ def check_document(path, program, update):
                     continue
                 if not update:
                     raise Failure(f"line {first}: the output is now\n" + "\n".join(printed))
-                rewritten.append((first, end, printed))
+                rewritten.append((first, end, refreshed(lines[first:end], printed)))
     for first, end, printed in reversed(rewritten):
         lines[first:end] = printed
     if rewritten:

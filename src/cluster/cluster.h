@@ -56,6 +56,12 @@ struct DeviceType {
   int per_node = 8;  // in the usual server
   Efficiency efficiency;
   UsdPerSecond price;  // of one device in the usual instance; 0 = unknown
+  // To the memory of the host, and what the host's processors read and write of it for one device,
+  // when all devices of a node ask: for optimizer state that is kept there.
+  BytesPerSecond host_link = BytesPerSecond(12.5e9);
+  BytesPerSecond host_memory = BytesPerSecond(15e9);
+  // Where the constants come from: "measured", "fitted", "copied from H100"; "" = not said.
+  std::string basis;
   friend auto operator<=>(const DeviceType&, const DeviceType&) = default;
 
   // The rate that products of this type run at: the datasheet's, or that of the nearest type that

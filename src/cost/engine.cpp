@@ -253,13 +253,37 @@ std::vector<UnitSource> CostEngine::sources(const Plan& plan) const {
   return out;
 }
 
-double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step) {
-  const Flops work = 3 * problem.model.forward() * problem.job.global_batch;
+namespace {
+
+// What a step needs; `square` is the part of the scores of attention that counts.
+Flops needed_flops(const Problem& problem, double square) {
+  Flops sum;
+  for (const int unit : problem.model.units) {
+    const LayerKind& kind = problem.model.kinds[unit];
+    const double passes = kind.frozen ? 1 : problem.job.adapters ? 2 : 3;
+    for (const Op& op : kind.ops)
+      sum += passes * (op.kind == OpKind::attention ? square : 1) * op.forward;
+  }
+  return sum * problem.job.global_batch;
+}
+
+FlopsPerSecond peak_of(const Problem& problem, const Plan& plan) {
   FlopsPerSecond peak;
   for (const Stage& stage : plan.stages)
     for (const DeviceId id : stage.devices)
       peak += problem.cluster.type_of(id).peak_of(compute_dtype(problem.job.precision));
-  return work / (peak * step);
+  return peak;
+}
+
+}  // namespace
+
+double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step) {
+  const double square = problem.model.causal ? 0.5 : 1;
+  return needed_flops(problem, square) / (peak_of(problem, plan) * step);
+}
+
+double full_attention_utilisation(const Problem& problem, const Plan& plan, Seconds step) {
+  return needed_flops(problem, 1) / (peak_of(problem, plan) * step);
 }
 
 double tokens_per_second(const Problem& problem, Seconds step) {

@@ -70,8 +70,11 @@ class CostEngine {
 };
 
 // Model flops of one step (forward and backward, no recompute) over what the plan's devices could
-// do at peak in the step.
+// do at peak in the step. Causal attention counts the half of the scores that it needs; adapters
+// need no gradients of the weights, frozen layers no backward pass.
 double model_flops_utilisation(const Problem& problem, const Plan& plan, Seconds step);
+// The same with the full square of causal attention, as many papers count it.
+double full_attention_utilisation(const Problem& problem, const Plan& plan, Seconds step);
 
 double tokens_per_second(const Problem& problem, Seconds step);
 

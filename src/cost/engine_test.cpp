@@ -32,6 +32,25 @@ Plan pipeline(const std::vector<int>& ends, int tensor, int data, int micro_batc
   return plan;
 }
 
+TEST(ModelFlops, CountCausalAttentionOnce) {
+  // One layer of 1,024 features, 16 heads, 1,024 tokens; the head apart, products have
+  // 24 h^2 s = 25.8 Gflop forward and scores 4 h s^2 = 4.3, of which causal attention needs half.
+  Problem problem = samples::problem_of(samples::gpt(1, 1024, 16, 1024),
+                                        samples::cluster_of(samples::plain_device(), 1, 1),
+                                        job_of("megatron", 1));
+  const Plan plan = pipeline({problem.model.unit_count()}, 1, 1, 1);
+  const double scores = 4.0 * 1024 * 1024 * 1024;
+  const double all = problem.model.forward().value;
+  problem.model.causal = true;
+  EXPECT_NEAR(model_flops_utilisation(problem, plan, Seconds(1)), 3 * (all - scores / 2) / 100e12,
+              1e-12);
+  EXPECT_NEAR(full_attention_utilisation(problem, plan, Seconds(1)), 3 * all / 100e12, 1e-12);
+  problem.job.adapters = true;  // without gradients of the weights
+  EXPECT_NEAR(full_attention_utilisation(problem, plan, Seconds(1)), 2 * all / 100e12, 1e-12);
+  problem.model.causal = false;
+  EXPECT_NEAR(model_flops_utilisation(problem, plan, Seconds(1)), 2 * all / 100e12, 1e-12);
+}
+
 TEST(HandOver, DevicesOfAStageShareTheNetworkOfTheirNode) {
   const Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                               samples::cluster_of(samples::plain_device(), 2, 8),

@@ -23,8 +23,9 @@ std::string unpriced_node(const Cluster& cluster) {
   return "";
 }
 
-Training training_of(double steps, Seconds step, UsdPerSecond rent) {
-  return {steps, steps * step, rent * (steps * step)};
+Training training_of(const TrainingLength& length, Seconds step, UsdPerSecond rent) {
+  const Seconds time = length.steps * step / length.goodput;
+  return {length.steps, length.goodput, time, rent * time};
 }
 
 double steps_for_tokens(const Problem& problem, double tokens) {

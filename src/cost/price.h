@@ -15,13 +15,21 @@ UsdPerSecond price_of(const Cluster& cluster, const Plan& plan);
 // "" or the name of the first node without a price.
 std::string unpriced_node(const Cluster& cluster);
 
+// How long a training is. `goodput` is the part of its time that is spent in steps that count; the
+// rest goes to checkpoints, restarts and work that is done twice.
+struct TrainingLength {
+  double steps = 0;
+  double goodput = 1;
+};
+
 // A whole training: so many equal steps, at the rent of the nodes in use.
 struct Training {
   double steps = 0;
-  Seconds time;
-  Usd price;  // 0 when a price is unknown
+  double goodput = 1;
+  Seconds time;  // steps x step / goodput
+  Usd price;     // 0 when a price is unknown
 };
-Training training_of(double steps, Seconds step, UsdPerSecond rent);
+Training training_of(const TrainingLength& length, Seconds step, UsdPerSecond rent);
 
 // Steps that see at least so many tokens (samples, where a sample is one token): the next whole
 // number. 1e9 tokens in steps of 64 samples of 1,024 tokens are 15,259 steps.

@@ -24,9 +24,16 @@ TEST(Price, IsUnknownWhenThatOfANodeInUseIs) {
 
 TEST(Price, TrainingIsStepsTimesRent) {
   // 1,000 steps of 3.6 s are an hour, at $20 an hour.
-  const Training training = training_of(1000, Seconds(3.6), UsdPerSecond(20.0 / 3600));
+  const Training training = training_of({1000}, Seconds(3.6), UsdPerSecond(20.0 / 3600));
   EXPECT_DOUBLE_EQ(training.time.value, 3600);
   EXPECT_DOUBLE_EQ(training.price.value, 20);
+}
+
+TEST(Price, TimeThatIsLostIsPaidToo) {
+  // Steps of an hour in all are four fifths of 1.25 hours.
+  const Training training = training_of({1000, 0.8}, Seconds(3.6), UsdPerSecond(20.0 / 3600));
+  EXPECT_DOUBLE_EQ(training.time.value, 4500);
+  EXPECT_DOUBLE_EQ(training.price.value, 25);
 }
 
 TEST(Price, StepsForTokensAreRoundedUp) {

@@ -104,6 +104,10 @@ double tied_copies(const Model& model, std::span<const UnitRange> units) {
   return copies;
 }
 
+bool is_trained(const Problem& problem, const Tie& tie) {
+  return !problem.job.adapters && !problem.model.unit(tie.first).frozen;
+}
+
 SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
                      std::span<const DeviceId> devices, int tensor, int data,
                      std::span<const int> shares, const TableSource& tables, int split)
@@ -122,6 +126,8 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
   data_ring_ = Ring(data_group_);
   expert_data_ring_ = Ring(expert_data_group_);
+  tied_are_trained_ = std::ranges::all_of(problem.model.ties,
+                                          [&](const Tie& tie) { return is_trained(problem, tie); });
   // FSDP gathers weights for every micro-batch under ZeRO-2 too, once (SHARD_GRAD_OP).
   weights_are_cut_ = settings.zero == ZeroStage::parameters ||
                      (settings.zero == ZeroStage::gradients && problem.job.framework.fully_sharded);
@@ -200,6 +206,12 @@ double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& unit
   return (cost.parameters + cost.expert_parameters - extent.table_parameters) / blocks;
 }
 
+double SpanFrame::trained_share(const UnitTable& table, const UnitRange& units) const {
+  const UnitCost cost = table.cost(units, Recompute::none);
+  const double all = cost.parameters + cost.expert_parameters;
+  return all > 0 ? (cost.trained + cost.trained_experts) / all : 0;
+}
+
 SpanFrame::Cover SpanFrame::cover(const UnitRange& units, Recompute recompute, bool split) const {
   const UnitCost cost = time(units, recompute);
   Cover cover = cover_of({cost.forward_total(), cost.backward_total()},
@@ -216,20 +228,21 @@ SpanFrame::Cover SpanFrame::cover_of(const PassTime& time, const PassTime& netwo
 
 SpanFrame::Reduction SpanFrame::reductions(const UnitRange& units) const {
   const UnitCost cost = replicas_.front().table->cost(units, Recompute::none);
-  const Reduction all = reduce(cost.parameters, data_group_, data_ring_);
-  const Reduction experts = reduce(cost.expert_parameters, expert_data_group_, expert_data_ring_);
+  const Reduction all = reduce(cost.trained, data_group_, data_ring_);
+  const Reduction experts = reduce(cost.trained_experts, expert_data_group_, expert_data_ring_);
   return {all.gradients + experts.gradients, all.weights + experts.weights};
 }
 
 // Of weights that are cut: what nothing runs beside, the first gathering and the last scattering.
 Seconds SpanFrame::block_sync(const UnitRange& units) const {
-  const double block = block_parameters(*replicas_.front().table, units);
+  const UnitTable& table = *replicas_.front().table;
+  const double block = block_parameters(table, units);
+  const double trained = block * trained_share(table, units);
   return all_gather(data_group_, Bytes(block * state_.gathered)) +
-         reduce_scatter(data_group_, Bytes(block * state_.sent_gradient));
+         reduce_scatter(data_group_, Bytes(trained * state_.sent_gradient));
 }
 
 Seconds SpanFrame::gradient_sync(const UnitRange& units, const Cover& cover) const {
-  if (problem_.job.adapters) return {};
   if (weights_are_cut_) return block_sync(units);
   const Reduction whole = reductions(units);
   const Reduction first = reductions(first_layer(units));
@@ -242,7 +255,7 @@ Seconds SpanFrame::whole_gradient_sync(const UnitRange& units) const {
 }
 
 Seconds SpanFrame::least_gradient_sync(const UnitRange& units) const {
-  if (weights_are_cut_ || problem_.job.adapters) return gradient_sync(units, {});
+  if (weights_are_cut_) return gradient_sync(units, {});
   const Reduction whole = reductions(units);
   return traits_.data_exposed * (whole.gradients + whole.weights);
 }
@@ -251,29 +264,43 @@ Seconds SpanFrame::sync_network(const UnitRange& units) const {
   return network_share(data_group_) * whole_gradient_sync(units);
 }
 
-double SpanFrame::cut(const UnitCost& cost) const {
-  return cost.parameters / copies() + cost.expert_parameters * settings_.expert / copies();
+double SpanFrame::cut(double parameters, double expert_parameters) const {
+  return parameters / copies() + expert_parameters * settings_.expert / copies();
+}
+
+// A parameter whose state is on the device is read and written there. Of one whose state is in the
+// host's memory the gradient goes there, the processors update it, and the weight comes back.
+Seconds SpanFrame::update_time(const DeviceType& device) const {
+  const Seconds here =
+      Bytes(optimizer_traffic_) / (device.memory_bandwidth * device.efficiency.optimizer);
+  if (settings_.offload <= 0) return here;
+  const Seconds there = Bytes(state_.sent_gradient + state_.gathered) / device.host_link +
+                        Bytes(host_update_traffic(problem_.job)) / device.host_memory;
+  return (1 - settings_.offload) * here + settings_.offload * there;
 }
 
 Seconds SpanFrame::optimizer(const UnitRange& units) const {
-  if (problem_.job.adapters) return {};
   Seconds slowest;
   for (const Replica& replica : replicas_) {
     const UnitCost cost = replica.table->cost(units, Recompute::none);
-    const double all = cost.parameters + cost.expert_parameters;
+    const double all = cost.trained + cost.trained_experts;
     if (all <= 0) continue;
-    const double updated = settings_.zero == ZeroStage::off ? all : cut(cost);
+    const double updated =
+        settings_.zero == ZeroStage::off ? all : cut(cost.trained, cost.trained_experts);
     double unmeasured = updated;
     Seconds time;
-    if (cost.optimizer_parameters > 0) {
+    if (is_measured(cost)) {
       unmeasured *= 1 - cost.optimizer_parameters / all;
       time = cost.optimizer * (updated / all);
     }
-    const BytesPerSecond rate =
-        replica.device->memory_bandwidth * replica.device->efficiency.optimizer;
-    slowest = std::max(slowest, time + Bytes(unmeasured * optimizer_traffic_) / rate);
+    slowest = std::max(slowest, time + unmeasured * update_time(*replica.device));
   }
   return slowest;
+}
+
+// Of all parameters, on the device.
+bool SpanFrame::is_measured(const UnitCost& cost) const {
+  return cost.optimizer_parameters > 0 && !problem_.job.adapters && settings_.offload <= 0;
 }
 
 Seconds SpanFrame::FinishRates::Way::of(double parameters, double expert_parameters) const {
@@ -295,10 +322,9 @@ Seconds SpanFrame::FinishRates::finish(const Parameters& run, const Parameters& 
 
 std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   FinishRates rates;
-  if (problem_.job.adapters) return rates;
   const UnitRange whole{0, problem_.model.unit_count()};
   const bool measured = std::ranges::any_of(replicas_, [&](const Replica& replica) {
-    return replica.table->cost(whole, Recompute::none).optimizer_parameters > 0;
+    return is_measured(replica.table->cost(whole, Recompute::none));
   });
   if (weights_are_cut_ || measured || !problem_.profile.collectives.empty()) return std::nullopt;
   const bool plain = settings_.zero == ZeroStage::off;
@@ -313,8 +339,7 @@ std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   rates.price = traits_.data_exposed;
   Seconds slowest;
   for (const Replica& replica : replicas_)
-    slowest = std::max(slowest, Bytes(optimizer_traffic_) / (replica.device->memory_bandwidth *
-                                                             replica.device->efficiency.optimizer));
+    slowest = std::max(slowest, update_time(*replica.device));
   rates.updated = (plain ? 1.0 : 1.0 / copies()) * slowest;
   rates.expert_updated = (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest;
   return rates;
@@ -340,17 +365,20 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   const UnitTable::Extent extent = on.table->extent(units);
   UnitCost cost = on.table->cost(units, recompute);
   cost.parameters += tied / tensor_;
+  if (tied_are_trained_) cost.trained += tied / tensor_;
   const double all = cost.parameters + cost.expert_parameters;
-  const double shard = cut(cost);
+  const double shard = cut(cost.parameters, cost.expert_parameters);
+  const double trained = cost.trained + cost.trained_experts;
+  const double trained_shard = cut(cost.trained, cost.trained_experts);
   const bool cut_weights = settings_.zero == ZeroStage::parameters;
   const bool cut_gradients = cut_weights || settings_.zero == ZeroStage::gradients;
   const bool cut_optimizer = settings_.zero != ZeroStage::off;
   const double optimizer_bytes = state_.optimizer + (cut_optimizer ? state_.sharded_gradient : 0.0);
   Memory memory;
   memory.weights = Bytes(state_.weight * (cut_weights ? shard : all));
-  memory.gradients = Bytes(state_.gradient * (cut_gradients ? shard : all));
+  memory.gradients = Bytes(state_.gradient * (cut_gradients ? trained_shard : trained));
   memory.optimizer_state =
-      Bytes(optimizer_bytes * (cut_optimizer ? shard : all) * (1 - settings_.offload));
+      Bytes(optimizer_bytes * (cut_optimizer ? trained_shard : trained) * (1 - settings_.offload));
   memory.saved = cost.saved;
   if (continues) memory.saved -= on.table->recompute_input(units.begin);
   memory.working_set = on.table->working_set(units, recompute);
@@ -368,10 +396,12 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
   if (traits_.cast_bytes > 0)
     memory.workspace += Bytes(2 * (recompute == Recompute::full ? tables : all));
   memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
-  memory.late = Bytes(4 * tables);  // the dense gradient of the embedding, before it is added
+  // The dense gradient of the embedding, before it is added.
+  if (!problem_.job.adapters) memory.late = Bytes(4 * tables);
   memory.fixed = traits_.workspace;
-  memory.capacity = on.device->memory;
-  memory.reserve = on.device->memory * problem_.job.reserve;
+  const Bytes limit = problem_.job.memory_limit;
+  memory.capacity = limit > Bytes(0) ? std::min(limit, on.device->memory) : on.device->memory;
+  memory.reserve = memory.capacity - usable_memory(problem_.job, *on.device);
   return memory;
 }
 

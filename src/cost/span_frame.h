@@ -166,7 +166,10 @@ class SpanFrame {
   const Replica& at(int replica) const { return replicas_[std::min(replica, replica_count() - 1)]; }
   int copies() const { return data_ * settings_.context; }
   // Parameters that one device updates or keeps when they are cut over the copies.
-  double cut(const UnitCost& cost) const;
+  double cut(double parameters, double expert_parameters) const;
+  // Of one parameter, by the optimizer.
+  Seconds update_time(const DeviceType& device) const;
+  bool is_measured(const UnitCost& cost) const;
 
   // Of gradients on the way to their sum, and of what comes back to every replica afterwards.
   struct Reduction {
@@ -179,6 +182,8 @@ class SpanFrame {
   // Parameters of an average layer that is not an input or output layer, as far as `units` have
   // them.
   double block_parameters(const UnitTable& table, const UnitRange& units) const;
+  // Of the parameters, those that are trained.
+  double trained_share(const UnitTable& table, const UnitRange& units) const;
 
   const Problem& problem_;
   PlanSettings settings_;
@@ -186,6 +191,7 @@ class SpanFrame {
   StateBytes state_;
   double optimizer_traffic_ = 0;  // bytes of a parameter
   bool weights_are_cut_ = false;  // gathered for every micro-batch
+  bool tied_are_trained_ = true;
   int tensor_ = 1;
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones
@@ -194,6 +200,9 @@ class SpanFrame {
   Ring data_ring_;
   Ring expert_data_ring_;
 };
+
+// Whether the parameters of a tie get gradients, which are then summed over its two ends.
+bool is_trained(const Problem& problem, const Tie& tie);
 
 // Parameters of ties that these units keep a second copy of: their owner is elsewhere.
 double tied_copies(const Model& model, std::span<const UnitRange> units);

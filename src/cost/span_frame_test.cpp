@@ -262,7 +262,62 @@ TEST(Optimizer, MovesTwentyEightBytesAParameter) {
   EXPECT_NEAR(cut.frame.optimizer({1, 2}).value, 28 * p / 8 / (0.9 * 1.555e12), 1e-12);
 }
 
-TEST(Adapters, NeedNeitherSyncNorOptimizer) {
+TEST(Optimizer, InHostMemoryIsSentUpdatedThereAndSentBack) {
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 1, 8),
+                                        job_of("megatron-lm", AttentionKernel::flash, 8));
+  problem.cluster.device_types[0].host_link = BytesPerSecond(20e9);
+  problem.cluster.device_types[0].host_memory = BytesPerSecond(10e9);
+  const double p = 12.0 * 1024 * 1024 + 13 * 1024;
+  const StateBytes state = state_bytes(problem.job);
+  PlanSettings settings;
+  settings.offload = 0.5;
+  Frame f(problem, settings, 1, 8);
+  // Of half of the parameters the gradient leaves and the weight returns at 20 GB/s, and 30 bytes
+  // are moved at 10 GB/s; the other half moves 28 bytes at 0.9 x 1.555 TB/s.
+  const double there = (state.sent_gradient + state.gathered) / 20e9 + 30 / 10e9;
+  EXPECT_NEAR(f.frame.optimizer({1, 2}).value, 0.5 * p * (there + 28 / (0.9 * 1.555e12)), 1e-9);
+  const SpanFrame::Memory memory = f.frame.memory(0, {1, 2}, Recompute::none, 0);
+  EXPECT_NEAR(memory.optimizer_state.value, 0.5 * state.optimizer * p, 1);
+  const auto rates = f.frame.finish_rates();
+  ASSERT_TRUE(rates);
+  EXPECT_NEAR(rates->updated.value, 0.5 * (there + 28 / (0.9 * 1.555e12)), 1e-18);
+}
+
+TEST(MemoryLimit, StandsInPlaceOfTheDevicesMemory) {
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 1, 8),
+                                        job_of("megatron", AttentionKernel::flash, 8));
+  problem.job.memory_limit = Bytes(12e9);
+  problem.job.reserve = 0;
+  Frame f(problem, {}, 1, 8);
+  const SpanFrame::Memory memory = f.frame.memory(0, {0, 6}, Recompute::none, 0);
+  EXPECT_EQ(memory.capacity, Bytes(12e9));
+  EXPECT_EQ(memory.reserve, Bytes(0));
+  EXPECT_EQ(memory.spare(1), Bytes(12e9) - memory.peak(1));
+}
+
+TEST(Adapters, OfARankAreSummedAndUpdatedInPlaceOfTheWeights) {
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 1, 8),
+                                        job_of("megatron-lm", AttentionKernel::flash, 8));
+  problem.job.adapters = true;
+  problem.job.adapter_rank = 16;
+  Frame f(problem, {}, 1, 8);
+  const UnitCost layer = f.frame.time({1, 2}, Recompute::none);
+  // Four products, of which one has queries, keys and values in one or three matrices.
+  const double least = 16.0 * ((1024 + 3072) + (1024 + 1024) + 2 * (1024 + 4096));
+  EXPECT_GE(layer.trained, least);
+  EXPECT_LE(layer.trained, least + 16 * 2 * 1024);
+  EXPECT_NEAR(layer.parameters, 12.0 * 1024 * 1024 + 13 * 1024 + layer.trained, 1e-6);
+  EXPECT_NEAR(f.frame.optimizer({1, 2}).value, 28 * layer.trained / (0.9 * 1.555e12), 1e-15);
+  const SpanFrame::Memory memory = f.frame.memory(0, {1, 2}, Recompute::none, 0);
+  EXPECT_NEAR(memory.weights.value, 2 * layer.parameters, 1);
+  EXPECT_NEAR(memory.gradients.value, state_bytes(problem.job).gradient * layer.trained, 1);
+  EXPECT_NEAR(memory.optimizer_state.value, 12 * layer.trained, 1);
+}
+
+TEST(Adapters, OfUnknownRankNeedNeitherSyncNorOptimizer) {
   Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                         samples::cluster_of(samples::a100(), 1, 8),
                                         job_of("megatron", AttentionKernel::flash, 8));

@@ -263,6 +263,7 @@ HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, 
 
 Seconds tied_sync_time(const Problem& problem, const Tie& tie, std::span<const DeviceId> first,
                        std::span<const DeviceId> second, int tensor) {
+  if (!is_trained(problem, tie)) return {};
   const Cluster& cluster = problem.cluster;
   const std::vector<NodeShare> senders = by_node(cluster, first);
   const std::vector<NodeShare> receivers = by_node(cluster, second);

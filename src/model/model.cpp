@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/layers.h"
+
 namespace plait {
 
 std::string fault_of(const Op& op) {
@@ -39,6 +41,24 @@ Flops Model::forward() const {
   return sum;
 }
 
+Model with_frozen_layers(const Model& model, int layers) {
+  Model out = model;
+  std::vector<int> frozen(model.kinds.size(), -1);  // by kind: the same kind, frozen
+  int left = layers;
+  for (int& unit : out.units) {
+    const bool counts = is_layer(model.kinds[unit]);
+    if (counts && left-- == 0) break;
+    int& kind = frozen[unit];
+    if (kind < 0) {
+      kind = static_cast<int>(out.kinds.size());
+      out.kinds.push_back(model.kinds[unit]);
+      out.kinds.back().frozen = true;
+    }
+    unit = kind;
+  }
+  return out;
+}
+
 Model at_op_granularity(const Model& model) {
   Model fine = model;
   fine.kinds.clear();
@@ -50,7 +70,8 @@ Model at_op_granularity(const Model& model) {
       fine.kinds.push_back({.name = kind.name + "." + op.name,
                             .ops = {op},
                             .output = op.boundary,
-                            .starts_layer = &op == &kind.ops.front()});
+                            .starts_layer = &op == &kind.ops.front(),
+                            .frozen = kind.frozen});
   }
   std::vector<int> first_unit;  // of each layer, to move the ties
   for (const int kind : model.units) {

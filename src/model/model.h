@@ -18,6 +18,8 @@ struct LayerKind {
   // False for an op inside a layer: recompute that began before it goes on, so that a run of
   // recomputed ops keeps the input of its first one only.
   bool starts_layer = true;
+  // Neither trained nor run backward: nothing before it is trained.
+  bool frozen = false;
 
   double parameters() const;
   Flops forward() const;
@@ -59,6 +61,9 @@ struct Model {
 
   friend bool operator==(const Model&, const Model&) = default;
 };
+
+// The same model whose first `layers` layers, and what is before them, are not trained.
+Model with_frozen_layers(const Model& model, int layers);
 
 // The same model with every op a unit of its own, so that a cut may fall inside a layer.
 Model at_op_granularity(const Model& model);

@@ -45,7 +45,7 @@ const Names& precision_names() {
 }
 
 const Names& optimizer_names() {
-  static const Names names = {"adam", "sgd", "momentum"};
+  static const Names names = {"adam", "sgd", "momentum", "adam8bit"};
   return names;
 }
 

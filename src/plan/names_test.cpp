@@ -23,7 +23,7 @@ TEST(Names, EveryEnumeratorHasOneNameThatReadsBack) {
   expect_round_trip(recompute_names(), Recompute::full, recompute_named);
   expect_round_trip(zero_stage_names(), ZeroStage::parameters, zero_stage_named);
   expect_round_trip(precision_names(), Precision::fp4, precision_named);
-  expect_round_trip(optimizer_names(), Optimizer::momentum, optimizer_named);
+  expect_round_trip(optimizer_names(), Optimizer::adam8bit, optimizer_named);
   expect_round_trip(attention_names(), AttentionKernel::plain, attention_named);
   expect_round_trip(dtype_names(), DType::fp8, dtype_named);
   expect_round_trip(op_kind_names(), OpKind::reduction, op_kind_named);

@@ -22,7 +22,12 @@ enum class Precision {
   fp4,        // NVFP4 matrix products, else as fp8
 };
 DType compute_dtype(Precision precision);  // of matrix products
-enum class Optimizer { adam, sgd, momentum };
+enum class Optimizer {
+  adam,
+  sgd,
+  momentum,
+  adam8bit,  // Adam whose two moments are kept in blocks of 8-bit values
+};
 enum class AttentionKernel { flash, plain };
 // What the user wants trained; the part of the input that is neither model nor machine.
 struct Job {
@@ -37,10 +42,15 @@ struct Job {
   bool overlap = true;
   // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.
   bool adapters = false;
+  // Columns of the first, rows of the second matrix of each adapter; 0 = not known: adapters then
+  // need neither memory nor an update.
+  int adapter_rank = 0;
   int gradient_bytes = 0;       // of an accumulated gradient; 0 = as the framework does
   int logit_bytes = 0;          // per logit at the peak of the loss; 0 = as the framework does
   int vocabulary_multiple = 0;  // the table is padded to a multiple; 0 = as the framework does
   double reserve = 0.06;        // fraction of device memory left to the driver and to fragmentation
+  Bytes reserved;               // the same as a size, which then counts instead; 0 = not said
+  Bytes memory_limit;  // what a plan may use of each device at most; 0 = all but the reserve
   friend bool operator==(const Job&, const Job&) = default;
 };
 

@@ -51,7 +51,7 @@ std::string problem_heading(const Problem& problem, const Style& style) {
   std::string model = paragraph(summary_of(problem.model), style);
   model.pop_back();
   return style.bold(model) + "\n" + paragraph("on " + summary_of(problem.cluster), style) +
-         paragraph(summary_of(problem), style);
+         paragraph(summary_of(problem), style) + paragraph(how_sure(problem), style);
 }
 
 std::string short_description(const Plan& plan) {
@@ -98,7 +98,7 @@ int slowest_stage(const Estimate& cost) {
 }
 
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
-                       const Style& style, const std::optional<double>& steps) {
+                       const Style& style, const std::optional<TrainingLength>& length) {
   Table table({{"#"},
                {"step"},
                {problem.model.sequence_length > 1 ? "tokens/s" : "samples/s", Align::right, 2},
@@ -112,12 +112,13 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
   int rank = 0;
   for (const auto& [plan, cost] : plans) {
     const Usd price = price_of_step(problem, plan, cost.step);
-    const Training all = training_of(steps.value_or(0), cost.step, price_of(problem.cluster, plan));
+    const Training all =
+        training_of(length.value_or(TrainingLength{}), cost.step, price_of(problem.cluster, plan));
     table.row({std::to_string(++rank), in_words(cost.step),
                grouped(tokens_per_second(problem, cost.step)),
                percent(model_flops_utilisation(problem, plan, cost.step)),
                percent(cost.bubble / cost.step), memory_of(cost.stages[tightest_stage(cost)]),
-               price > Usd(0) ? in_words(price) : "", steps ? long_time(all.time) : "",
+               price > Usd(0) ? in_words(price) : "", length ? long_time(all.time) : "",
                all.price > Usd(0) ? in_words(all.price) : "", short_description(plan)});
   }
   return table.str(style);
@@ -161,6 +162,27 @@ std::string stage_table(const Problem& problem, const Plan& plan, const Estimate
     }
     table.row(stage_row(problem, plan, cost, s));
   }
+  return table.str(style);
+}
+
+std::string memory_table(const Estimate& cost, const Style& style) {
+  Table table({{"stage"},
+               {"weights"},
+               {"gradients"},
+               {"optimizer"},
+               {"activations", Align::right, 1},
+               {"workspace", Align::right, 5},
+               {"peak"},
+               {"reserve", Align::right, 4},
+               {"capacity", Align::right, 3},
+               {"spare", Align::right, 2}});
+  int number = 0;
+  for (const StageCost& stage : cost.stages)
+    table.row({std::to_string(++number), in_gibibytes(stage.weights), in_gibibytes(stage.gradients),
+               in_gibibytes(stage.optimizer_state), in_gibibytes(stage.activations),
+               in_gibibytes(stage.workspace), in_gibibytes(stage.peak_memory()),
+               in_gibibytes(stage.reserve), in_gibibytes(stage.capacity),
+               in_gibibytes(stage.spare())});
   return table.str(style);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/estimate.h"
+#include "cost/price.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 #include "report/table.h"
@@ -17,13 +18,20 @@ namespace plait {
 // Model, cluster and job in a line each.
 std::string problem_heading(const Problem& problem, const Style& style);
 
-// The best plans, a row each; with `steps`, also time and price of a training of that many steps.
+// The best plans, a row each; with `length`, also time and price of a training.
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,
-                       const Style& style, const std::optional<double>& steps = std::nullopt);
+                       const Style& style,
+                       const std::optional<TrainingLength>& length = std::nullopt);
 
 // One plan, a row for each stage (the first and the last of them where there are many).
 std::string stage_table(const Problem& problem, const Plan& plan, const Estimate& cost,
                         const Style& style);
+
+// What takes the memory of one plan, by kind: a row for each stage, in GiB.
+std::string memory_table(const Estimate& cost, const Style& style);
+
+// What the columns and the words of a plan mean, in a few lines.
+std::string legend(const std::vector<RankedPlan>& plans, const Style& style);
 
 // "embedding + 15 layers" for the units of a stage.
 std::string units_in_words(const Model& model, const Stage& stage);

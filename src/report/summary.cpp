@@ -29,7 +29,7 @@ std::string summary_of(const Model& model) {
       "{}: {} parameters, {}", printable(model.name), abbreviated(model.parameters()),
       in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));
   if (model.sequence_length > 1)
-    out += fmt::format(", {} tokens a sample", grouped(model.sequence_length));
+    out += fmt::format(", sequences of {} tokens", grouped(model.sequence_length));
   return out;
 }
 
@@ -52,8 +52,11 @@ std::string summary_of(const Cluster& cluster) {
     parts.push_back(fmt::format("{} x {}", groups[g].second, groups[g].first));
   if (groups.size() > kMost)
     parts.push_back(fmt::format("{} more kinds of node", groups.size() - kMost));
-  std::string out =
-      fmt::format("{}: {}", fmt::join(parts, " + "), counted(cluster.device_count(), "device"));
+  const bool is_gpu = std::ranges::none_of(cluster.device_types, [](const DeviceType& type) {
+    return type.name.find("CPU") != type.name.npos;
+  });
+  std::string out = fmt::format("{}: {}", fmt::join(parts, " + "),
+                                counted(cluster.device_count(), is_gpu ? "GPU" : "device"));
   if (cluster.zones.size() > 1) out += fmt::format(" in {} zones", cluster.zones.size());
   const bool priced = std::ranges::all_of(
       cluster.nodes, [](const Node& node) { return node.price > UsdPerSecond(0); });
@@ -64,12 +67,44 @@ std::string summary_of(const Cluster& cluster) {
 
 std::string summary_of(const Problem& problem) {
   const Job& job = problem.job;
-  std::string out = counted(job.global_batch, "sample") + " a step";
+  std::string out = "global batch " + grouped(job.global_batch);
   if (problem.model.sequence_length > 1)
     out += fmt::format(" ({} tokens)", abbreviated(static_cast<double>(job.global_batch) *
                                                    problem.model.sequence_length));
+  if (job.adapters)
+    out += job.adapter_rank > 0 ? fmt::format(", LoRA of rank {}", job.adapter_rank) : ", adapters";
+  const auto frozen = std::ranges::count_if(problem.model.units, [&](int kind) {
+    return problem.model.kinds[kind].frozen && is_layer(problem.model.kinds[kind]);
+  });
+  if (frozen > 0) out += fmt::format(", {} frozen", counted(static_cast<double>(frozen), "layer"));
+  if (job.memory_limit > Bytes(0))
+    out += fmt::format(", at most {} of each device", in_words(job.memory_limit));
   return out + fmt::format(", {}, {}, {} attention, as {} runs it", name_of(job.precision),
                            name_of(job.optimizer), name_of(job.attention), job.framework.name);
+}
+
+std::string how_sure(const Problem& problem) {
+  std::vector<std::string> parts;
+  for (const DeviceType& type : problem.cluster.device_types) {
+    const std::string name = printable(type.name);
+    if (type.basis == "measured")
+      parts.push_back(name + " measured");
+    else if (type.basis == "fitted")
+      parts.push_back(name + " fitted to published runs");
+    else if (type.basis.empty())
+      parts.push_back(name + " as its file says");
+    else
+      parts.push_back(name + " " + printable(type.basis) + ", without runs of its own");
+  }
+  constexpr std::size_t kMost = 4;
+  if (parts.size() > kMost) {
+    const std::size_t more = parts.size() - kMost;
+    parts.resize(kMost);
+    parts.push_back(fmt::format("{} more types", more));
+  }
+  const bool profiled = !problem.profile.compute.empty();
+  return fmt::format("speeds: {}{}", fmt::join(parts, "; "),
+                     profiled ? "; what the profile has is measured" : "");
 }
 
 std::string types_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {

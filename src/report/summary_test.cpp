@@ -17,13 +17,13 @@ TEST(Summary, LayersAreAllUnitsButEmbeddingAndHead) {
 TEST(Summary, EqualNodesAreCounted) {
   // Three nodes of eight at $32.77 an hour, one of them fast.
   EXPECT_EQ(summary_of(samples::sample_cluster(3, 1)),
-            "1 x 8 Fast + 2 x 8 Slow: 24 devices in 2 zones, $98.31 an hour");
+            "1 x 8 Fast + 2 x 8 Slow: 24 GPUs in 2 zones, $98.31 an hour");
 }
 
 TEST(Summary, PriceIsLeftOutWhereOneIsUnknown) {
   Cluster cluster = samples::sample_cluster(2, 2);
   cluster.nodes[1].price = {};
-  EXPECT_EQ(summary_of(cluster), "2 x 8 Fast: 16 devices in 2 zones");
+  EXPECT_EQ(summary_of(cluster), "2 x 8 Fast: 16 GPUs in 2 zones");
 }
 
 TEST(Summary, BatchIsGivenInTokensToo) {
@@ -31,7 +31,19 @@ TEST(Summary, BatchIsGivenInTokensToo) {
   Problem problem = samples::sample_problem();
   problem.job.framework.name = "megatron";
   EXPECT_EQ(summary_of(problem),
-            "16 samples a step (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
+            "global batch 16 (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
+}
+
+TEST(Summary, SaysWhereSpeedsComeFrom) {
+  Problem problem = samples::sample_problem();
+  problem.cluster.device_types.resize(2);
+  problem.cluster.device_types[0].name = "H100";
+  problem.cluster.device_types[0].basis = "fitted";
+  problem.cluster.device_types[1].name = "V100";
+  problem.cluster.device_types[1].basis = "copied from A100";
+  EXPECT_EQ(
+      how_sure(problem),
+      "speeds: H100 fitted to published runs; V100 copied from A100, without runs of its own");
 }
 
 TEST(Summary, DevicesOfAStageAreCountedByType) {

@@ -89,7 +89,7 @@ LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kin
 }  // namespace
 
 Training ParetoAnswer::training(const MixPoint& point) const {
-  return training_of(steps.value_or(1), point.step(), point.rent);
+  return training_of(length.value_or(TrainingLength{1}), point.step(), point.rent);
 }
 
 Plan ParetoAnswer::plan(const MixPoint& p) const {
@@ -128,12 +128,17 @@ ParetoAnswer answer(const ParetoRequest& request, const Session& session) {
   out.instances = request.instances;
   out.problem = std::move(loaded.problem);
   out.warnings = std::move(loaded.warnings);
-  out.steps = steps_of(request.objective, out.problem);
+  out.length = length_of(request.objective, out.problem);
   SearchContext context = search_context(out.problem, loaded.options, session);
   const Stopwatch watch;
   out.result = pareto_front(planner, context, out.kinds);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
+  out.objective = request.objective;
+  if (!request.objective.deadline && !request.objective.budget) return out;
+  Chosen chosen = choose(request.objective, out.problem, out.result.front);
+  out.missed = std::move(chosen.missed);
+  if (!chosen.points.empty()) out.chosen = std::move(chosen.points.front());
   return out;
 }
 

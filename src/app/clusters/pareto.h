@@ -6,6 +6,7 @@
 
 #include "app/request/search_request.h"
 #include "app/request/session.h"
+#include "cost/price.h"
 #include "report/table.h"
 #include "search/clusters/pareto.h"
 
@@ -33,7 +34,10 @@ struct ParetoAnswer {
   Problem problem;  // on all that can be rented
   std::vector<MixKind> kinds;
   ParetoResult result;
-  std::optional<double> steps;  // of the whole training
+  std::optional<TrainingLength> length;  // of the whole training
+  Objective objective;
+  std::optional<MixPoint> chosen;  // of the front: the best within deadline and budget
+  std::string missed;              // by how much they are missed
   std::vector<std::string> warnings;
   Seconds elapsed;
   bool interrupted = false;
@@ -49,7 +53,7 @@ struct ParetoAnswer {
 
 ParetoAnswer answer(const ParetoRequest& request, const Session& session);
 
-// Why the front is empty; "" when it is not.
+// Why the front is empty, or no mix of it within the limits; "" when neither is so.
 std::string reason(const ParetoAnswer& answer);
 
 std::string to_json(const ParetoAnswer& answer);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "app/clusters/pareto.h"
 #include "app/request/ranked_plan_json.h"
 #include "cost/engine.h"
@@ -24,6 +26,48 @@ std::string mix_in_words(const ParetoAnswer& answer, const MixPoint& point) {
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
+int node_count(const MixPoint& point) {
+  return std::accumulate(point.mix.begin(), point.mix.end(), 0);
+}
+
+std::string training_in_words(const ParetoAnswer& answer, const MixPoint& point) {
+  const Training all = answer.training(point);
+  return fmt::format("{}: {}, {}", mix_in_words(answer, point), long_time(all.time),
+                     in_words(all.price));
+}
+
+// Of all mixes that were planned, those that meet the deadline or those that do not: the one with
+// fewest, or with most nodes.
+const MixPoint* extreme_mix(const ParetoAnswer& answer, bool in_time) {
+  const MixPoint* found = nullptr;
+  for (const auto* points : {&answer.result.front, &answer.result.behind})
+    for (const MixPoint& p : *points) {
+      if ((answer.training(p).time <= *answer.objective.deadline) != in_time) continue;
+      const int more = found == nullptr ? 0 : node_count(p) - node_count(*found);
+      if (found == nullptr || (in_time ? more < 0 : more > 0)) found = &p;
+    }
+  return found;
+}
+
+// What the limits choose; the fewest nodes that meet a deadline, and the most that miss it.
+std::string choice_in_words(const ParetoAnswer& answer) {
+  if (!answer.chosen) return "";
+  const Objective& wanted = answer.objective;
+  std::vector<std::string> limits;
+  if (wanted.deadline) limits.push_back(long_time(*wanted.deadline));
+  if (wanted.budget) limits.push_back(in_words(*wanted.budget));
+  std::string out = fmt::format(
+      "The {} within {}: {}.", wanted.best_by() == Metric::cost ? "cheapest" : "fastest",
+      fmt::join(limits, " and "), training_in_words(answer, *answer.chosen));
+  if (!wanted.deadline) return out;
+  const MixPoint* fewest = extreme_mix(answer, true);
+  if (fewest != nullptr && node_count(*fewest) < node_count(*answer.chosen))
+    out += fmt::format(" The fewest nodes: {}.", training_in_words(answer, *fewest));
+  const MixPoint* slow = extreme_mix(answer, false);
+  if (slow != nullptr) out += fmt::format(" Too slow: {}.", training_in_words(answer, *slow));
+  return out;
+}
+
 std::string point_json(const ParetoAnswer& answer, const MixPoint& p, bool with_plan) {
   JsonObject instances;
   for (std::size_t k = 0; k < p.mix.size(); ++k)
@@ -34,7 +78,7 @@ std::string point_json(const ParetoAnswer& answer, const MixPoint& p, bool with_
       .number("step_s", p.step().value)
       .number("usd_per_step", p.price().value)
       .number("tokens_per_s", tokens_per_second(answer.problem, p.step()));
-  if (answer.steps) object.json("training", training_json(answer.training(p)));
+  if (answer.length) object.json("training", training_json(answer.training(p)));
   object.text("cluster", answer.cluster(p)).text("describe", describe(answer.plan(p)));
   if (with_plan) object.json("plan", plan_to_json(answer.plan(p)));
   return object.str();
@@ -43,7 +87,7 @@ std::string point_json(const ParetoAnswer& answer, const MixPoint& p, bool with_
 }  // namespace
 
 std::string reason(const ParetoAnswer& answer) {
-  if (answer.found()) return "";
+  if (answer.found()) return answer.missed;
   return answer.result.cut_short
              ? "cut short before any plan was found; give more `time_limit`"
              : fmt::format("{} fits on none of these mixes; plait plan says what is missing",
@@ -52,17 +96,17 @@ std::string reason(const ParetoAnswer& answer) {
 
 std::string as_text(const ParetoAnswer& answer, const Style& style) {
   Table table(
-      {{answer.steps ? "price" : "$/step"},
-       {answer.steps ? "time" : "step"},
-       {answer.steps ? "step" : "", Align::right, 2},
+      {{answer.length ? "price" : "$/step"},
+       {answer.length ? "time" : "step"},
+       {answer.length ? "step" : "", Align::right, 2},
        {"$/hour", Align::right, 1},
        {answer.problem.model.sequence_length > 1 ? "tokens/s" : "samples/s", Align::right, 3},
        {"instances", Align::left},
        {"plan", Align::left}});
   for (const MixPoint& p : answer.result.front) {
     const Training all = answer.training(p);
-    table.row({in_words(all.price), answer.steps ? long_time(all.time) : in_words(all.time),
-               answer.steps ? in_words(p.step()) : "",
+    table.row({in_words(all.price), answer.length ? long_time(all.time) : in_words(all.time),
+               answer.length ? in_words(p.step()) : "",
                fmt::format("{:.2f}", in_usd_per_hour(p.rent)),
                grouped(tokens_per_second(answer.problem, p.step())), mix_in_words(answer, p),
                short_description(p.best.plan)});
@@ -77,6 +121,8 @@ std::string as_text(const ParetoAnswer& answer, const Style& style) {
       grouped(static_cast<double>(r.mixes)), grouped(static_cast<double>(r.planned)),
       in_words(answer.elapsed));
   if (r.cut_short) note += " Cut short: the front so far.";
+  if (const std::string choice = choice_in_words(answer); !choice.empty())
+    out += paragraph(choice, style) + "\n";
   return out + paragraph(note, style);
 }
 
@@ -85,24 +131,27 @@ std::string to_json(const ParetoAnswer& answer) {
   std::vector<std::string> behind;
   for (const MixPoint& p : answer.result.front) points.push_back(point_json(answer, p, true));
   for (const MixPoint& p : answer.result.behind) behind.push_back(point_json(answer, p, false));
-  return lay_out_json(JsonObject()
-                          .json("front", json_list(points))
-                          .json("behind", json_list(behind))
-                          .number("mixes", static_cast<double>(answer.result.mixes))
-                          .number("planned", static_cast<double>(answer.result.planned))
-                          .number("evaluations", static_cast<double>(answer.result.evaluations))
-                          .number("search_s", answer.elapsed.value)
-                          .boolean("cut_short", answer.result.cut_short)
-                          .json("warnings", sentences_json(answer.warnings))
-                          .text("model", answer.problem.model.name)
-                          .str());
+  return lay_out_json(
+      JsonObject()
+          .json("front", json_list(points))
+          .json("behind", json_list(behind))
+          .json("chosen", answer.chosen ? point_json(answer, *answer.chosen, true) : "null")
+          .text("missed", answer.missed)
+          .number("mixes", static_cast<double>(answer.result.mixes))
+          .number("planned", static_cast<double>(answer.result.planned))
+          .number("evaluations", static_cast<double>(answer.result.evaluations))
+          .number("search_s", answer.elapsed.value)
+          .boolean("cut_short", answer.result.cut_short)
+          .json("warnings", sentences_json(answer.warnings))
+          .text("model", answer.problem.model.name)
+          .str());
 }
 
 std::string to_csv(const ParetoAnswer& answer) {
   std::vector<std::string> header;
   for (const Offer& offer : answer.instances) header.push_back(offer.label());
   for (const char* name : {"usd_per_hour", "step_s", "usd_per_step"}) header.emplace_back(name);
-  if (answer.steps)
+  if (answer.length)
     for (const char* name : {"steps", "training_s", "training_usd"}) header.emplace_back(name);
   header.emplace_back("plan");
   std::string out = csv_line(header);
@@ -112,7 +161,7 @@ std::string to_csv(const ParetoAnswer& answer) {
     for (const double value : {in_usd_per_hour(p.rent), p.step().value, p.price().value})
       cells.push_back(json_number(value));
     const Training all = answer.training(p);
-    if (answer.steps)
+    if (answer.length)
       for (const double value : {all.steps, all.time.value, all.price.value})
         cells.push_back(json_number(value));
     cells.push_back(describe(answer.plan(p)));
@@ -124,13 +173,13 @@ std::string to_csv(const ParetoAnswer& answer) {
 std::string as_svg(const ParetoAnswer& answer) {
   constexpr double kDay = 24 * kSecondsPerHour;
   Chart chart{fmt::format("{}: price and time of {}", answer.problem.model.name,
-                          answer.steps ? "the training" : "a step"),
-              answer.steps ? "price, USD" : "price of a step, USD",
-              answer.steps ? "time, days" : "time of a step, s",
+                          answer.length ? "the training" : "a step"),
+              answer.length ? "price, USD" : "price of a step, USD",
+              answer.length ? "time, days" : "time of a step, s",
               {}};
   const auto add = [&](const MixPoint& p, bool on_front) {
     const Training all = answer.training(p);
-    chart.points.push_back({all.price.value, answer.steps ? all.time.value / kDay : all.time.value,
+    chart.points.push_back({all.price.value, answer.length ? all.time.value / kDay : all.time.value,
                             on_front, mix_in_words(answer, p)});
   };
   for (const MixPoint& p : answer.result.behind) add(p, false);

@@ -37,6 +37,23 @@ TEST(ParetoAnswer, PlansHaveTheIdsOfTheirOwnCluster) {
   }
 }
 
+TEST(ParetoAnswer, ADeadlineChoosesTheCheapestMixWithinIt) {
+  ParetoRequest wanted = request();
+  wanted.objective.steps = 1000;
+  const ParetoAnswer all = answer(wanted, {});
+  ASSERT_GE(all.result.front.size(), 2u);
+  const Seconds fast = all.training(all.result.front.back()).time;
+  wanted.objective.deadline = fast * 1.001;
+  const ParetoAnswer found = answer(wanted, {});
+  ASSERT_TRUE(found.chosen);
+  EXPECT_EQ(found.chosen->mix, all.result.front.back().mix);
+  EXPECT_EQ(reason(found), "");
+  wanted.objective.deadline = fast * 0.5;
+  const ParetoAnswer late = answer(wanted, {});
+  EXPECT_FALSE(late.chosen);
+  EXPECT_TRUE(reason(late).starts_with("the fastest training takes"));
+}
+
 TEST(ParetoAnswer, SpotPricesAreLess) {
   ParetoRequest spot = request();
   spot.instances = {{"g4dn.12xlarge", 1, 1}};

@@ -91,17 +91,21 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
   out.old_cost = CostEngine(before).simulate(request.before.plan);
   out.after = before;
   out.after.cluster = std::move(changed.cluster);
+  apply(request.memory, out.after.job);
+  memory_warnings(out.after.cluster, out.after.job);
+  SearchOptions search = request.search;
+  if (request.before.plan.offload > 0 && !search.pins.offload)
+    search.pins.offload = request.before.plan.offload;
   out.device_before = std::move(changed.before);
   out.restart = request.restart;
   const Stopwatch watch;
-  SearchOptions options = request.search;
-  options.target = saved_target(request.before);
-  if (!is_hopeless(out.after))
-    out.result = replan(planner, search_context(out.after, options, session), before,
+  search.target = saved_target(request.before);
+  if (!is_hopeless(out.after, search.pins))
+    out.result = replan(planner, search_context(out.after, search, session), before,
                         request.before.plan, out.device_before);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
-  if (!out.found()) out.no_plan = why_no_plan(out.after, options, out.result.search, session);
+  if (!out.found()) out.no_plan = why_no_plan(out.after, search, out.result.search, session);
   return out;
 }
 

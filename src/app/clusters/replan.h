@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/plan/advice.h"
+#include "app/request/memory_rule.h"
 #include "app/request/session.h"
 #include "io/plan/plan_json.h"
 #include "report/table.h"
@@ -31,6 +32,7 @@ struct ReplanRequest {
   Seconds restart = Seconds(60);
   std::string planner = "auto";
   SearchOptions search;
+  MemoryRule memory{};
 };
 
 struct ReplanAnswer {

@@ -49,7 +49,12 @@ std::string device_item(const DeviceEntry& entry) {
       .text("link_kind", entry.link_kind)
       .number("link_GBps", type.intra.bandwidth.value / 1e9)
       .number("per_node", type.per_node);
-  return price_member(item, "price_usd_per_hour", type.price).text("source", entry.source).str();
+  return price_member(item, "price_usd_per_hour", type.price)
+      .text("price_of", entry.usual_instance)
+      .text("constants", type.basis)
+      .text("constants_in_clusters", entry.in_clusters ? entry.basis_in_clusters : type.basis)
+      .text("source", entry.source)
+      .str();
 }
 
 double gigabits(const Instance& instance) { return instance.network.bandwidth.value * 8e-9; }
@@ -111,7 +116,9 @@ std::string as_text(const std::vector<DeviceEntry>& devices, const Style& style)
                {"fp8", Align::right, 4},
                {"link GB/s", Align::right, 2},
                {"per node", Align::right, 5},
-               {"$/h each"}});
+               {"$/h each"},
+               {"price of", Align::left, 6},
+               {"constants", Align::left}});
   for (const DeviceEntry& entry : devices) {
     const DeviceType& type = entry.type;
     const auto peak = [&](DType dtype) {
@@ -123,7 +130,10 @@ std::string as_text(const std::vector<DeviceEntry>& devices, const Style& style)
                fmt::format("{:.0f}", type.memory_bandwidth.value / 1e9), peak(DType::bf16),
                peak(DType::fp16), peak(DType::fp8),
                fmt::format("{:.4g} {}", type.intra.bandwidth.value / 1e9, entry.link_kind),
-               std::to_string(type.per_node), dollars_an_hour(type.price)});
+               std::to_string(type.per_node), dollars_an_hour(type.price), entry.usual_instance,
+               entry.in_clusters
+                   ? fmt::format("{}; {} in clusters", type.basis, entry.basis_in_clusters)
+                   : type.basis});
   }
   return table.str(style);
 }

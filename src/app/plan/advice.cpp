@@ -7,6 +7,7 @@
 
 #include "cost/engine.h"
 #include "cost/framework/framework.h"
+#include "cost/op/adapters.h"
 #include "plan/names.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -24,14 +25,22 @@ struct Trial {
 const Planner& usual_planner() { return planners().front(); }
 
 // Bytes that all devices together must hold, and can.
-Bytes state_of(const Problem& problem) {
+Bytes state_of(const Problem& problem, const Pins& pins) {
   const StateBytes each = state_bytes(problem.job);
-  return Bytes((each.weight + each.gradient + each.optimizer) * problem.model.parameters());
+  const double trained = each.gradient + each.optimizer * (1 - pins.offload.value_or(0));
+  return Bytes(each.weight * problem.model.parameters() +
+               trained * trained_parameters(problem.model, problem.job));
 }
 
-Bytes memory_of(const Cluster& cluster) {
+// Together, up to the limit of the job; the reserve may be broken, which makes it a bound.
+Bytes memory_of(const Problem& problem) {
+  const Cluster& cluster = problem.cluster;
+  const Bytes limit = problem.job.memory_limit;
   Bytes memory;
-  for (const Device& device : cluster.devices) memory += cluster.device_types[device.type].memory;
+  for (const Device& device : cluster.devices) {
+    const Bytes own = cluster.device_types[device.type].memory;
+    memory += limit > Bytes(0) ? std::min(limit, own) : own;
+  }
   return memory;
 }
 
@@ -39,7 +48,8 @@ Bytes memory_of(const Cluster& cluster) {
 std::optional<Plan> any_plan(const Problem& problem, const Trial& trial, const Pins& pins) {
   constexpr Seconds kPatience(2);
   if (trial.session.stop.stop_requested()) return std::nullopt;
-  if (is_hopeless(problem) || violation_of(problem, pins, trial.options.target)) return std::nullopt;
+  if (is_hopeless(problem, pins) || violation_of(problem, pins, trial.options.target))
+    return std::nullopt;
   SearchOptions options = trial.options;
   options.pins = pins;
   options.keep = 1;
@@ -62,14 +72,15 @@ bool is_solvable(const Problem& problem, const Trial& trial, const Pins& pins) {
   return any_plan(problem, trial, pins).has_value();
 }
 
-// The plan that would fit if the devices had a little more memory: as little more as makes a
-// difference. Nothing when memory is not what is missing.
-std::optional<RankedPlan> nearest_plan(const Problem& problem, const Trial& trial) {
+std::optional<RankedPlan> nearest_of(const Problem& problem, const Trial& trial,
+                                     std::optional<double> within = std::nullopt) {
   constexpr double kMost = 4096;
-  const double close_enough = problem.cluster.device_count() <= 16 ? 1.1 : 1.5;
+  const double usual = problem.cluster.device_count() <= 16 ? 1.1 : 1.5;
+  const double close_enough = within.value_or(usual);
   const auto with_memory = [&](double factor) {
     Problem larger = problem;
     for (DeviceType& type : larger.cluster.device_types) type.memory = type.memory * factor;
+    larger.job.memory_limit = larger.job.memory_limit * factor;
     return any_plan(larger, trial, trial.options.pins);
   };
   double low = 1;
@@ -130,6 +141,7 @@ std::vector<PinNote> notes_of(const Pins& pins) {
     notes.push_back({sequence_parallel,
                      *pins.sequence_parallel ? "`sequence_parallel`" : "`no_sequence_parallel`",
                      [](Pins& p) { p.sequence_parallel.reset(); }});
+  note_number(notes, offload, pins.offload, [](Pins& p) { p.offload.reset(); });
   if (!pins.stages.empty())
     notes.push_back({stages, "`stages`", [](Pins& p) { p.stages.clear(); }});
   return notes;
@@ -173,13 +185,22 @@ Cluster repeated(const Cluster& cluster, int times) {
 }
 
 // Where memory is short, small micro-batches and full recomputation are what fits if anything does.
-bool is_solvable_thriftily(const Problem& problem, const Trial& trial) {
+bool is_solvable_thriftily(const Problem& problem, const Trial& trial, Pins pins = {}) {
   constexpr std::size_t kSmallest = 4;  // micro-batches
   SearchOptions options = trial.options;
-  std::vector<int> counts = divisors_of(problem.job.global_batch);
-  if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
-  options.promising_micro_batches = counts;
-  return is_solvable(problem, {options, trial.session}, {.recompute = Recompute::full});
+  if (!pins.micro_batches && !pins.micro_batch) {
+    std::vector<int> counts = divisors_of(problem.job.global_batch);
+    if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
+    options.promising_micro_batches = counts;
+  }
+  if (!pins.recompute) pins.recompute = Recompute::full;
+  return is_solvable(problem, {options, trial.session}, pins);
+}
+
+std::optional<Remedy> host_memory(const Problem& problem, const Trial& trial) {
+  if (problem.job.adapters || trial.options.pins.offload) return std::nullopt;
+  if (!is_solvable_thriftily(problem, trial, {.offload = 1})) return std::nullopt;
+  return Remedy{.offload = 1, .words = "with `offload` 1"};
 }
 
 std::optional<Remedy> smaller_job(const Problem& problem, const Trial& trial) {
@@ -190,30 +211,41 @@ std::optional<Remedy> smaller_job(const Problem& problem, const Trial& trial) {
   return Remedy{.precision = Precision::pure_bf16, .words = "with `precision` pure-bf16"};
 }
 
+// The fewest clusters with which a plan is found: doubled until one is, then halved between.
 std::optional<Remedy> larger_machine(const Problem& problem, const Trial& trial) {
   constexpr int kMostDevices = 512;
   constexpr int kMostTimes = 64;
-  constexpr double kRoom = 1.2;  // for activations and the reserve; with less it seldom fits
-  for (int times = 2; times <= kMostTimes; times *= 2) {
-    if (problem.cluster.device_count() * times > kMostDevices) return std::nullopt;
+  constexpr double kRoom = 1.06;  // for the reserve and a little more
+  const auto fits = [&](int times) {
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
-    if (memory_of(larger.cluster) < kRoom * state_of(problem)) continue;
-    if (is_solvable_thriftily(larger, trial))
-      return Remedy{.cluster_times = times,
-                    .words = fmt::format("with {} times this cluster ({})", times,
-                                         counted(larger.cluster.device_count(), "device"))};
+    return memory_of(larger) >= kRoom * state_of(problem, {}) &&
+           is_solvable_thriftily(larger, trial);
+  };
+  int enough = 2;
+  while (!fits(enough)) {
+    enough *= 2;
+    if (enough > kMostTimes || problem.cluster.device_count() * enough > kMostDevices)
+      return std::nullopt;
   }
-  return std::nullopt;
+  for (int few = enough / 2; enough - few > 1;) {
+    const int middle = (few + enough) / 2;
+    (fits(middle) ? enough : few) = middle;
+  }
+  return Remedy{.cluster_times = enough,
+                .words = fmt::format("with {} times this cluster ({})", enough,
+                                     counted(problem.cluster.device_count() * enough, "GPU"))};
 }
 
-std::string why(const Problem& problem, const Trial& trial, const SearchResult& result) {
-  if (is_hopeless(problem))
+std::string why(const Problem& problem, const Pins& pins, const SearchResult& result,
+                const std::optional<RankedPlan>& nearest) {
+  if (is_hopeless(problem, pins))
     return fmt::format(
-        "the weights, gradients and optimizer state of {} need {}, all devices together have {}",
-        problem.model.name, in_words(state_of(problem)), in_words(memory_of(problem.cluster)));
-  std::optional<RankedPlan> nearest = result.nearest;
-  if (!nearest) nearest = nearest_plan(problem, trial);
+        "weights, gradients and optimizer state of {} need {}, and all devices together have {}{}: "
+        "{} too little",
+        problem.model.name, in_words(state_of(problem, pins)), in_words(memory_of(problem)),
+        problem.job.memory_limit > Bytes(0) ? " under the limit" : "",
+        in_words(state_of(problem, pins) - memory_of(problem)));
   if (nearest)
     return fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
                        shortage(problem, *nearest));
@@ -222,7 +254,19 @@ std::string why(const Problem& problem, const Trial& trial, const SearchResult& 
 
 }  // namespace
 
-bool is_hopeless(const Problem& problem) { return memory_of(problem.cluster) < state_of(problem); }
+bool is_hopeless(const Problem& problem, const Pins& pins) {
+  return memory_of(problem) < state_of(problem, pins);
+}
+
+std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options,
+                                       const Session& session) {
+  constexpr double kWithin = 1.01;
+  return nearest_of(problem, {options, session}, kWithin);
+}
+
+bool fits_thriftily(const Problem& problem, const SearchOptions& options, const Session& session) {
+  return is_solvable_thriftily(problem, {options, session}, options.pins);
+}
 
 NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const SearchResult& result,
                    const Session& session) {
@@ -230,10 +274,13 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   out.cut_short = result.cut_short && !result.nearest;
   if (out.cut_short) return out;
   const Trial trial{options, session};
-  out.hopeless = is_hopeless(problem);
-  out.why = why(problem, trial, result);
+  out.hopeless = is_hopeless(problem, options.pins);
+  out.nearest = result.nearest;
+  if (!out.nearest) out.nearest = nearest_of(problem, trial);
+  out.why = why(problem, options.pins, result, out.nearest);
   out.remedies = pins_to_drop(problem, trial);
   if (!out.remedies.empty()) return out;
+  if (auto remedy = host_memory(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = smaller_job(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = larger_machine(problem, trial)) out.remedies.push_back(std::move(*remedy));
   return out;

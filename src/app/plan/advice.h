@@ -11,23 +11,34 @@
 namespace plait {
 
 // True when the weights and gradients alone exceed the memory of all devices: no need to search.
-bool is_hopeless(const Problem& problem);
+bool is_hopeless(const Problem& problem, const Pins& pins);
 
 // One change with which a plan was found.
 struct Remedy {
   std::vector<Dimension> without;      // pins to drop, or
   std::optional<Precision> precision;  // another one, or
+  std::optional<double> offload;       // of the optimizer state to host memory, or
   int cluster_times = 1;               // as many clusters
   std::string words;                   // "without `tensor` 8"
 };
 
 // Why a search came back without a plan, and what would help.
 struct NoPlan {
-  bool cut_short = false;  // before anything could be said
-  bool hopeless = false;   // is_hopeless()
-  std::string why;         // by how much the nearest plan misses, and at which stage
+  bool cut_short = false;             // before anything could be said
+  bool hopeless = false;              // is_hopeless()
+  std::string why;                    // by how much the nearest plan misses, and at which stage
+  std::optional<RankedPlan> nearest;  // the plan that `why` speaks of
   std::vector<Remedy> remedies;
 };
+
+// The plan that would fit if the devices had a little more memory: as little more as makes a
+// difference, to a hundredth. Nothing when memory is not what is missing.
+std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options,
+                                       const Session& session);
+
+// Whether any plan fits under the pins, looked for where memory is used most sparingly: with full
+// recompute and small micro-batches, as far as pins leave that open.
+bool fits_thriftily(const Problem& problem, const SearchOptions& options, const Session& session);
 
 // Searches for the nearest plan and for remedies; every remedy that it names was found to work.
 NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const SearchResult& result,

@@ -31,7 +31,7 @@ void search(const PlanRequest& request, const Session& session, PlanAnswer& out)
   SearchContext context = search_context(out.problem, out.options, session);
   context.engine = &engine;
   const Stopwatch watch;
-  out.steps = steps_of(request.objective, out.problem);
+  out.length = length_of(request.objective, out.problem);
   if (request.objective.needs_prices())
     search_mixes(request, context, out);
   else
@@ -108,7 +108,7 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.options = std::move(loaded.options);
   out.warnings = std::move(loaded.warnings);
   out.explain_search = request.explain_search;
-  if (!is_hopeless(out.problem)) search(request, session, out);
+  if (!is_hopeless(out.problem, out.options.pins)) search(request, session, out);
   if (loaded.formats_of_older_devices && !request.objective.needs_prices())
     try_newer_devices(request, session, out);
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));

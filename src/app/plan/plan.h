@@ -8,6 +8,7 @@
 #include "app/plan/advice.h"
 #include "app/request/search_request.h"
 #include "app/request/session.h"
+#include "cost/price.h"
 #include "export/exporter.h"
 #include "report/table.h"
 #include "search/papers/metis_optimum.h"
@@ -41,8 +42,8 @@ struct PlanAnswer {
 
   std::vector<OtherWay> other_ways;  // faster ones, or ones that need fewer devices
 
-  std::optional<double> steps;  // of the whole training
-  std::int64_t mixes = 0;       // of nodes that were compared; 0 = all nodes were used at will
+  std::optional<TrainingLength> length;  // of the whole training
+  std::int64_t mixes = 0;  // of nodes that were compared; 0 = all nodes were used at will
   // Costs by Metis' formula, where plans are the best by it; one for each plan of the result.
   std::optional<std::vector<MetisTerms>> metis_costs;
 
@@ -63,6 +64,8 @@ std::string reason(const PlanAnswer& answer);
 
 std::string to_json(const PlanAnswer& answer);
 std::string as_text(const PlanAnswer& answer, const Style& style);
+// Where nothing fits: what takes the memory in the plan that comes nearest; "" where there is none.
+std::string nearest_text(const PlanAnswer& answer, const Style& style);
 
 // The best plan with all that it was made from, as `plait plan -o` saves it.
 std::string plan_file(const PlanAnswer& answer);

@@ -19,6 +19,8 @@ std::string in_words(const Training& training) {
   std::string out =
       fmt::format("{} take {}", counted(training.steps, "step"), long_time(training.time));
   if (training.price > Usd(0)) out += fmt::format(" and cost {}", in_words(training.price));
+  if (training.goodput < 1)
+    out += fmt::format(", of which {} is spent in steps that count", percent(training.goodput));
   return out + ".";
 }
 
@@ -36,7 +38,7 @@ std::string terms_json(const MetisTerms& terms) {
 std::vector<std::string> plans_json(const PlanAnswer& answer) {
   std::vector<std::string> plans;
   for (std::size_t i = 0; i < answer.result.plans.size(); ++i) {
-    JsonObject plan = ranked_plan_object(answer.problem, answer.result.plans[i], answer.steps);
+    JsonObject plan = ranked_plan_object(answer.problem, answer.result.plans[i], answer.length);
     if (answer.metis_costs)
       plan.number("metis_cost_ms", 1e3 * (*answer.metis_costs)[i].total().value)
           .json("metis_terms_ms", terms_json((*answer.metis_costs)[i]));
@@ -177,10 +179,21 @@ std::string to_json(const PlanAnswer& answer) {
     object.text("runs_on", answer.options.target.name).json("other_ways", json_list(ways));
   if (answer.explain_search) object.json("passes", passes_json(answer.result.passes));
   if (!answer.found() && !by_metis) object.text("reason", reason(answer));
+  if (answer.no_plan && answer.no_plan->nearest)
+    object.json("nearest", ranked_plan_json(answer.problem, *answer.no_plan->nearest));
   return lay_out_json(object.json("warnings", sentences_json(answer.warnings))
                           .text("model", answer.problem.model.name)
                           .text("cluster", answer.problem.cluster.name)
                           .str());
+}
+
+std::string nearest_text(const PlanAnswer& answer, const Style& style) {
+  if (!answer.no_plan || !answer.no_plan->nearest) return "";
+  const RankedPlan& nearest = *answer.no_plan->nearest;
+  return problem_heading(answer.problem, style) + "\n" +
+         paragraph("The nearest plan does not fit: " + short_description(nearest.plan), style, 2) +
+         style.bold("Memory") + " of the device that has least to spare, GiB\n" +
+         memory_table(nearest.cost, style);
 }
 
 std::string as_text(const PlanAnswer& answer, const Style& style) {
@@ -188,11 +201,12 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
   const Problem& problem = answer.problem;
   const RankedPlan& best = answer.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";
-  out += plan_table(problem, answer.result.plans, style, answer.steps) + "\n";
-  if (answer.steps)
-    out +=
-        in_words(training_of(*answer.steps, best.cost.step, price_of(problem.cluster, best.plan))) +
-        "\n";
+  out += plan_table(problem, answer.result.plans, style, answer.length);
+  out += legend(answer.result.plans, style) + "\n";
+  if (answer.length)
+    out += in_words(
+               training_of(*answer.length, best.cost.step, price_of(problem.cluster, best.plan))) +
+           "\n";
   out += paragraph(verdict(answer), style);
   for (const OtherWay& way : answer.other_ways) out += paragraph(in_words(way, answer), style, 2);
   out += "\n";

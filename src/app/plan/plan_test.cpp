@@ -59,7 +59,42 @@ TEST(PlanAnswer, HopelessProblemsAreNotSearched) {
   ASSERT_TRUE(none.no_plan);
   EXPECT_TRUE(none.no_plan->hopeless);
   EXPECT_EQ(none.result.evaluations, 0);
-  EXPECT_TRUE(reason(none).starts_with("nothing fits: the weights, gradients"));
+  // What takes the memory is shown for the plan that comes nearest.
+  ASSERT_TRUE(none.no_plan->nearest);
+  EXPECT_FALSE(none.no_plan->nearest->cost.fits);
+  EXPECT_NE(nearest_text(none, {}).find("optimizer"), std::string::npos);
+  EXPECT_TRUE(reason(none).starts_with("nothing fits: weights, gradients"));
+}
+
+TEST(PlanAnswer, AMemoryLimitHoldsAndSaysWhatIsMissing) {
+  PlanRequest request = small_plan_request();
+  request.source.memory.limit = Bytes(4e9);
+  const PlanAnswer found = answer(request, {});
+  ASSERT_TRUE(found.found());
+  for (const RankedPlan& ranked : found.result.plans)
+    EXPECT_LE(ranked.cost.peak_memory(), Bytes(4e9));
+  request.source.memory.limit = Bytes(1e8);  // 124 million parameters of 18 bytes on 4 devices
+  const PlanAnswer none = answer(request, {});
+  EXPECT_FALSE(none.found());
+  EXPECT_NE(reason(none).find("under the limit"), std::string::npos) << reason(none);
+}
+
+TEST(PlanAnswer, TheNumberOfClustersThatAreEnoughIsExact) {
+  PlanRequest request = small_plan_request();
+  request.source.model = "llama-2-7b";  // 113 GiB of state on 2 x 22 GiB
+  request.source.cluster = "1xA10:2";
+  const PlanAnswer none = answer(request, {});
+  ASSERT_TRUE(none.no_plan);
+  int times = 0;
+  for (const Remedy& remedy : none.no_plan->remedies) times = std::max(times, remedy.cluster_times);
+  ASSERT_GT(times, 2);
+  const auto with = [&](int count) {
+    PlanRequest larger = request;
+    larger.source.cluster = std::to_string(count) + "xA10:2";
+    return answer(larger, {}).found();
+  };
+  EXPECT_TRUE(with(times));
+  EXPECT_FALSE(with(times - 1));
 }
 
 TEST(PlanAnswer, RemediesNameThePinsThatAreInTheWay) {
@@ -88,7 +123,8 @@ TEST(PlanAnswer, APriceIsAskedOverAllMixesOfNodes) {
   request.objective.steps = 100;
   const PlanAnswer found = answer(request, {});
   EXPECT_EQ(found.mixes, 2);  // one node, or both
-  EXPECT_EQ(found.steps, 100);
+  ASSERT_TRUE(found.length);
+  EXPECT_EQ(found.length->steps, 100);
   request.objective = {.budget = Usd(1e-6), .steps = 100};
   const PlanAnswer dear = answer(request, {});
   EXPECT_FALSE(dear.found());

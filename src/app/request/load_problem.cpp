@@ -128,6 +128,28 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
   source.metis = metis;
 }
 
+namespace {
+
+// What the request says of the model and the job besides their names.
+void apply_wishes(const ProblemSource& source, LoadedProblem& loaded) {
+  Job& job = loaded.problem.job;
+  Model& model = loaded.problem.model;
+  apply(source.memory, job);
+  if (source.frozen_layers > 0) {
+    const int layers = layer_count(model);
+    if (source.frozen_layers >= layers)
+      throw RequestError("freeze", fmt::format("{} layers leave nothing to train: {} has {}",
+                                               source.frozen_layers, model.name, layers));
+    model = with_frozen_layers(model, source.frozen_layers);
+  }
+  if (!source.batch_tokens) return;
+  BatchSamples batch = samples_of(*source.batch_tokens, std::max(1, model.sequence_length));
+  job.global_batch = batch.samples;
+  if (!batch.note.empty()) loaded.warnings.push_back(std::move(batch.note));
+}
+
+}  // namespace
+
 LoadedProblem load_problem(const ProblemSource& source) {
   LoadedProblem loaded;
   LoadedModel model = source.metis && source.model.empty()
@@ -140,17 +162,22 @@ LoadedProblem load_problem(const ProblemSource& source) {
   if (!replaced) options.clusterfile = source.clusterfile;
   options.device = source.device;
   if (!source.catalogue.empty()) options.catalogue = load_catalogue(source.catalogue);
+  set_prices(source.prices, options.catalogue);
   LoadedCluster cluster = load_cluster(source.cluster, options);
-  loaded.problem.model = source.granularity == Granularity::op ? at_op_granularity(model.model)
-                                                               : std::move(model.model);
+  set_prices(source.prices, options.catalogue, cluster.cluster);
+  loaded.problem.model = std::move(model.model);
   loaded.problem.cluster = std::move(cluster.cluster);
   loaded.problem.job = source.job;
   if (model.launch) take_launch(source, *model.launch, loaded);
+  apply_wishes(source, loaded);
   if (loaded.problem.job.global_batch < 1)
-    throw RequestError("global_batch", "is missing: samples in one optimizer step");
+    throw RequestError("global_batch",
+                       "is missing: samples in one optimizer step, or tokens: 512, 4Mtokens");
   loaded.problem.job.framework = find_framework(options.catalogue, source.framework, "`framework`");
   loaded.target = target_of(source, loaded.problem.job.framework);
   loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
+  if (source.granularity == Granularity::op)
+    loaded.problem.model = at_op_granularity(loaded.problem.model);
   if (!source.profile.empty()) {
     LoadedProfile profile =
         load_profile(source.profile, loaded.problem.model, loaded.problem.cluster);
@@ -161,6 +188,8 @@ LoadedProblem load_problem(const ProblemSource& source) {
   choose_formats(source, loaded.launch ? loaded.launch->precision : std::nullopt, loaded);
   const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
+  const auto memory = memory_warnings(loaded.problem.cluster, loaded.problem.job);
+  loaded.warnings.insert(loaded.warnings.end(), memory.begin(), memory.end());
   return loaded;
 }
 

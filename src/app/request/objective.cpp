@@ -91,10 +91,14 @@ void check_objective(const Objective& objective, const Problem& problem) {
   const char* limit = objective.deadline ? "deadline" : "budget";
   if ((objective.deadline || objective.budget) && !objective.tokens && !objective.steps)
     throw RequestError(limit, "needs to know how long the training is: give `tokens` or `steps`");
-  const auto steps = steps_of(objective, problem);
-  if (steps && *steps > kMostSteps)
+  if (objective.goodput != 1 && !objective.tokens && !objective.steps)
+    throw RequestError("goodput",
+                       "needs to know how long the training is: give `tokens` or "
+                       "`steps`");
+  const auto length = length_of(objective, problem);
+  if (length && length->steps > kMostSteps)
     throw RequestError(objective.tokens ? "tokens" : "steps",
-                       fmt::format("is {:.3g} steps, more than {:.0e}", *steps, kMostSteps));
+                       fmt::format("is {:.3g} steps, more than {:.0e}", length->steps, kMostSteps));
   const std::string unpriced = unpriced_node(problem.cluster);
   if (!objective.needs_prices() || unpriced.empty()) return;
   const bool by_metric = objective.metric && *objective.metric != Metric::time;
@@ -105,14 +109,17 @@ void check_objective(const Objective& objective, const Problem& problem) {
                                  unpriced));
 }
 
-std::optional<double> steps_of(const Objective& objective, const Problem& problem) {
-  if (objective.tokens) return steps_for_tokens(problem, *objective.tokens);
-  return objective.steps;
+std::optional<TrainingLength> length_of(const Objective& objective, const Problem& problem) {
+  if (objective.tokens)
+    return TrainingLength{steps_for_tokens(problem, *objective.tokens), objective.goodput};
+  if (objective.steps) return TrainingLength{*objective.steps, objective.goodput};
+  return std::nullopt;
 }
 
 Chosen choose(const Objective& objective, const Problem& problem,
               const std::vector<MixPoint>& front) {
-  const double steps = steps_of(objective, problem).value_or(1);
+  const TrainingLength length = length_of(objective, problem).value_or(TrainingLength{1});
+  const double steps = length.steps / length.goodput;  // in whose time it is over
   Chosen chosen;
   for (const MixPoint& point : front) {
     if (objective.deadline && steps * point.step() > *objective.deadline) continue;

@@ -21,6 +21,7 @@ struct Objective {
   std::optional<Usd> budget;
   std::optional<double> tokens;  // of the whole training; or:
   std::optional<double> steps;
+  double goodput = 1;  // part of the time that is spent in steps that count; above 0, at most 1
 
   // Whether mixes of nodes must be compared; else the fastest plan on all nodes is the answer.
   bool needs_prices() const;
@@ -31,8 +32,8 @@ struct Objective {
 // RequestError when the objective contradicts itself or a node has no price where one is needed.
 void check_objective(const Objective& objective, const Problem& problem);
 
-// Steps of the whole training; nothing when its length was not said.
-std::optional<double> steps_of(const Objective& objective, const Problem& problem);
+// Nothing when the length of the training was not said.
+std::optional<TrainingLength> length_of(const Objective& objective, const Problem& problem);
 
 // The points of a front that the limits allow, best first. When there are none, `missed` says by
 // how much the limits are missed.

@@ -39,6 +39,11 @@ TEST(Objective, ADeadlineLeavesThePriceOpenAndABudgetTheTime) {
   EXPECT_EQ(chosen_step({.budget = Usd(50), .steps = 10}), Seconds(4));
 }
 
+TEST(Objective, GoodputLeavesLessOfADeadline) {
+  // 10 steps of 4 s are 40 s, or 80 s when half of the time counts: then only 1 s a step is enough.
+  EXPECT_EQ(chosen_step({.deadline = Seconds(50), .steps = 10, .goodput = 0.5}), Seconds(1));
+}
+
 TEST(Objective, MissedLimitsSayByHowMuch) {
   const Chosen late =
       choose({.deadline = Seconds(8), .steps = 10}, samples::sample_problem(), front());
@@ -53,8 +58,9 @@ TEST(Objective, MissedLimitsSayByHowMuch) {
 
 TEST(Objective, TokensAreRoundedUpToSteps) {
   // 16 samples of 1,024 tokens are 16,384 a step.
-  EXPECT_EQ(steps_of({.tokens = 16'385}, samples::sample_problem()), 2);
-  EXPECT_EQ(steps_of({}, samples::sample_problem()), std::nullopt);
+  EXPECT_EQ(length_of({.tokens = 16'385}, samples::sample_problem())->steps, 2);
+  EXPECT_FALSE(length_of({}, samples::sample_problem()));
+  EXPECT_EQ(length_of({.steps = 8, .goodput = 0.5}, samples::sample_problem())->goodput, 0.5);
 }
 
 TEST(Objective, ContradictionsNameTheField) {

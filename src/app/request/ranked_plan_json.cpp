@@ -57,6 +57,7 @@ std::string memory_json(const StageCost& cost) {
 std::string training_json(const Training& training) {
   return JsonObject()
       .number("steps", training.steps)
+      .number("goodput", training.goodput)
       .number("time_s", training.time.value)
       .json("usd", training.price > Usd(0) ? json_number(training.price.value) : "null")
       .str();
@@ -91,12 +92,12 @@ std::string stage_json(const Problem& problem, const Plan& plan, int index, cons
 }
 
 std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
-                             const std::optional<double>& steps) {
-  return ranked_plan_object(problem, ranked, steps).str();
+                             const std::optional<TrainingLength>& length) {
+  return ranked_plan_object(problem, ranked, length).str();
 }
 
 JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
-                              const std::optional<double>& steps) {
+                              const std::optional<TrainingLength>& length) {
   const auto& [plan, cost] = ranked;
   std::vector<std::string> stages;
   for (int s = 0; s < plan.stage_count(); ++s)
@@ -107,14 +108,15 @@ JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
       .number("step_s", cost.step.value)
       .number("tokens_per_s", tokens_per_second(problem, cost.step))
       .number("mfu", model_flops_utilisation(problem, plan, cost.step))
+      .number("mfu_full_attention", full_attention_utilisation(problem, plan, cost.step))
       .number("peak_memory_GiB", gibibytes(cost.peak_memory()));
   if (price > Usd(0))
     object.number("usd_per_step", price.value);
   else
     object.json("usd_per_step", "null");
-  if (steps)
+  if (length)
     object.json("training",
-                training_json(training_of(*steps, cost.step, price_of(problem.cluster, plan))));
+                training_json(training_of(*length, cost.step, price_of(problem.cluster, plan))));
   return object.number("pipeline_s", cost.pipeline.value)
       .number("tail_s", cost.after_pipeline.value)
       .number("bubble_s", cost.bubble.value)

@@ -13,18 +13,18 @@ namespace plait {
 
 // The parts of answers as JSON, each in one place.
 
-// A plan of a result: describe, step_s, tokens_per_s, mfu, peak_memory_GiB, usd_per_step (null when
-// unknown), training (with `steps`), plan, stages.
+// A plan of a result: describe, step_s, tokens_per_s, mfu, mfu_full_attention, peak_memory_GiB,
+// usd_per_step (null when unknown), training (with `length`), plan, stages.
 std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
-                             const std::optional<double>& steps = std::nullopt);
+                             const std::optional<TrainingLength>& length = std::nullopt);
 // The same members, to be added to.
 JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
-                              const std::optional<double>& steps = std::nullopt);
+                              const std::optional<TrainingLength>& length = std::nullopt);
 
 // A stage with every named second and byte of its cost.
 std::string stage_json(const Problem& problem, const Plan& plan, int index, const StageCost& cost);
 
-// {"steps", "time_s", "usd"}; usd is null when a price is unknown.
+// {"steps", "goodput", "time_s", "usd"}; usd is null when a price is unknown.
 std::string training_json(const Training& training);
 
 std::string sentences_json(const std::vector<std::string>& sentences);

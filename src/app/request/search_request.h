@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "app/request/batch_tokens.h"
+#include "app/request/memory_rule.h"
 #include "app/request/objective.h"
+#include "app/request/prices.h"
 #include "io/model/megatron_launch.h"
 #include "io/plan/metis_arguments.h"
 #include "plan/problem.h"
@@ -32,6 +35,10 @@ struct ProblemSource {
   // Where nothing is said, what all devices have: bf16 and flash attention, or fp16 and plain.
   std::optional<Precision> precision;
   std::optional<AttentionKernel> attention;
+  std::optional<BatchTokens> batch_tokens;  // instead of job.global_batch
+  MemoryRule memory;
+  int frozen_layers = 0;  // the first ones, which are not trained
+  std::vector<StatedPrice> prices;
   std::optional<MetisArguments> metis;  // defaults taken from a command line of Metis' program
 };
 

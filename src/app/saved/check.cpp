@@ -38,7 +38,8 @@ std::string runners_in_words(const std::vector<Runner>& runners) {
     else
       others += fmt::format("not on {}: {}\n", target, reason);
   }
-  return fmt::format("runs on: {}\n", able.empty() ? "nothing known" : fmt::format("{}", fmt::join(able, ", "))) +
+  return fmt::format("runs on: {}\n",
+                     able.empty() ? "nothing known" : fmt::format("{}", fmt::join(able, ", "))) +
          others;
 }
 
@@ -46,6 +47,8 @@ std::string runners_in_words(const std::vector<Runner>& runners) {
 
 CheckAnswer answer(const CheckRequest& request) {
   CheckAnswer out{request.name, request.file, {}, std::nullopt, {}};
+  apply(request.memory, out.file.problem.job);
+  memory_warnings(out.file.problem.cluster, out.file.problem.job);
   out.violations = check_plan(out.file.problem, out.file.plan);
   if (!out.valid()) return out;
   out.cost = CostEngine(out.file.problem).simulate(out.file.plan);

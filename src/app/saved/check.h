@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/request/memory_rule.h"
 #include "io/plan/plan_json.h"
 #include "plan/check.h"
 #include "report/table.h"
@@ -14,6 +15,7 @@ namespace plait {
 struct CheckRequest {
   std::string name;  // what the answer calls the plan: its file
   PlanFile file;     // as it stands, sound or not
+  MemoryRule memory{};
 };
 
 // A program, and why it does not run the plan; "" when it does.

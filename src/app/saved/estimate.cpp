@@ -45,9 +45,12 @@ std::string totals(const EstimateAnswer& answer, const Style& style) {
 
 std::string rates(const EstimateAnswer& answer) {
   const Seconds step = answer.simulated.step;
-  std::string out =
-      fmt::format("{} tokens/s, MFU {}", grouped(tokens_per_second(answer.file.problem, step)),
-                  percent(model_flops_utilisation(answer.file.problem, answer.file.plan, step)));
+  const Problem& problem = answer.file.problem;
+  std::string out = fmt::format("{} tokens/s, MFU {}", grouped(tokens_per_second(problem, step)),
+                                percent(model_flops_utilisation(problem, answer.file.plan, step)));
+  if (problem.model.causal)
+    out += fmt::format(" ({} if causal attention counts as a full square)",
+                       percent(full_attention_utilisation(problem, answer.file.plan, step)));
   const Usd price = price_of_step(answer.file.problem, answer.file.plan, step);
   if (price > Usd(0))
     out += fmt::format(
@@ -75,27 +78,6 @@ std::string times(const EstimateAnswer& answer, const Style& style) {
                in_words(stage.backward), in_words(stage.recompute), in_words(stage.backward_comm),
                in_words(stage.send), in_words(stage.gradient_sync), in_words(stage.tied_sync),
                in_words(stage.optimizer), std::string(name_of(stage.source))});
-  return table.str(style);
-}
-
-std::string memory(const EstimateAnswer& answer, const Style& style) {
-  Table table({{"stage"},
-               {"weights"},
-               {"gradients"},
-               {"optimizer"},
-               {"activations", Align::right, 1},
-               {"workspace", Align::right, 5},
-               {"peak"},
-               {"reserve", Align::right, 4},
-               {"capacity", Align::right, 3},
-               {"spare", Align::right, 2}});
-  int number = 0;
-  for (const StageCost& stage : answer.simulated.stages)
-    table.row({std::to_string(++number), in_gibibytes(stage.weights), in_gibibytes(stage.gradients),
-               in_gibibytes(stage.optimizer_state), in_gibibytes(stage.activations),
-               in_gibibytes(stage.workspace), in_gibibytes(stage.peak_memory()),
-               in_gibibytes(stage.reserve), in_gibibytes(stage.capacity),
-               in_gibibytes(stage.spare())});
   return table.str(style);
 }
 
@@ -198,11 +180,15 @@ void check_trace_size(const Plan& plan) {
 }  // namespace
 
 EstimateAnswer answer(const EstimateRequest& request) {
-  const auto& [problem, plan, made_by] = request.file;
+  PlanFile file = request.file;
+  apply(request.memory, file.problem.job);
+  memory_warnings(file.problem.cluster, file.problem.job);
+  set_prices(request.prices, builtin_catalogue(), file.problem.cluster);
+  const auto& [problem, plan, made_by] = file;
   if (request.trace) check_trace_size(plan);
   const CostEngine engine(problem);
   Trace trace;
-  EstimateAnswer out{request.name,          request.file,
+  EstimateAnswer out{request.name,          file,
                      engine.estimate(plan), engine.simulate(plan, request.trace ? &trace : nullptr),
                      engine.sources(plan),  std::nullopt};
   if (request.trace) out.trace = predicted_trace(plan, out.simulated, trace);
@@ -224,7 +210,7 @@ std::string as_text(const EstimateAnswer& answer, const Style& style) {
          " in a step; syncs and optimizer once a step\n";
   out += times(answer, style) + "\n";
   out += style.bold("Memory") + " of the device that has least to spare, GiB\n";
-  out += memory(answer, style) + "\n" + style.bold("Sources") + "\n";
+  out += memory_table(answer.simulated, style) + "\n" + style.bold("Sources") + "\n";
   out += has_measurements(answer) ? sources(answer, style)
                                   : "times and activations of all units are analytic\n";
   const std::string curves = measured_collectives(answer.file.problem);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "app/request/memory_rule.h"
+#include "app/request/prices.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
 #include "report/table.h"
@@ -15,6 +17,8 @@ struct EstimateRequest {
   std::string name;    // what the answer calls the plan: its file
   PlanFile file;       // with a valid plan
   bool trace = false;  // also when every stage would run what
+  MemoryRule memory{};
+  std::vector<StatedPrice> prices{};
 };
 
 struct EstimateAnswer {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
+
 namespace plait {
 
 // Exit statuses of the program, for scripts. Those of ranks are runtime::kRankFailed and
@@ -28,9 +30,11 @@ struct Flag {
   std::string letter{};                // "-o"
   std::vector<std::string> choices{};  // offered by shell completion
   bool required = false;
-  bool repeats = false;  // may be given several times
-  std::string unless{};  // the flag that makes this one needless, where it is required
-  bool early = false;    // set before the others, wherever it stands, so that they win over it
+  bool repeats = false;               // may be given several times
+  std::vector<std::string> unless{};  // flags that make this one needless, where it is required
+  bool early = false;  // set before the others, wherever it stands, so that they win over it
+  // Words that may follow the value, after a blank: 4M tokens, 10 days.
+  std::vector<std::string> units{};
 };
 
 struct FlagGroup {
@@ -74,6 +78,12 @@ Setter into_integer(std::optional<int>& into, int least, int most);
 Setter into_fraction(double& into);  // from 0 to 1
 Setter into_switch(bool& into);
 Setter into_list(std::vector<int>& into, int least, int most);  // "13,12,12,13"
+
+// "128k" tokens of a sequence are 131,072, "1M" are 1,048,576.
+Setter into_tokens(std::optional<int>& into, int least, int most);
+// "12000MB", "70GiB": a size above 0, always with its unit. MB is 1e6, MiB is 2^20.
+Setter into_size(std::optional<Bytes>& into);
+double parse_size(const std::string& flag, const std::string& text);  // in bytes
 
 // The argument of the verbs that take a saved plan.
 Flag plan_file_flag(std::string& into);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -52,15 +53,33 @@ Setter into_deadline(std::optional<Seconds>& into) {
   return [&into](const std::string& flag, const std::string& text) {
     static constexpr const char* kExample = "a time such as 10d, 36h or 2w";
     const Amount amount = read_amount(flag, text, kExample);
-    const double scale = amount.unit == "s"   ? 1
-                         : amount.unit == "m" ? 60
-                         : amount.unit == "h" ? kSecondsPerHour
-                         : amount.unit == "d" ? kSecondsPerDay
-                         : amount.unit == "w" ? 7 * kSecondsPerDay
-                                              : 0;
+    const std::string unit =
+        amount.unit.substr(std::min(amount.unit.find_first_not_of(' '), amount.unit.size()));
+    const auto is = [&](std::initializer_list<std::string_view> names) {
+      return std::ranges::find(names, unit) != names.end();
+    };
+    const double scale = is({"s"})                    ? 1
+                         : is({"m", "min"})           ? 60
+                         : is({"h", "hour", "hours"}) ? kSecondsPerHour
+                         : is({"d", "day", "days"})   ? kSecondsPerDay
+                         : is({"w", "week", "weeks"}) ? 7 * kSecondsPerDay
+                         : is({"month", "months"})    ? 30 * kSecondsPerDay
+                                                      : 0;
     if (scale == 0)
       throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
     into = Seconds(amount.value * scale);
+  };
+}
+
+// "0.9" or "90%"
+Setter into_goodput(double& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    static constexpr const char* kExample = "above 0 and at most 1, such as 0.9 or 90%";
+    const Amount amount = read_amount(flag, text, kExample);
+    const double value = amount.unit == "%" ? amount.value / 100 : amount.value;
+    if ((amount.unit != "%" && !amount.unit.empty()) || value > 1)
+      throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
+    into = value;
   };
 }
 
@@ -68,7 +87,7 @@ Setter into_budget(std::optional<Usd>& into) {
   return [&into](const std::string& flag, const std::string& text) {
     static constexpr const char* kExample = "an amount such as 20000USD, 20kUSD or 20000";
     std::string bare = text.starts_with('$') ? text.substr(1) : text;
-    for (const std::string_view unit : {"USD", "usd"})
+    for (const std::string_view unit : {"USD", "usd", "dollars"})
       if (bare.ends_with(unit)) bare.resize(bare.size() - unit.size());
     const Amount amount = read_amount(flag, bare, kExample);
     if (magnitude(amount.unit) == 0)
@@ -87,7 +106,13 @@ std::vector<Flag> training_flags(Objective& objective) {
           {.name = "--steps",
            .value = "N",
            .help = "the same, in steps",
-           .set = into_count(objective.steps)}};
+           .set = into_count(objective.steps),
+           .hidden = {"--train-iters", "--max-steps"}},
+          {.name = "--goodput",
+           .value = "F",
+           .help = "part of the time that is spent in steps that count, 0.9 or 90%; the rest goes "
+                   "to checkpoints, restarts and repeated work (1)",
+           .set = into_goodput(objective.goodput)}};
 }
 
 FlagGroup objective_flags(Objective& objective) {
@@ -102,12 +127,14 @@ FlagGroup objective_flags(Objective& objective) {
        {.name = "--deadline",
         .value = "T",
         .help = "longest time of the training (10d, 36h, 2w); the cheapest plan within it is taken",
-        .set = into_deadline(objective.deadline)},
+        .set = into_deadline(objective.deadline),
+        .units = {"days", "day", "hours", "hour", "weeks", "week", "months", "month"}},
        {.name = "--budget",
         .value = "USD",
         .help =
             "highest price of the training (20000USD, 20k); the fastest plan within it is taken",
-        .set = into_budget(objective.budget)}}};
+        .set = into_budget(objective.budget),
+        .units = {"USD", "usd", "dollars"}}}};
   for (Flag& flag : training_flags(objective)) group.flags.push_back(std::move(flag));
   return group;
 }

@@ -66,6 +66,27 @@ bool is_switch(const Command& command, const std::string& name) {
                                      suggestion(name, known_flags(command)), more));
 }
 
+const Flag* flag_named(const Command& command, const std::string& name) {
+  for (const FlagGroup& group : command.groups)
+    for (const Flag& flag : group.flags)
+      if (flag.name == name || std::ranges::find(flag.hidden, name) != flag.hidden.end())
+        return &flag;
+  return nullptr;
+}
+
+// "--global-batch 4M tokens" as "--global-batch 4Mtokens".
+void join_units(const Command& command, std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const bool joined = words[i].starts_with("--") && words[i].find('=') != words[i].npos;
+    const std::string& name = joined || i == 0 ? words[i] : words[i - 1];
+    const Flag* flag = flag_named(command, name.substr(0, name.find('=')));
+    if (flag == nullptr || std::ranges::find(flag->units, words[i + 1]) == flag->units.end())
+      continue;
+    words[i] += words[i + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
 }  // namespace
 
 bool parse_flags(const Verb& verb, const Command& command, std::vector<std::string> words) {
@@ -79,6 +100,7 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
       throw InputError(word.substr(0, end), "takes no value");
     if (end + 1 == word.size()) throw InputError(word.substr(0, end), "is empty");
   }
+  join_units(command, words);
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -114,7 +136,9 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
       if (!given[next++].empty()) used.insert(flag.name);
   for (const FlagGroup& group : command.groups)
     for (const Flag& flag : group.flags)
-      if (flag.required && !used.contains(flag.name) && !used.contains(flag.unless))
+      if (flag.required && !used.contains(flag.name) &&
+          std::ranges::none_of(flag.unless,
+                               [&](const auto& other) { return used.contains(other); }))
         throw InputError(flag.name, fmt::format("is missing: {}", flag.help));
   return false;
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/plan/largest.h"
 #include "app/plan/plan.h"
 #include "cli/flags/command.h"
 
@@ -11,6 +13,7 @@ namespace plait {
 // Everything that `plait plan` is told.
 struct PlanArguments {
   PlanRequest request;
+  std::optional<LargestOf> largest;
   bool json = false;
   std::string output;
 };
@@ -18,10 +21,18 @@ struct PlanArguments {
 // All flags of `plait plan`; other verbs take some of them.
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments);
 
-// --objective, --deadline, --budget, --tokens, --steps.
+// --objective, --deadline, --budget, --tokens, --steps, --goodput.
 FlagGroup objective_flags(Objective& objective);
-// --tokens and --steps of them.
+// --tokens, --steps and --goodput of them.
 std::vector<Flag> training_flags(Objective& objective);
+
+// --memory-limit and --reserve, --price, --offload; --lora and --freeze.
+std::vector<Flag> memory_flags(MemoryRule& rule);
+Flag price_flag(std::vector<StatedPrice>& prices);
+Flag offload_flag(std::optional<double>& into);
+FlagGroup tuning_flags(ProblemSource& source);
+// --global-batch: samples, or tokens.
+Setter into_batch(PlanRequest& request, int most);
 
 // The groups without the flags of these names, or with these alone; no group is left empty.
 std::vector<FlagGroup> without_flags(std::vector<FlagGroup> groups,

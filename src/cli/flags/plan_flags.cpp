@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/flags/plan_arguments.h"
@@ -28,6 +31,36 @@ std::vector<std::string> catalogue_names() {
   std::vector<std::string> names;
   for (const DeviceEntry& entry : builtin_catalogue().devices) names.push_back(entry.type.name);
   return names;
+}
+
+// Other programs' names for the values of a choice.
+using Aliases = std::span<const std::pair<std::string_view, std::string_view>>;
+constexpr std::pair<std::string_view, std::string_view> kPrecisions[] = {
+    {"bfloat16", "bf16"},   {"bf16-mixed", "bf16"}, {"float16", "fp16"},       {"half", "fp16"},
+    {"fp16-mixed", "fp16"}, {"float32", "fp32"},    {"bf16-true", "pure-bf16"}};
+constexpr std::pair<std::string_view, std::string_view> kOptimizers[] = {
+    {"adamw", "adam"},         {"fused-adam", "adam"},        {"fusedadam", "adam"},
+    {"adamw-torch", "adam"},   {"adamw-torch-fused", "adam"}, {"adamw8bit", "adam8bit"},
+    {"adam-8bit", "adam8bit"}, {"adamw-8bit", "adam8bit"},    {"adamw-bnb-8bit", "adam8bit"},
+    {"lion", "momentum"}};
+constexpr std::pair<std::string_view, std::string_view> kAttentions[] = {
+    {"flash-attention-2", "flash"},
+    {"flash-attention-3", "flash"},
+    {"sdpa", "flash"},
+    {"fused", "flash"},
+    {"eager", "plain"},
+    {"unfused", "plain"}};
+
+Setter aliased(Aliases aliases, Setter set) {
+  return [aliases, set = std::move(set)](const std::string& flag, const std::string& text) {
+    std::string plain = text;
+    std::ranges::transform(plain, plain.begin(), [](unsigned char c) {
+      return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+    });
+    for (const auto& [alias, name] : aliases)
+      if (alias == plain) return set(flag, std::string(name));
+    set(flag, text);
+  };
 }
 
 // A switch that stands for a value of a choice: --bf16 for --precision bf16.
@@ -70,7 +103,7 @@ FlagGroup problem_flags(PlanRequest& request) {
         .set = into_text(a.model),
         .choices = zoo_names(),
         .required = true,
-        .unless = "--metis-args"},
+        .unless = {"--metis-args"}},
        {.name = "--cluster",
         .value = "C",
         .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
@@ -79,33 +112,39 @@ FlagGroup problem_flags(PlanRequest& request) {
         .hidden = {"--hostfile-path"},
         .choices = node_names(),
         .required = true,
-        .unless = "--metis-args"},
+        .unless = {"--metis-args"}},
        {.name = "--global-batch",
         .value = "N",
-        .help = "samples in one optimizer step",
-        .set = into_integer(job.global_batch, 1, kMaxBatch),
-        .hidden = {"--global-batch-size", "--gbs"}},
+        .help = "samples in one optimizer step, or tokens: 512, 4Mtokens",
+        .set = into_batch(request, kMaxBatch),
+        .hidden = {"--global-batch-size", "--gbs", "--batch-size", "--train-batch-size"},
+        .units = {"tokens", "token", "samples", "sequences"}},
        {.name = "--seq",
         .value = "N",
-        .help = "tokens in a sample; what the model was trained on by default",
-        .set = into_integer(a.sequence, 1, kMaxSequence),
-        .hidden = {"--seq-length", "--sequence-length"}},
+        .help = "tokens in a sequence: 4096, 128k (131,072); what the model was trained on by "
+                "default",
+        .set = into_tokens(a.sequence, 1, kMaxSequence),
+        .hidden = {"--seq-length", "--sequence-length", "--seq-len", "--max-seq-len",
+                   "--max-seq-length", "--context-length", "--block-size"}},
        {.name = "--precision",
         .value = "P",
         .help = fmt::format("{} (bf16, or fp16 where devices have no bf16)",
                             fmt::join(precision_names(), ", ")),
-        .set = into_choice(a.precision, precision_named, precision_names()),
+        .set = aliased(kPrecisions, into_choice(a.precision, precision_named, precision_names())),
+        .hidden = {"--dtype", "--mixed-precision"},
         .choices = as_strings(precision_names())},
        {.name = "--optimizer",
         .value = "O",
         .help = fmt::format("{} (adam)", fmt::join(optimizer_names(), ", ")),
-        .set = into_choice(job.optimizer, optimizer_named, optimizer_names()),
+        .set = aliased(kOptimizers, into_choice(job.optimizer, optimizer_named, optimizer_names())),
+        .hidden = {"--optim"},
         .choices = as_strings(optimizer_names())},
        {.name = "--attention",
         .value = "A",
         .help = "flash, or plain: scores written to memory (flash, or plain where devices are too "
                 "old for it)",
-        .set = into_choice(a.attention, attention_named, attention_names()),
+        .set = aliased(kAttentions, into_choice(a.attention, attention_named, attention_names())),
+        .hidden = {"--attn-implementation"},
         .choices = as_strings(attention_names())},
        {.name = "--framework",
         .value = "F",
@@ -148,6 +187,7 @@ FlagGroup problem_flags(PlanRequest& request) {
         .help = "measured times: h200, a profile file, or what Metis, Aceso, AMP or FASOP measured",
         .set = into_text(a.profile),
         .hidden = {"--profile-data-path"}},
+       price_flag(a.prices),
        {.name = "--catalogue",
         .value = "FILE",
         .help = "devices and instances of your own",
@@ -232,16 +272,23 @@ FlagGroup pin_flags(PlanRequest& a) {
   return {
       "What the plan must have; all of it is free by default (Megatron-LM's names work, too)",
       {degree("--tp", "tensor-parallel degree of every stage", pins.tensor,
-              {"--tensor-model-parallel-size"}),
-       degree("--pp", "pipeline stages", pins.pipeline, {"--pipeline-model-parallel-size"}),
-       degree("--dp", "data-parallel degree of every stage", pins.data, {"--data-parallel-size"}),
-       degree("--cp", "devices that share one sequence", pins.context, {"--context-parallel-size"}),
-       degree("--ep", "devices over which experts are spread", pins.expert,
-              {"--expert-model-parallel-size"}),
-       degree("--micro-batch", "samples of one micro-batch on one replica", pins.micro_batch,
-              {"--micro-batch-size"}),
-       degree("--micro-batches", "micro-batches in a step", pins.micro_batches,
-              {"--num-micro-batches"}),
+              {"--tensor-model-parallel-size", "--tensor-parallel-size", "--tensor-parallel"}),
+       degree(
+           "--pp", "pipeline stages", pins.pipeline,
+           {"--pipeline-model-parallel-size", "--pipeline-parallel-size", "--pipeline-parallel"}),
+       degree("--dp", "data-parallel degree of every stage", pins.data,
+              {"--data-parallel-size", "--data-parallel"}),
+       degree("--cp", "GPUs that share one sequence", pins.context,
+              {"--context-parallel-size", "--context-parallel"}),
+       degree("--ep", "GPUs over which experts are spread", pins.expert,
+              {"--expert-model-parallel-size", "--expert-parallel-size", "--expert-parallel"}),
+       degree("--micro-batch", "sequences of one micro-batch on one replica", pins.micro_batch,
+              {"--micro-batch-size", "--mbs", "--per-device-train-batch-size",
+               "--train-micro-batch-size-per-gpu"}),
+       degree("--micro-batches", "micro-batches in a step (gradient accumulation)",
+              pins.micro_batches,
+              {"--num-micro-batches", "--gradient-accumulation-steps", "--gradient-accumulation",
+               "--grad-accum"}),
        {.name = "--recompute",
         .value = "R",
         .help = fmt::format("{}: what backward computes again to save memory",
@@ -287,7 +334,8 @@ FlagGroup pin_flags(PlanRequest& a) {
        {.name = "--free-layout",
         .value = "",
         .help = "leave open what a launch script given to --model says about the layout",
-        .set = into_switch(a.source.free_layout)}}};
+        .set = into_switch(a.source.free_layout)},
+       offload_flag(pins.offload)}};
 }
 
 // Megatron's switches for what plait says with a value; understood, not shown.
@@ -314,10 +362,42 @@ FlagGroup borrowed_flags(PlanRequest& a) {
             .value = "",
             .help = "",
             .set = meaning(pins.recompute, Recompute::selective)},
+           {.name = "--gradient-checkpointing",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.recompute, Recompute::full),
+            .hidden = {"--activation-checkpointing"}},
+           {.name = "--optimizer-cpu-offload",
+            .value = "",
+            .help = "",
+            .set = meaning(pins.offload, 1.0),
+            .hidden = {"--cpu-offload"}},
            {.name = "--num-layers-per-virtual-pipeline-stage",
             .value = "N",
             .help = "",
             .set = into_integer(a.layers_per_chunk, 1, kMaxDegree)}}};
+}
+
+// What may be used of each device, and what is to be as large as that allows.
+FlagGroup size_flags(PlanArguments& arguments) {
+  FlagGroup group{"Memory", memory_flags(arguments.request.source.memory)};
+  const auto largest = [&](std::string name, std::string help, LargestOf of) {
+    return Flag{.name = std::move(name),
+                .value = "",
+                .help = std::move(help),
+                .set = [&arguments, of](const std::string& flag, const std::string&) {
+                  if (arguments.largest)
+                    throw InputError(flag, "ask for one largest size at a time");
+                  arguments.largest = of;
+                }};
+  };
+  group.flags.push_back(largest("--max-batch",
+                                "find the largest global batch that fits at once (with one "
+                                "micro-batch, or --micro-batches), instead of --global-batch",
+                                LargestOf::batch));
+  group.flags.push_back(largest(
+      "--max-seq", "find the longest sequence that fits, instead of --seq", LargestOf::sequence));
+  return group;
 }
 
 }  // namespace
@@ -326,6 +406,8 @@ std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   PlanRequest& request = arguments.request;
   request.search.threads = usual_threads();
   return {problem_flags(request),
+          tuning_flags(request.source),
+          size_flags(arguments),
           objective_flags(request.objective),
           search_flags(request),
           peer_flags(request),

@@ -132,6 +132,51 @@ TEST(PlanFlags, WrongWordsNameTheFlag) {
             "what there is");
 }
 
+TEST(PlanFlags, BatchesMayBeSaidInTokens) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--global-batch", "4M", "tokens"},
+        {"--global-batch", "4Mtokens"},
+        {"--global-batch", "4M tokens"},
+        {"--global-batch=4M", "tokens"}}) {
+    const PlanArguments a = parsed(words);
+    ASSERT_TRUE(a.request.source.batch_tokens);
+    EXPECT_EQ(a.request.source.batch_tokens->decimal, 4e6);
+    EXPECT_EQ(a.request.source.batch_tokens->binary, 4 * 0x1p20);
+  }
+  EXPECT_TRUE(complaint({"--global-batch", "4X tokens"}).starts_with("--global-batch: must be"));
+}
+
+TEST(PlanFlags, NamesOfOtherProgramsAreUnderstood) {
+  const PlanArguments a = parsed({"--optimizer", "adamw_bnb_8bit", "--dtype", "bfloat16",
+                                  "--gradient-accumulation-steps", "4", "--micro-batch-size", "2",
+                                  "--gradient-checkpointing", "--seq-length", "8k"});
+  EXPECT_EQ(a.request.source.job.optimizer, Optimizer::adam8bit);
+  EXPECT_EQ(a.request.source.job.precision, Precision::bf16);
+  EXPECT_EQ(a.request.search.pins.micro_batches, 4);
+  EXPECT_EQ(a.request.search.pins.micro_batch, 2);
+  EXPECT_EQ(a.request.search.pins.recompute, Recompute::full);
+  EXPECT_EQ(a.request.source.sequence, 8192);
+  EXPECT_EQ(parsed({"--optimizer", "AdamW"}).request.source.job.optimizer, Optimizer::adam);
+}
+
+TEST(PlanFlags, WishesBecomeFields) {
+  const PlanArguments a =
+      parsed({"--memory-limit", "12000MB", "--reserve", "4GiB", "--price", "H100=2.5,T4=$0.4/h",
+              "--goodput", "90%", "--lora", "16", "--freeze", "8", "--offload", "optimizer",
+              "--deadline", "10", "days"});
+  const ProblemSource& source = a.request.source;
+  EXPECT_EQ(source.memory.limit, Bytes(12e9));
+  EXPECT_EQ(source.memory.reserved, Bytes(4 * 0x1p30));
+  ASSERT_EQ(source.prices.size(), 2u);
+  EXPECT_NEAR(source.prices[1].price.value * kSecondsPerHour, 0.4, 1e-12);
+  EXPECT_EQ(a.request.objective.goodput, 0.9);
+  EXPECT_EQ(a.request.objective.deadline, Seconds(10 * 24 * 3600));
+  EXPECT_TRUE(source.job.adapters);
+  EXPECT_EQ(source.job.adapter_rank, 16);
+  EXPECT_EQ(source.frozen_layers, 8);
+  EXPECT_EQ(a.request.search.pins.offload, 1);
+}
+
 TEST(PlanFlags, HelpIsAskedForAnywhere) {
   PlanArguments arguments;
   Command command;

@@ -85,6 +85,52 @@ Setter into_list(std::vector<int>& into, int least, int most) {
   };
 }
 
+Setter into_tokens(std::optional<int>& into, int least, int most) {
+  return [&into, least, most](const std::string& flag, const std::string& text) {
+    const std::string letters = "kKmM";
+    if (text.empty() || letters.find(text.back()) == letters.npos) {
+      into = parse_integer(flag, text, least, most);
+      return;
+    }
+    const int shift = text.back() == 'k' || text.back() == 'K' ? 10 : 20;
+    int count = 0;
+    const char* end = text.data() + text.size() - 1;
+    const auto [stop, fault] = std::from_chars(text.data(), end, count);
+    if (stop != end || fault != std::errc() || count < 1 || count > most >> shift)
+      throw InputError(flag, fmt::format("must be tokens such as 4096 or 128k, at most {}, is {}",
+                                         most, quoted(text)));
+    into = count << shift;
+  };
+}
+
+double parse_size(const std::string& flag, const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {{"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+                                    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  double scale = 0;
+  for (const Unit& known : kUnits)
+    if (known.name == unit) scale = known.bytes;
+  const bool good = fault == std::errc() && scale > 0 && value > 0 && value * scale < 1e18;
+  if (!good)
+    throw InputError(flag, fmt::format("must be a size above 0 such as 12000MB, 24GB or 70GiB, is "
+                                       "{}",
+                                       quoted(text)));
+  return value * scale;
+}
+
+Setter into_size(std::optional<Bytes>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    into = Bytes(parse_size(flag, text));
+  };
+}
+
 Flag plan_file_flag(std::string& into) {
   return {.name = "PLAN",
           .value = "PLAN",

@@ -28,6 +28,28 @@ TEST(Setters, IntegersAreWholeAndInRange) {
   EXPECT_EQ(value, 10);
 }
 
+TEST(Setters, TokensHaveBinaryThousands) {
+  std::optional<int> value;
+  const Setter set = into_tokens(value, 1, 1 << 24);
+  EXPECT_EQ(complaint(set, "128k"), "");
+  EXPECT_EQ(value, 131072);
+  EXPECT_EQ(complaint(set, "1M"), "");
+  EXPECT_EQ(value, 1 << 20);
+  EXPECT_EQ(complaint(set, "4096"), "");
+  EXPECT_EQ(value, 4096);
+  for (const char* wrong : {"k", "0k", "1.5k", "128kk", "99M"})
+    EXPECT_NE(complaint(set, wrong), "") << wrong;
+}
+
+TEST(Setters, SizesHaveAUnit) {
+  EXPECT_EQ(parse_size("--flag", "12000MB"), 12e9);
+  EXPECT_EQ(parse_size("--flag", "70GiB"), 70 * 0x1p30);
+  std::optional<Bytes> value;
+  for (const char* wrong : {"", "0", "0GB", "12GB/s", "12", "-1GB", "nanGB", "12 GB", "1e30TB"})
+    EXPECT_NE(complaint(into_size(value), wrong), "") << wrong;
+  EXPECT_FALSE(value);
+}
+
 TEST(Setters, ListsAreSeparatedByCommas) {
   std::vector<int> list{7};
   EXPECT_EQ(complaint(into_list(list, 1, 100), "13, 12,1"), "");

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "app/saved/check.h"
-#include "cli/flags/command.h"
+#include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
 
 namespace plait {
@@ -9,12 +9,13 @@ namespace {
 
 struct CheckArguments {
   std::string path;
+  MemoryRule memory;
   bool json = false;
 };
 
 int check(const CheckArguments& arguments) {
-  const CheckAnswer checked =
-      answer({arguments.path, plan_file_from_json(read_json_file(arguments.path))});
+  const CheckAnswer checked = answer(
+      {arguments.path, plan_file_from_json(read_json_file(arguments.path)), arguments.memory});
   print(arguments.json ? to_json(checked) : as_text(checked, style_of(stdout)));
   if (!checked.valid()) return kWrongInput;
   return checked.fits() ? kDone : kNothingFits;
@@ -31,6 +32,8 @@ Command check_command() {
                        .value = "",
                        .help = "print JSON",
                        .set = into_switch(arguments->json)}}}};
+  for (Flag& flag : memory_flags(arguments->memory))
+    command.groups.back().flags.push_back(std::move(flag));
   command.run = [arguments] { return check(*arguments); };
   return command;
 }

@@ -20,8 +20,9 @@ int compare(const PlanArguments& arguments) {
 Command compare_command() {
   const auto arguments = std::make_shared<PlanArguments>();
   Command command;
-  command.groups = without_flags(plan_flags(*arguments),
-                                 {"--planner", "--cost-model", "--top", "--output", "--format"});
+  command.groups = without_flags(
+      plan_flags(*arguments),
+      {"--planner", "--cost-model", "--top", "--output", "--format", "--max-batch", "--max-seq"});
   command.run = [arguments] { return compare(*arguments); };
   return command;
 }

@@ -2,7 +2,7 @@
 
 #include "app/request/output_file.h"
 #include "app/saved/estimate.h"
-#include "cli/flags/command.h"
+#include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
 #include "io/format/text_file.h"
 
@@ -12,12 +12,14 @@ namespace {
 struct EstimateArguments {
   std::string path;
   std::string trace;
+  MemoryRule memory;
+  std::vector<StatedPrice> prices;
   bool json = false;
 };
 
 int estimate(const EstimateArguments& arguments) {
   const EstimateRequest request{arguments.path, read_plan_file(arguments.path),
-                                !arguments.trace.empty()};
+                                !arguments.trace.empty(), arguments.memory, arguments.prices};
   check_output(arguments.trace);
   const EstimateAnswer estimated = answer(request);
   if (estimated.trace) write_text_file(arguments.trace, *estimated.trace);
@@ -42,6 +44,9 @@ Command estimate_command() {
          .help = "write when every stage would run what, for Perfetto; plait train "
                  "--trace has the same rows",
          .set = into_text(arguments->trace)}}}};
+  for (Flag& flag : memory_flags(arguments->memory))
+    command.groups.back().flags.push_back(std::move(flag));
+  command.groups.back().flags.push_back(price_flag(arguments->prices));
   command.run = [arguments] { return estimate(*arguments); };
   return command;
 }

@@ -32,7 +32,7 @@ int pareto(const ParetoArguments& arguments) {
   if (json) print(to_json(answer));
   if (arguments.csv) print(to_csv(answer));
   if (!json && !arguments.csv && answer.found()) print(as_text(answer, style_of(stdout)));
-  if (answer.found()) return kDone;
+  if (answer.found() && answer.missed.empty()) return kDone;
   complain(in_flags(reason(answer)));
   return answer.interrupted ? kInterrupted : kNothingFits;
 }
@@ -41,8 +41,8 @@ int pareto(const ParetoArguments& arguments) {
 std::vector<FlagGroup> pareto_flags(ParetoArguments& a) {
   std::vector<FlagGroup> groups = without_flags(
       plan_flags(a.plan),
-      {"--cluster", "--clusterfile", "--device", "--top", "--output", "--objective", "--deadline",
-       "--budget", "--json", "--tokens", "--steps", "--metis-args", "--cost-model", "--format"});
+      {"--cluster", "--clusterfile", "--device", "--top", "--output", "--objective", "--json",
+       "--metis-args", "--cost-model", "--format", "--max-batch", "--max-seq", "--explain-search"});
   FlagGroup offers{"What can be rented",
                    {{.name = "--instances",
                      .value = "LIST",
@@ -55,7 +55,7 @@ std::vector<FlagGroup> pareto_flags(ParetoArguments& a) {
                      .help = "all at their spot prices",
                      .set = into_switch(a.spot)}}};
   groups.insert(groups.begin() + 1, std::move(offers));
-  FlagGroup output{"What to print", training_flags(a.plan.request.objective)};
+  FlagGroup output{"What to print", {}};
   output.flags.push_back({.name = "--json",
                           .value = "",
                           .help = "one JSON object on stdout, for scripts",

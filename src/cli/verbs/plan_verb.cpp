@@ -17,13 +17,28 @@ int print_exported(const PlanAnswer& answer) {
   return answer.exported->written > 0 ? kDone : kNothingFits;
 }
 
+int largest(const PlanArguments& arguments) {
+  LargestAnswer answer =
+      answer_here(LargestRequest{arguments.request, *arguments.largest}, arguments.json);
+  say_in_flags(answer.plan.warnings);
+  if (!answer.found()) {
+    print(arguments.json ? in_flags(to_json(answer)) : nearest_text(answer.plan, style_of(stdout)));
+    complain(in_flags(reason(answer)));
+    return answer.plan.interrupted ? kInterrupted : kNothingFits;
+  }
+  if (!arguments.output.empty()) write_text_file(arguments.output, plan_file(answer.plan));
+  print(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout)));
+  return kDone;
+}
+
 int plan(const PlanArguments& arguments) {
   check_output(arguments.output);
+  if (arguments.largest) return largest(arguments);
   PlanAnswer answer = answer_here(arguments.request, arguments.json);
   say_in_flags(answer.warnings);
   if (!answer.found()) {
     const std::string why = in_flags(reason(answer));
-    if (arguments.json) print(in_flags(to_json(answer)));
+    print(arguments.json ? in_flags(to_json(answer)) : nearest_text(answer, style_of(stdout)));
     complain(why);
     return answer.interrupted ? kInterrupted : kNothingFits;
   }

@@ -28,6 +28,7 @@ int replan(const ReplanArguments& arguments) {
   request.planner = arguments.plan.request.planner;
   request.search = arguments.plan.request.search;
   request.search.keep = 1;
+  request.memory = arguments.plan.request.source.memory;
   const bool json = arguments.plan.json;
   const ReplanAnswer answer = answer_here(request, json);
   if (!answer.found()) {
@@ -76,9 +77,10 @@ Command replan_command() {
   Command command;
   command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
                     change_flags(arguments->request)};
-  for (FlagGroup& group : only_flags(
-           plan_flags(arguments->plan),
-           {"--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output"})) {
+  for (FlagGroup& group :
+       only_flags(plan_flags(arguments->plan),
+                  {"--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output",
+                   "--memory-limit", "--reserve", "--offload"})) {
     if (group.flags.front().name == "--catalogue") group.title = "What can be added";
     command.groups.push_back(std::move(group));
   }

@@ -115,8 +115,9 @@ Command trial_command() {
   std::vector<FlagGroup> groups{trial_flags(arguments->trial)};
   // --plans makes what to plan needless; trials are about time, not money.
   for (FlagGroup& group :
-       without_flags(plan_flags(*arguments), {"--objective", "--deadline", "--budget", "--tokens",
-                                              "--steps", "--top", "--cost-model", "--format"})) {
+       without_flags(plan_flags(*arguments),
+                     {"--objective", "--deadline", "--budget", "--tokens", "--steps", "--top",
+                      "--cost-model", "--format", "--goodput", "--max-batch", "--max-seq"})) {
     for (Flag& flag : group.flags) flag.required = false;
     groups.push_back(std::move(group));
   }

@@ -1,5 +1,7 @@
 #include "cost/framework/framework.h"
 
+#include <algorithm>
+
 namespace plait {
 namespace {
 
@@ -10,6 +12,7 @@ bool is_single(Precision precision) {
 double optimizer_slots(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adam:
+    case Optimizer::adam8bit:
       return 2;
     case Optimizer::momentum:
       return 1;
@@ -19,12 +22,18 @@ double optimizer_slots(Optimizer optimizer) {
   return 0;
 }
 
+// Of one value of the optimizer's state, which usually has so many bytes.
+double slot_bytes(Optimizer optimizer, double usual) {
+  constexpr double kBlock = 256;  // values that share a scale of 4 bytes
+  return optimizer == Optimizer::adam8bit ? 1 + 4 / kBlock : usual;
+}
+
 StateBytes mixed_state(const Job& job, bool sharded_weights) {
-  const double slots = optimizer_slots(job.optimizer);
+  const double moments = optimizer_slots(job.optimizer) * slot_bytes(job.optimizer, 4);
   const MixedState& mixed = job.framework.mixed;
   StateBytes state{.weight = 2,
                    .gradient = mixed.gradient,
-                   .optimizer = 4 + 4 * slots + mixed.step_gradient,
+                   .optimizer = 4 + moments + mixed.step_gradient,
                    .sharded_gradient = mixed.sharded_gradient,
                    .gathered = mixed.gathered};
   state.sent_gradient = mixed.sent_gradient > 0 ? mixed.sent_gradient : mixed.gradient;
@@ -32,7 +41,7 @@ StateBytes mixed_state(const Job& job, bool sharded_weights) {
                     (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights);
   if (fp32) {
     state.weight = 4;
-    state.optimizer = 4 * slots + mixed.step_gradient;
+    state.optimizer = moments + mixed.step_gradient;
   }
   return state;
 }
@@ -43,22 +52,34 @@ StateBytes state_bytes(const Job& job, bool sharded_weights) {
   const double slots = optimizer_slots(job.optimizer);
   StateBytes state;
   if (is_single(job.precision)) {
-    state = {.weight = 4, .gradient = 4, .optimizer = 4 * slots, .gathered = 4, .sent_gradient = 4};
+    const double moments = slots * slot_bytes(job.optimizer, 4);
+    state = {.weight = 4, .gradient = 4, .optimizer = moments, .gathered = 4, .sent_gradient = 4};
   } else if (job.precision == Precision::pure_bf16) {
-    state = {.weight = 2, .gradient = 2, .optimizer = 2 * slots};
+    state = {.weight = 2, .gradient = 2, .optimizer = slots * slot_bytes(job.optimizer, 2)};
   } else {
     state = mixed_state(job, sharded_weights);
   }
   if (job.gradient_bytes > 0) state.gradient = state.sent_gradient = job.gradient_bytes;
-  if (job.adapters) state.gradient = state.optimizer = state.sharded_gradient = 0;
   return state;
 }
 
 double optimizer_traffic(const Job& job) {
   const double slots = optimizer_slots(job.optimizer);
   // In 16 bits the step is bound by its conversions: 18 bytes take as long as the 14 it moves.
-  if (job.precision == Precision::pure_bf16) return 10 + 4 * slots;
-  return 12 + 8 * slots + job.framework.traits.clip_bytes;
+  if (job.precision == Precision::pure_bf16) return 10 + 2 * slots * slot_bytes(job.optimizer, 2);
+  return 12 + 2 * slots * slot_bytes(job.optimizer, 4) + job.framework.traits.clip_bytes;
+}
+
+double host_update_traffic(const Job& job) {
+  const double moments = optimizer_slots(job.optimizer) * slot_bytes(job.optimizer, 4);
+  // Gradient and master read, master written, moments read and written, the weight written.
+  return 4 + 8 + 2 * moments + activation_bytes(job.precision);
+}
+
+Bytes usable_memory(const Job& job, const DeviceType& device) {
+  const Bytes left =
+      device.memory - (job.reserved > Bytes(0) ? job.reserved : device.memory * job.reserve);
+  return job.memory_limit > Bytes(0) ? std::min(left, job.memory_limit) : left;
 }
 
 DType attention_dtype(Precision precision) {

@@ -21,6 +21,13 @@ StateBytes state_bytes(const Job& job, bool sharded_weights = false);
 // 2-byte gradient, reads and writes three fp32 values and writes the 2-byte weight, 28 in all.
 double optimizer_traffic(const Job& job);
 
+// Bytes of host memory that its processors read and write to update a parameter whose state is kept
+// there, in fp32: 30 for Adam in mixed precision (docs/cost-model.md#offload).
+double host_update_traffic(const Job& job);
+
+// What a plan may use of a device: its memory less the reserve, and no more than the limit.
+Bytes usable_memory(const Job& job, const DeviceType& device);
+
 // Of attention and of the output layer: 16 bits for fp8.
 DType attention_dtype(Precision precision);
 double activation_bytes(Precision precision);

@@ -38,13 +38,39 @@ TEST(StateBytes, OptimizersKeepTheirSlots) {
   EXPECT_EQ(state_bytes(job).optimizer, 4);
 }
 
-TEST(StateBytes, GradientsCanBeStatedAndAdaptersHaveNone) {
+TEST(StateBytes, GradientsCanBeStated) {
   Job job = job_of("megatron");
   job.gradient_bytes = 2;
   EXPECT_EQ(state_bytes(job).gradient, 2);
   EXPECT_EQ(state_bytes(job).sent_gradient, 2);
-  job.adapters = true;
-  EXPECT_EQ(sum(state_bytes(job)), 2);
+}
+
+TEST(StateBytes, EightBitMomentsHaveAByteAndAScaleForEach256) {
+  Job job = job_of("megatron");
+  job.optimizer = Optimizer::adam8bit;
+  // The master copy of 4 bytes, and two moments of 1 + 4 / 256.
+  EXPECT_EQ(state_bytes(job).optimizer, 4 + 2 * (1 + 4 / 256.0));
+  EXPECT_EQ(optimizer_traffic(job), 12 + 4 * (1 + 4 / 256.0));
+  job.precision = Precision::pure_bf16;
+  EXPECT_EQ(state_bytes(job).optimizer, 2 * (1 + 4 / 256.0));
+}
+
+TEST(HostUpdate, MovesThirtyBytesAParameter) {
+  // Gradient 4, master 8, two moments 16, weight 2.
+  EXPECT_EQ(host_update_traffic(job_of("megatron")), 30);
+}
+
+TEST(UsableMemory, IsTheLimitOrWhatTheReserveLeaves) {
+  Job job;
+  DeviceType device;
+  device.memory = Bytes(100);
+  EXPECT_DOUBLE_EQ(usable_memory(job, device).value, 94);
+  job.reserved = Bytes(10);
+  EXPECT_EQ(usable_memory(job, device).value, 90);
+  job.memory_limit = Bytes(50);
+  EXPECT_EQ(usable_memory(job, device).value, 50);
+  job.memory_limit = Bytes(95);
+  EXPECT_EQ(usable_memory(job, device).value, 90);
 }
 
 TEST(OptimizerTraffic, MixedAdamMovesTwentyEightBytes) {

@@ -51,12 +51,14 @@ void add_gathering(const ReplicaSetting& setting, int recompute, std::vector<Lay
   const StateBytes state = state_bytes(setting.problem.job, true);
   UnitCost layer = units.front().by_recompute[recompute];
   for (std::size_t u = 1; u < units.size(); ++u) layer += units[u].by_recompute[recompute];
-  const auto both = [&](auto&& collective, double bytes) {
-    return collective(shape.weight_group, Bytes(bytes * layer.parameters)) +
-           collective(shape.expert_weight_group, Bytes(bytes * layer.expert_parameters));
+  const auto both = [&](auto&& collective, double dense_bytes, double expert_bytes) {
+    return collective(shape.weight_group, Bytes(dense_bytes)) +
+           collective(shape.expert_weight_group, Bytes(expert_bytes));
   };
-  const Seconds gather = both(all_gather, state.gathered);
-  const Seconds scatter = both(reduce_scatter, state.sent_gradient);
+  const Seconds gather =
+      both(all_gather, state.gathered * layer.parameters, state.gathered * layer.expert_parameters);
+  const Seconds scatter = both(reduce_scatter, state.sent_gradient * layer.trained,
+                               state.sent_gradient * layer.trained_experts);
   const double forward = layer.forward_total().value;
   const double backward = layer.backward_total().value;
   const Seconds again = shape.gathers_backward ? gather : Seconds(0);
@@ -263,6 +265,17 @@ std::vector<LayerCost> costs_of_ops(const ReplicaSetting& setting, const LayerSh
   return units;
 }
 
+// Of a layer that is not trained, nor any before it: it runs forward only and keeps nothing.
+void freeze(LayerCost& unit) {
+  for (UnitCost& cost : unit.by_recompute) {
+    cost.backward = cost.weight_gradient = cost.recompute = cost.backward_comm = Seconds(0);
+    cost.network_backward = cost.optimizer = Seconds(0);
+    cost.saved = Bytes(0);
+    cost.trained = cost.trained_experts = cost.optimizer_parameters = 0;
+  }
+  unit.repeated = {};
+}
+
 }  // namespace
 
 std::vector<LayerCost> layer_cost(const ReplicaSetting& setting, const LayerShape& layer) {
@@ -280,6 +293,7 @@ std::vector<LayerCost> layer_cost(const ReplicaSetting& setting, const LayerShap
   // The tables of the input and output layers are gathered once a step, with the first layer.
   if (cut && !units.front().is_table)
     for (int r = 0; r < 3; ++r) add_gathering(setting, r, units);
+  if (setting.problem.model.kinds[layer.kinds.front()].frozen) std::ranges::for_each(units, freeze);
   return units;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost/comm/overlap.h"
+#include "cost/op/adapters.h"
 #include "cost/op/op_comm.h"
 #include "cost/op/saved_bytes.h"
 
@@ -17,6 +18,14 @@ void add_loss(const ReplicaSetting& setting, const Op& op, LayerSums& sums) {
   const double bytes = setting.traits().logit_bytes * setting.kernels.loss_share();
   sums.loss += Bytes(bytes * op.rows * op.columns * share);
   sums.kept_loss += op.saved_mask * share;
+}
+
+void add_parameters(const Job& job, const Op& op, const Sharding& s, UnitCost& unit) {
+  const double own = parameters_per_device(op, s);
+  const double adapter = adapter_parameters(job, op, s);
+  const bool experts = op.split == Split::experts;
+  (experts ? unit.expert_parameters : unit.parameters) += own + adapter;
+  (experts ? unit.trained_experts : unit.trained) += job.adapters ? adapter : own;
 }
 
 }  // namespace
@@ -55,10 +64,10 @@ LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int la
     sums.unit.network_backward += comm.network_backward;
     exchange += comm.exchange;
     const SavedBytes saved = saved_bytes(setting.kernels, op, s);
-    sums.unit.saved += saved.all;
-    sums.selective += saved.selective;
-    (op.split == Split::experts ? sums.unit.expert_parameters : sums.unit.parameters) +=
-        parameters_per_device(op, s);
+    const Bytes adapter = adapter_saved(job, op, s);
+    sums.unit.saved += saved.all + adapter;
+    sums.selective += saved.selective + adapter;
+    add_parameters(job, op, s, sums.unit);
     if (op.kind == OpKind::loss) add_loss(setting, op, sums);
   }
   UnitCost& unit = sums.unit;

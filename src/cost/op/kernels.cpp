@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/op/adapters.h"
 #include "cost/op/eager_kernels.h"
 #include "cost/op/fused_kernels.h"
 
@@ -14,7 +15,8 @@ constexpr double kProductsOfBlock = 5;
 constexpr double kHeadAlignment = 8;           // elements of a head
 constexpr double kFusedSoftmaxColumns = 4096;  // and a number of heads that 4 divides
 constexpr double kFusedSoftmaxHeads = 4;
-constexpr double kAdapterWork = 0.05;  // of the weight gradients, when only adapters are trained
+// Of the weight gradients, when only adapters of unknown rank are trained.
+constexpr double kAdapterWork = 0.05;
 
 // One of the products of plain attention: it reads or writes all scores.
 Seconds score_product(const DeviceType& d, const Job& job, const Op& op, Flops work, Bytes scores) {
@@ -129,7 +131,8 @@ OpTime Kernels::product(const DeviceType& d, const Op& op, const Sharding& s) co
   const Product weight_gradient{g.n, g.k, g.m, g.count, g.misaligned};
   OpTime time{matmul_time(d, format, g), matmul_time(d, format, input_gradient),
               matmul_time(d, format, weight_gradient), host_of_product(s)};
-  if (job_.adapters) time.weight_gradient = kAdapterWork * time.weight_gradient;
+  if (job_.adapters)
+    time.weight_gradient = job_.adapter_rank > 0 ? Seconds(0) : kAdapterWork * time.weight_gradient;
   if (format.dtype == DType::fp8) {
     // Operands are read in 16 bits, scaled and written in 8, with a transposed copy for backward.
     time.forward += moving_time(d, 2 * g.count * (g.m * g.k + g.n * g.k));
@@ -149,6 +152,13 @@ OpTime Kernels::product(const DeviceType& d, const Op& op, const Sharding& s) co
   if (op.split != Split::experts)
     for (const Product& each : {g, input_gradient, weight_gradient})
       if (each.tiles() < d.multiprocessors) time.host += traits_.host_split;
+  if (!has_adapter(job_, op)) return time;
+  const OpTime adapter = adapter_time(job_, d, op, s);
+  time.forward += adapter.forward;
+  time.backward += adapter.backward;
+  time.weight_gradient += adapter.weight_gradient;
+  time.host += 2 * host_of_product(s);
+  time.host_forward += host_of_product(s);
   return time;
 }
 

@@ -31,6 +31,9 @@ struct UnitCost {
   Bytes saved;            // kept for backward
   double parameters = 0;  // on this device, experts not included
   double expert_parameters = 0;
+  // Of them, those that get gradients and are updated: all, or the adapters alone.
+  double trained = 0;
+  double trained_experts = 0;
   // From measurements (cost/layer/measured.h); 0 where there are none.
   Bytes held;                       // beyond states and what is saved, whatever is in flight
   Seconds optimizer;                // of the parameters that it was measured for
@@ -55,6 +58,8 @@ inline UnitCost& UnitCost::operator+=(const UnitCost& o) {
   saved += o.saved;
   parameters += o.parameters;
   expert_parameters += o.expert_parameters;
+  trained += o.trained;
+  trained_experts += o.trained_experts;
   held += o.held;
   optimizer += o.optimizer;
   optimizer_parameters += o.optimizer_parameters;
@@ -73,6 +78,8 @@ inline UnitCost operator-(UnitCost a, const UnitCost& b) {
   a.saved -= b.saved;
   a.parameters -= b.parameters;
   a.expert_parameters -= b.expert_parameters;
+  a.trained -= b.trained;
+  a.trained_experts -= b.trained_experts;
   a.held -= b.held;
   a.optimizer -= b.optimizer;
   a.optimizer_parameters -= b.optimizer_parameters;

@@ -241,14 +241,20 @@ std::vector<std::string_view> framework_names(const Catalogue& catalogue) {
 DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue) {
   object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
                      "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
-                     "usual_instance", "efficiency", "price_usd_per_hour", "source", "note"});
+                     "usual_instance", "efficiency", "efficiency_in_clusters", "basis", "host",
+                     "price_usd_per_hour", "source", "note"});
   DeviceEntry out;
   const auto like = object.find("like");
   if (like) out = find_device(catalogue, like->text(), like->where());
-  out.type = read_device_type(
-      object, like ? &out.type : nullptr, [&](const JsonValue& name) -> const Efficiency& {
-        return find_device(catalogue, name.text(), name.where()).type.efficiency;
-      });
+  const KnownEfficiency known = [&](const JsonValue& name) -> const Efficiency& {
+    return find_device(catalogue, name.text(), name.where()).type.efficiency;
+  };
+  out.type = read_device_type(object, like ? &out.type : nullptr, known);
+  if (object.find("efficiency")) out.in_clusters.reset();
+  if (const auto value = object.find("efficiency_in_clusters")) {
+    out.in_clusters = read_efficiency(*value, out.type.efficiency, known);
+    out.basis_in_clusters = "copied from " + value->text_or("like", out.type.name);
+  }
   out.aliases.clear();
   if (const auto aliases = object.find("aliases"))
     for (const JsonValue& alias : aliases->items()) out.aliases.push_back(alias.text());

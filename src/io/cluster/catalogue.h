@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct DeviceEntry {
   Link network;           // of one device where network_per_device, else of one node
   bool network_per_device = false;
   std::string usual_instance;  // where type.price comes from; "" = stated, or unknown
+  // Of two and more devices, where `type.efficiency` was measured on one alone.
+  std::optional<Efficiency> in_clusters;
+  std::string basis_in_clusters;  // "copied from H100"
   std::string source;
 };
 

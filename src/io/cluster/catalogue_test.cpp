@@ -84,14 +84,43 @@ TEST(Catalogue, PeaksFollowTheHardware) {
 }
 
 TEST(Catalogue, HoldsTheDevicesThatPeopleName) {
-  for (const char* name :
-       {"T4",        "P100",      "V100-16GB",      "V100-32GB",      "A10",
-        "A10G",      "L4",        "L40S",           "RTX3090",        "RTX4090",
-        "A100-40GB", "A100-80GB", "A800",           "H100",           "H100-PCIe",
-        "H100-NVL",  "H200",      "A100-40GB-PCIe", "A100-80GB-PCIe", "GH200",
-        "B200",      "B300",      "GB200",          "GB300",          "MI250X",
-        "MI300X",    "MI325X",    "MI355X",         "RTX2080Ti",      "TITAN-RTX",
-        "A6000",     "A40"}) {
+  for (const char* name : {"T4",
+                           "P100",
+                           "V100-16GB",
+                           "V100-32GB",
+                           "A10",
+                           "A10G",
+                           "L4",
+                           "L40S",
+                           "RTX3090",
+                           "RTX4090",
+                           "A100-40GB",
+                           "A100-80GB",
+                           "A800",
+                           "H100",
+                           "H100-PCIe",
+                           "H100-NVL",
+                           "H200",
+                           "A100-40GB-PCIe",
+                           "A100-80GB-PCIe",
+                           "GH200",
+                           "B200",
+                           "B300",
+                           "GB200",
+                           "GB300",
+                           "MI250X",
+                           "MI300X",
+                           "MI325X",
+                           "MI355X",
+                           "RTX2080Ti",
+                           "TITAN-RTX",
+                           "A6000",
+                           "A40",
+                           "H800",
+                           "H20",
+                           "A30",
+                           "RTX5090",
+                           "RTX6000-Ada"}) {
     const DeviceEntry* entry = lookup_device(builtin_catalogue(), name);
     ASSERT_NE(entry, nullptr) << name;
     EXPECT_EQ(entry->type.name, name);
@@ -160,9 +189,33 @@ TEST(Catalogue, SuggestsTheNearestName) {
 }
 
 TEST(Catalogue, ADevicesPriceIsItsShareOfTheUsualInstance) {
-  // p4d.24xlarge: 32.7726 USD/h for 8.
+  // p4d.24xlarge: 21.957642 USD/h for 8.
   const DeviceEntry& entry = find_device(builtin_catalogue(), "A100-40GB", "");
-  EXPECT_NEAR(in_usd_per_hour(entry.type.price), 4.096575, 1e-12);
+  EXPECT_NEAR(in_usd_per_hour(entry.type.price), 2.74470525, 1e-12);
+}
+
+TEST(Catalogue, EveryDeviceSaysWhereItsConstantsComeFrom) {
+  for (const DeviceEntry& entry : builtin_catalogue().devices) {
+    const std::string& basis = entry.type.basis;
+    const std::string from = "copied from ";
+    if (basis == "measured" || basis == "fitted") continue;
+    ASSERT_TRUE(basis.starts_with(from)) << entry.type.name;
+    const std::string other = basis.substr(from.size(), basis.find(',') - from.size());
+    EXPECT_NE(lookup_device(builtin_catalogue(), other), nullptr) << entry.type.name;
+  }
+}
+
+TEST(Catalogue, OneCloudHasOnePriceOfADevice) {
+  // What one H100 of the same cloud costs in machines of one and of eight is the same; sizes that
+  // differ in processors and memory may differ up to nine times.
+  for (const Instance& a : builtin_catalogue().instances)
+    for (const Instance& b : builtin_catalogue().instances) {
+      if (a.provider != b.provider || a.device != b.device) continue;
+      if (!(a.price > UsdPerSecond(0)) || !(b.price > UsdPerSecond(0))) continue;
+      const double ratio = (a.price / a.count) / (b.price / b.count);
+      const bool alike = a.device == "H100" || a.device == "H200" || a.device == "A100-80GB";
+      EXPECT_LT(ratio, alike ? 1.1 : 9) << a.name << " " << b.name;
+    }
 }
 
 TEST(Catalogue, ANodesNetworkGrowsWithItsDevicesWhereEachHasAnAdapter) {

@@ -87,6 +87,11 @@ class ClusterReader {
     if (object.find("device") || object.find("devices"))
       throw InputError(object.where(), "give 'instance' or 'device' and 'devices', not both");
     const Instance& instance = find_instance(catalogue_, name.text(), name.where());
+    if (provider_.empty()) provider_ = instance.provider;
+    if (provider_ != instance.provider && builder_.zone_count() < 2)
+      throw InputError(name.where(), fmt::format("'{}' is of {}, other nodes are of {}, which are "
+                                                 "not in one network: give them 'zones'",
+                                                 instance.name, instance.provider, provider_));
     const DeviceEntry& entry = find_device(catalogue_, instance.device, name.where());
     const bool spot = object.boolean_or("spot", false);
     NodeKind out{instance.name,
@@ -207,6 +212,7 @@ class ClusterReader {
   const Catalogue& catalogue_;
   Catalogue own_;
   ClusterBuilder builder_;
+  std::string provider_;  // of the first instance
   std::vector<std::string> warnings_;
 };
 

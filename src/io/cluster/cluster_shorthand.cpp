@@ -77,6 +77,12 @@ Part cut(std::string_view text, const std::string& flag) {
   const std::size_t digits = rest.find_first_not_of("-.0123456789");
   const std::string_view number = rest.substr(0, std::min(digits, rest.size()));
   const std::string_view after = trimmed(rest.substr(number.size()));
+  // "64 H100" is "64xH100"; names that begin with digits have no blank behind them.
+  const bool blank = rest.size() > number.size() && rest[number.size()] == ' ';
+  if (!number.empty() && blank && !after.starts_with('x') && !after.starts_with('X')) {
+    part.times = read_count(number, "the number of devices", part.where);
+    rest = after;
+  }
   for (const std::string_view times : {"x", "X", "*", "\u00d7"})
     if (!number.empty() && after.starts_with(times)) {
       part.times = read_count(number, "the number before 'x'", part.where);
@@ -137,6 +143,23 @@ void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) 
                                part.name.substr(0, 80), suggestion(part.name, known)));
 }
 
+// Nodes of two clouds are not in one network.
+void refuse_two_clouds(const std::vector<Part>& parts, const Catalogue& catalogue) {
+  const Instance* first = nullptr;
+  for (const Part& part : parts) {
+    if (lookup_device(catalogue, part.name) != nullptr) continue;
+    const Instance* instance = lookup_instance(catalogue, part.name);
+    if (instance == nullptr) continue;
+    if (first == nullptr) first = instance;
+    if (instance->provider == first->provider) continue;
+    throw InputError(part.where,
+                     fmt::format("'{}' is of {} and '{}' of {}, which are not in one network: give "
+                                 "each a zone ({}@a + {}@b)",
+                                 instance->name, instance->provider, first->name, first->provider,
+                                 first->name, instance->name));
+  }
+}
+
 }  // namespace
 
 LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
@@ -157,6 +180,7 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
     if (more) rest = rest.substr(plus + 1);
   }
   ClusterBuilder builder(text);
+  if (!zoned) refuse_two_clouds(parts, catalogue);
   for (Part& part : parts) {
     if (part.zone.empty() && zoned)
       throw InputError(part.where, "names no zone but another part does; add '@zone' to it");

@@ -54,6 +54,11 @@ TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
   }
 }
 
+TEST(ClusterShorthand, ABlankAfterTheNumberCountsDevices) {
+  EXPECT_EQ(devices_per_node(read("12 H100")), devices_per_node(read("12xH100")));
+  EXPECT_EQ(read("1xp4d.24xlarge@a+1xa2-highgpu-8g@b").zones.size(), 2u);
+}
+
 TEST(ClusterShorthand, PartsJoinedByCommasAreToldWhatJoinsThem) {
   EXPECT_EQ(complaint("4xA100-80GB:8,2xT4:4"),
             "--cluster '4xA100-80GB:8,2xT4:4': kinds of node are joined by '+', not by ',' or ';'");
@@ -82,8 +87,8 @@ TEST(ClusterShorthand, WithoutANodeSizeFillsUsualNodes) {
 TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
   const Cluster cluster = read("4xp4d.24xlarge+2xg5.24xlarge");
   EXPECT_EQ(devices_per_node(cluster), (std::vector<int>{8, 8, 8, 8, 4, 4}));
-  // 4 * 32.7726 + 2 * 8.144 USD/h.
-  EXPECT_NEAR(cluster.price().value * 3600, 147.3784, 1e-9);
+  // 4 * 21.957642 + 2 * 8.144 USD/h.
+  EXPECT_NEAR(cluster.price().value * 3600, 104.118568, 1e-9);
   EXPECT_EQ(cluster.nodes[0].uplink.bandwidth, 50_GBps);  // 400 Gbit/s
   EXPECT_EQ(cluster.nodes[0].name, "p4d.24xlarge-0");
 }
@@ -135,6 +140,9 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
       {"4xA100:eight",
        "--cluster '4xA100:eight': the number of devices per node must be a whole number from 1 to "
        "1000000, is 'eight'"},
+      {"1xp4d.24xlarge+1xa2-highgpu-8g",
+       "--cluster '1xa2-highgpu-8g': 'a2-highgpu-8g' is of GCP and 'p4d.24xlarge' of AWS, which "
+       "are not in one network: give each a zone (p4d.24xlarge@a + a2-highgpu-8g@b)"},
       {"4x", "--cluster '4x': a device type or instance name is missing"},
       {":8", "--cluster ':8': a device type or instance name is missing"},
       {"A100:8+", "--cluster 'A100:8+': a part between '+' is empty"},

@@ -179,6 +179,14 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
   if (const auto efficiency = object.find("efficiency"))
     type.efficiency = read_efficiency(*efficiency, type.efficiency, known);
   if (const auto price = object.find("price_usd_per_hour")) type.price = read_price(*price);
+  if (const auto host = object.find("host")) {
+    host->allow_only({"link_GBps", "memory_GBps"});
+    if (const auto link = host->find("link_GBps"))
+      type.host_link = gigabytes_per_second(within(*link, kLeastRate, kMost));
+    if (const auto memory = host->find("memory_GBps"))
+      type.host_memory = gigabytes_per_second(within(*memory, kLeastRate, kMost));
+  }
+  type.basis = object.text_or("basis", like != nullptr ? "copied from " + like->name : "");
   return type;
 }
 
@@ -191,10 +199,13 @@ std::string device_type_json(const DeviceType& type) {
   return fmt::format(
       "{{\"name\": {}, \"memory_GiB\": {}, \"memory_bandwidth_GBps\": {}, \"peak_TFLOPs\": {{{}}}, "
       "\"link\": {{{}}}, \"per_node\": {}, \"multiprocessors\": {}, \"efficiency\": {{{}}}, "
-      "\"price_usd_per_hour\": {}}}",
+      "\"price_usd_per_hour\": {}, \"host\": {{\"link_GBps\": {}, \"memory_GBps\": {}}}, "
+      "\"basis\": {}}}",
       nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
       in_gigabytes_per_second(type.memory_bandwidth), peaks, link_json(type.intra), type.per_node,
-      type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)));
+      type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)),
+      in_gigabytes_per_second(type.host_link), in_gigabytes_per_second(type.host_memory),
+      nlohmann::json(type.basis).dump());
 }
 
 }  // namespace plait

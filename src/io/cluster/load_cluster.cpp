@@ -48,6 +48,30 @@ LoadedCluster from_file(const std::string& path, const ClusterOptions& options) 
   return loaded;
 }
 
+// Constants that were measured on one device alone do not hold where several work together.
+LoadedCluster with_cluster_constants(LoadedCluster loaded, const Catalogue& catalogue) {
+  if (loaded.cluster.device_count() < 2) return loaded;
+  for (DeviceType& type : loaded.cluster.device_types) {
+    const DeviceEntry* entry = lookup_device(catalogue, type.name);
+    if (entry == nullptr || !entry->in_clusters || entry->type.efficiency != type.efficiency)
+      continue;
+    type.efficiency = *entry->in_clusters;
+    type.basis = entry->basis_in_clusters;
+  }
+  return loaded;
+}
+
+LoadedCluster read_cluster(const std::string& text_or_path, const ClusterOptions& options) {
+  if (text_or_path == "-" || exists(text_or_path)) return from_file(text_or_path, options);
+  if (looks_like_path(text_or_path))
+    throw InputError(text_or_path, fmt::format("no such file; {}", kThreeForms));
+  if (!options.clusterfile.empty())
+    throw InputError(text_or_path, "no such hostfile; --clusterfile goes with a hostfile only");
+  if (!options.device.empty())
+    throw InputError(text_or_path, "no such hostfile; --device goes with a hostfile only");
+  return read_cluster_shorthand(text_or_path, options.catalogue);
+}
+
 }  // namespace
 
 std::string assumed_zone_link(const std::string& a, const std::string& b) {
@@ -58,14 +82,7 @@ std::string assumed_zone_link(const std::string& a, const std::string& b) {
 
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options) {
   if (text_or_path.empty()) throw InputError("--cluster", fmt::format("is empty; {}", kThreeForms));
-  if (text_or_path == "-" || exists(text_or_path)) return from_file(text_or_path, options);
-  if (looks_like_path(text_or_path))
-    throw InputError(text_or_path, fmt::format("no such file; {}", kThreeForms));
-  if (!options.clusterfile.empty())
-    throw InputError(text_or_path, "no such hostfile; --clusterfile goes with a hostfile only");
-  if (!options.device.empty())
-    throw InputError(text_or_path, "no such hostfile; --device goes with a hostfile only");
-  return read_cluster_shorthand(text_or_path, options.catalogue);
+  return with_cluster_constants(read_cluster(text_or_path, options), options.catalogue);
 }
 
 }  // namespace plait

@@ -33,6 +33,17 @@ TEST(LoadCluster, TellsTheThreeFormsApart) {
   EXPECT_EQ(load_cluster(example("metis_hostfile"), options).cluster.device_count(), 12);
 }
 
+TEST(LoadCluster, WhatWasMeasuredOnOneDeviceHoldsForOneAlone) {
+  const auto h200 = [](const char* cluster) {
+    return load_cluster(cluster).cluster.device_types.front();
+  };
+  const DeviceType h100 = load_cluster("8xH100").cluster.device_types.front();
+  EXPECT_EQ(h200("H200").basis, "measured");
+  EXPECT_NE(h200("H200").efficiency, h100.efficiency);
+  EXPECT_EQ(h200("8xH200").basis, "copied from H100");
+  EXPECT_EQ(h200("8xH200").efficiency, h100.efficiency);
+}
+
 TEST(LoadCluster, AFileWithoutANameIsCalledAfterItself) {
   const auto path = std::filesystem::temp_directory_path() / "plait_my_cluster.json";
   write_text_file(path.string(), R"({"plait_cluster": 1, "nodes": [{"device": "T4"}]})");

@@ -93,6 +93,8 @@ int needed(const HfFields& fields, HfFields::Keys keys);
 
 // A model_type that is not in any table; all return what was assumed.
 std::string read_unknown(const HfFields& fields, TransformerConfig& c);
+// "" or why no prediction of a network of this kind can be made.
+std::string other_family(const JsonValue& config);
 std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c);
 std::string read_unknown_image_model(const HfFields& fields, TransformerConfig& c);
 std::string read_unknown_encoder_decoder(const HfFields& fields, TransformerConfig& c);

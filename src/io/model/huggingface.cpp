@@ -287,6 +287,9 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
   if (sequence && (*sequence < 1 || *sequence > kMaxHfSize))
     throw InputError("sequence length",
                      fmt::format("must be from 1 to {}, is {}", kMaxHfSize, *sequence));
+  if (!is_known(config.text_or("model_type", "")))
+    if (const std::string why = other_family(config); !why.empty())
+      throw InputError(config.where(), why);
   if (const auto part = language_part(config)) {
     TransformerReading reading =
         read_config(*part, config.text_or("model_type", "") + "_text", sequence);

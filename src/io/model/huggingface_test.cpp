@@ -184,12 +184,18 @@ TEST(HuggingFace, WhatIsNoKnownKindOfModelIsRefused) {
             "config.json#: model_type 'whisper' is not known, and it reads sound, not text or "
             "images");
   EXPECT_EQ(complaint(R"({"model_type": "swin", "image_size": 224, "depths": [2, 2, 6, 2]})"),
-            "config.json#: model_type 'swin' is not known, and an image model is a ViT with one "
-            "hidden_size, num_hidden_layers and patch_size");
-  EXPECT_EQ(complaint(R"({"model_type": "mamba", "vocab_size": 50280, "hidden_size": 768,
+            "config.json#: model type 'swin' is a network of images with convolutions or stages of "
+            "several sizes; plait has Wide-ResNet and ViT of its own");
+  EXPECT_EQ(
+      complaint(R"({"model_type": "mamba", "vocab_size": 50280, "hidden_size": 768,
                           "num_hidden_layers": 32})"),
-            "config.json#: model_type 'mamba' is not known, and 'num_attention_heads' or 'n_head' "
-            "or 'n_heads' or 'num_heads' or 'attention_heads' is missing");
+      "config.json#: model type 'mamba' is a state-space or recurrent network; only layers of "
+      "attention and feed-forward products are predicted");
+  EXPECT_TRUE(complaint(R"({"model_type": "clip", "text_config": {"hidden_size": 512},
+                            "vision_config": {}})")
+                  .starts_with("config.json#: model type 'clip' is two encoders"));
+  EXPECT_TRUE(complaint(R"({"_class_name": "UNet2DConditionModel", "sample_size": 64})")
+                  .starts_with("config.json#: is a part of a diffusion model"));
   EXPECT_EQ(complaint(R"({"model_type": "switch", "is_encoder_decoder": true, "num_experts": 8})"),
             "config.json#: an encoder-decoder with experts is not supported");
   EXPECT_EQ(complaint(R"({"model_type": "albert", "num_hidden_groups": 3})"),

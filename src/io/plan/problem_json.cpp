@@ -30,26 +30,31 @@ Framework restore_framework(const JsonValue& json) {
 
 std::string dump_job(const Job& job) {
   const auto& [global_batch, precision, optimizer, attention, framework, overlap, adapters,
-               gradient_bytes, logit_bytes, vocabulary_multiple, reserve] = job;
-  return JsonObject()
-      .number("global_batch", global_batch)
+               adapter_rank, gradient_bytes, logit_bytes, vocabulary_multiple, reserve, reserved,
+               memory_limit] = job;
+  JsonObject object;
+  object.number("global_batch", global_batch)
       .text("precision", name_of(precision))
       .text("optimizer", name_of(optimizer))
       .text("attention", name_of(attention))
       .json("framework", dump_framework(framework))
       .boolean("overlap", overlap)
       .boolean("adapters", adapters)
+      .number("adapter_rank", adapter_rank)
       .number("gradient_bytes", gradient_bytes)
       .number("logit_bytes", logit_bytes)
       .number("vocabulary_multiple", vocabulary_multiple)
-      .number("reserve", reserve)
-      .str();
+      .number("reserve", reserve);
+  if (reserved > Bytes(0)) object.number("reserved_B", reserved.value);
+  if (memory_limit > Bytes(0)) object.number("memory_limit_B", memory_limit.value);
+  return object.str();
 }
 
 Job restore_job(const JsonValue& json) {
   json.allow_only({"global_batch", "global_batch_size", "precision", "optimizer", "attention",
-                   "framework", "overlap", "adapters", "gradient_bytes", "logit_bytes",
-                   "vocabulary_multiple", "reserve"});
+                   "framework", "overlap", "adapters", "adapter_rank", "gradient_bytes",
+                   "logit_bytes", "vocabulary_multiple", "reserve", "reserved_B",
+                   "memory_limit_B"});
   Job job;
   job.global_batch = at_one_of(json, {"global_batch", "global_batch_size"}).integer(1, kMaxInt);
   if (const auto value = json.find("precision"))
@@ -64,6 +69,7 @@ Job restore_job(const JsonValue& json) {
     job.framework = find_framework(builtin_catalogue(), "", json.where());
   job.overlap = json.boolean_or("overlap", true);
   job.adapters = json.boolean_or("adapters", false);
+  job.adapter_rank = json.integer_or("adapter_rank", 0, kMaxInt, 0);
   job.gradient_bytes = json.integer_or("gradient_bytes", 0, 8, 0);
   job.logit_bytes = json.integer_or("logit_bytes", 0, 64, 0);
   job.vocabulary_multiple = json.integer_or("vocabulary_multiple", 0, kMaxInt, 0);
@@ -71,6 +77,8 @@ Job restore_job(const JsonValue& json) {
     job.reserve = value->at_least(0);
     if (job.reserve >= 1) throw InputError(value->where(), "must be below 1");
   }
+  if (const auto value = json.find("reserved_B")) job.reserved = Bytes(value->at_least(0));
+  if (const auto value = json.find("memory_limit_B")) job.memory_limit = Bytes(value->positive());
   return job;
 }
 

@@ -86,7 +86,7 @@ Efficiency restore_efficiency(const JsonValue& json) {
 
 std::string dump_type(const DeviceType& type) {
   const auto& [name, memory, memory_bandwidth, type_peak, multiprocessors, intra, per_node,
-               efficiency, price] = type;
+               efficiency, price, host_link, host_memory, basis] = type;
   JsonObject peak;
   for (int i = 0; i < kDTypes; ++i)
     if (type_peak[i].value != 0) peak.number(name_of(static_cast<DType>(i)), type_peak[i].value);
@@ -100,12 +100,16 @@ std::string dump_type(const DeviceType& type) {
       .number("per_node", per_node)
       .json("efficiency", dump_efficiency(efficiency))
       .number("price_usd_per_s", price.value)
+      .number("host_link_Bps", host_link.value)
+      .number("host_memory_Bps", host_memory.value)
+      .text("basis", basis)
       .str();
 }
 
 DeviceType restore_type(const JsonValue& json) {
   json.allow_only({"name", "memory_B", "memory_bandwidth_Bps", "peak_flops_per_s",
-                   "multiprocessors", "intra", "per_node", "efficiency", "price_usd_per_s"});
+                   "multiprocessors", "intra", "per_node", "efficiency", "price_usd_per_s",
+                   "host_link_Bps", "host_memory_Bps", "basis"});
   DeviceType type;
   type.name = json.at("name").text();
   type.memory = Bytes(json.at("memory_B").positive());
@@ -123,6 +127,11 @@ DeviceType restore_type(const JsonValue& json) {
   type.per_node = json.at("per_node").integer(1, kMaxDevices);
   type.efficiency = restore_efficiency(json.at("efficiency"));
   type.price = UsdPerSecond(json.at("price_usd_per_s").at_least(0));
+  if (const auto rate = json.find("host_link_Bps"))
+    type.host_link = BytesPerSecond(rate->positive());
+  if (const auto rate = json.find("host_memory_Bps"))
+    type.host_memory = BytesPerSecond(rate->positive());
+  type.basis = json.text_or("basis", "");
   return type;
 }
 

@@ -77,21 +77,23 @@ Op restore_op(const JsonValue& json) {
 }
 
 std::string dump_kind(const LayerKind& kind) {
-  const auto& [name, kind_ops, output, starts_layer] = kind;
+  const auto& [name, kind_ops, output, starts_layer, frozen] = kind;
   std::vector<std::string> ops;
   for (const Op& op : kind_ops) ops.push_back(dump_op(op));
   JsonObject object;
   object.text("name", name).number("output", output);
   if (!starts_layer) object.boolean("starts_layer", false);
+  if (frozen) object.boolean("frozen", true);
   return object.json("ops", json_list(ops)).str();
 }
 
 LayerKind restore_kind(const JsonValue& json) {
-  json.allow_only({"name", "output", "starts_layer", "ops"});
+  json.allow_only({"name", "output", "starts_layer", "frozen", "ops"});
   LayerKind kind;
   kind.name = json.at("name").text();
   kind.output = json.at("output").at_least(0);
   kind.starts_layer = json.boolean_or("starts_layer", true);
+  kind.frozen = json.boolean_or("frozen", false);
   for (const JsonValue& op : json.at("ops").items()) kind.ops.push_back(restore_op(op));
   return kind;
 }

@@ -127,7 +127,11 @@ TEST(ProblemJson, ProfilesAndJobsReadBackAsTheyWere) {
                 .optimizer = Optimizer::momentum,
                 .attention = AttentionKernel::plain,
                 .framework = samples::framework("jax"),
-                .reserve = 0.1};
+                .adapters = true,
+                .adapter_rank = 16,
+                .reserve = 0.1,
+                .reserved = Bytes(1e9),
+                .memory_limit = Bytes(12e9)};
   EXPECT_EQ(restore_job(parse_json("j", dump_job(job))), job);
 }
 

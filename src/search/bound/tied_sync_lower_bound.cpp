@@ -14,7 +14,8 @@ TiedSyncLowerBound::TiedSyncLowerBound(const Space& space, std::span<const Stage
     : space_(space) {
   const Model& model = space.problem().model;
   for (const Tie& tie : model.ties)
-    if (tie.first == 0 && tie.second == model.unit_count() - 1 && tie.second > 0)
+    if (tie.first == 0 && tie.second == model.unit_count() - 1 && tie.second > 0 &&
+        is_trained(space.problem(), tie))
       parameters_ += tie.parameters;
   if (space.pools_share_nodes()) parameters_ = 0;
   if (!any()) return;

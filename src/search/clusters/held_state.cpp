@@ -34,8 +34,10 @@ HeldState::HeldState(const Model& model, const Job& job, const Plan& plan, int d
   const StateBytes bytes = state_bytes(job, cut_weights);
   for (auto& sums : bytes_before_) sums.push_back(0);
   for (const auto& [experts, rest] : parameters_of(model)) {
-    const double each[kKinds] = {rest * bytes.weight, rest * bytes.optimizer,
-                                 experts * bytes.weight, experts * bytes.optimizer};
+    // Adapters are small; what is not trained has no state.
+    const double state = job.adapters ? 0 : bytes.optimizer;
+    const double each[kKinds] = {rest * bytes.weight, rest * state, experts * bytes.weight,
+                                 experts * state};
     for (int k = 0; k < kKinds; ++k) bytes_before_[k].push_back(bytes_before_[k].back() + each[k]);
   }
   for (const Stage& stage : plan.stages)

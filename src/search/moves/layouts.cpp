@@ -95,6 +95,7 @@ Draft Layouts::draft_of(const RegularLayout& layout) const {
   draft.settings.micro_batches = layout.micro_batches;
   draft.settings.zero = ground_.zeros().front();
   draft.settings.expert = ground_.pins().expert.value_or(1);
+  draft.settings.offload = ground_.pins().offload.value_or(0);
   draft.stages.resize(layout.stages);
   for (int s = 0; s < layout.stages; ++s) {
     DraftStage& stage = draft.stages[s];

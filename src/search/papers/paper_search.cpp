@@ -74,6 +74,7 @@ PlanSettings PaperSearch::settings(int micro_batches) const {
   settings.expert = pins.expert.value_or(1);
   settings.zero = pins.zero.value_or(ZeroStage::off);
   settings.sequence_parallel = sequence_parallel_;
+  settings.offload = pins.offload.value_or(0);
   return settings;
 }
 
@@ -264,6 +265,7 @@ Plan PaperSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) co
     tensor = std::max(tensor, layout.slots[s].tensor);
   }
   plan.zero = layout.settings.zero;
+  plan.offload = layout.settings.offload;
   // Said only where it means something, as in Space::plan_of.
   plan.sequence_parallel = layout.settings.sequence_parallel &&
                            (tensor > 1 || space_.pins().sequence_parallel.has_value());

@@ -162,24 +162,28 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
     return refuse(Dimension::recompute, name_of(*pins.recompute), "does not recompute so");
   if (pins.tensor.value_or(1) > 1 && !target.tensor)
     return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
+  if (pins.offload.value_or(0) > 0 && !target.offload)
+    return without(Dimension::offload, fmt::format("{}", *pins.offload),
+                   "optimizer state in host memory");
   if (pins.context.value_or(1) > 1 && !target.context)
     return refuse(Dimension::context, *pins.context, "has no context parallelism");
   if (pins.expert.value_or(1) > 1 && !target.expert)
     return refuse(Dimension::expert, *pins.expert, "has no expert parallelism");
   const int heads = key_value_heads(problem.model);
   if (target.key_value_heads == KeyValueHeads::divided && heads % pins.tensor.value_or(1) != 0)
-    return refuse(Dimension::tensor, *pins.tensor,
-                  fmt::format("needs a degree that divides the {} heads of keys and values", heads));
+    return refuse(
+        Dimension::tensor, *pins.tensor,
+        fmt::format("needs a degree that divides the {} heads of keys and values", heads));
   return std::nullopt;
 }
 
 }  // namespace
 
 std::string_view name_of(Dimension dimension) {
-  static constexpr std::array<std::string_view, 14> kNames{
-      "tensor",      "pipeline",          "data",      "context",     "expert",
-      "micro_batch", "micro_batches",     "recompute", "zero",        "schedule",
-      "chunks",      "sequence_parallel", "stages",    "global_batch"};
+  static constexpr std::array<std::string_view, 15> kNames{
+      "tensor",      "pipeline",          "data",      "context", "expert",
+      "micro_batch", "micro_batches",     "recompute", "zero",    "schedule",
+      "chunks",      "sequence_parallel", "stages",    "offload", "global_batch"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 

@@ -28,6 +28,7 @@ struct Pins {
   std::vector<int> stages;  // units per stage, pipeline order
   // Numbers of layers that differ by one at most, stage by stage or, interleaved, chunk by chunk.
   bool even_layers = false;
+  std::optional<double> offload;  // fraction of the optimizer state in host memory; free means none
 };
 
 // What a pin fixes, and the one number of the job that pins must agree with.
@@ -45,6 +46,7 @@ enum class Dimension {
   chunks,
   sequence_parallel,
   stages,
+  offload,
   global_batch,
 };
 // The name of the field: "micro_batch".
@@ -63,7 +65,8 @@ struct PinViolation {
 std::string in_words(const PinViolation& violation);
 
 // The rules of pins stand here, and nowhere else. The first function knows the rules that hold for
-// every model and cluster, the second has all of them, those of the target too. Nothing is returned where a plan may exist.
+// every model and cluster, the second has all of them, those of the target too. Nothing is returned
+// where a plan may exist.
 std::optional<PinViolation> violation_among(const Pins& pins, int global_batch);
 std::optional<PinViolation> violation_of(const Problem& problem, const Pins& pins,
                                          const Target& target = {});

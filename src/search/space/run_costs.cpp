@@ -104,8 +104,8 @@ void RunCosts::set_sums() {
   sums_->expert_parameters.reserve(units + 1);
   for (int u = 0; u <= units; ++u) {
     const UnitCost before = frame_.time_on(0, {0, u}, Recompute::none);
-    sums_->parameters.push_back(before.parameters);
-    sums_->expert_parameters.push_back(before.expert_parameters);
+    sums_->parameters.push_back(before.trained);
+    sums_->expert_parameters.push_back(before.trained_experts);
   }
   for (const Recompute recompute : space_.recomputes())
     for (int r = 0; r < frame_.replica_count(); ++r) {

@@ -49,7 +49,7 @@ class RunCosts {
   // Sums over the units before each one, for many runs at once.
   struct Sums {
     std::optional<SpanFrame::FinishRates> rates;  // else they are of no use
-    std::vector<double> parameters;
+    std::vector<double> parameters;               // trained ones
     std::vector<double> expert_parameters;
     std::vector<std::vector<PassTime>> times;  // [recompute * replicas + replica]
     std::vector<std::vector<PassTime>> network;

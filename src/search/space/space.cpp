@@ -182,7 +182,8 @@ void Space::list_settings() {
     for (const auto& [context, sequence_parallel] : cuts)
       for (const int expert : experts)
         for (const ZeroStage zero : zeros)
-          settings_.push_back({m, context, expert, zero, sequence_parallel, 0});
+          settings_.push_back(
+              {m, context, expert, zero, sequence_parallel, pins_.offload.value_or(0)});
   }
 }
 
@@ -240,6 +241,7 @@ Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& 
   plan.micro_batches = settings.micro_batches;
   plan.context = settings.context;
   plan.expert = settings.expert;
+  plan.offload = settings.offload;
   int copies = settings.context;
   int tensor = 1;
   for (const PlacedStage& placed : stages) {

@@ -65,6 +65,7 @@ class Evaluation {
     plan_.context = layout_.settings.context;
     plan_.expert = layout_.settings.expert;
     plan_.zero = layout_.settings.zero;
+    plan_.offload = layout_.settings.offload;
     plan_.sequence_parallel =
         layout_.settings.sequence_parallel &&
         (layout_.tensor > 1 || ground_.context.options.pins.sequence_parallel.has_value());

@@ -113,6 +113,7 @@ void UniformLayouts::list_batches(const UniformLayout& degrees,
   for (const int m : divisors_of(batch / degrees.data)) {
     UniformLayout layout = degrees;
     layout.settings.micro_batches = m;
+    layout.settings.offload = space_.pins().offload.value_or(0);
     if (!obeys_pins(layout)) continue;
     for (const ZeroStage zero : zero_stages(layout))
       for (const Recompute recompute : space_.recomputes()) {

@@ -1,0 +1,158 @@
+#include "app/plan/largest.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "app/request/request_error.h"
+#include "io/format/json_writer.h"
+#include "report/plan_tables.h"
+#include "report/quantities.h"
+#include "search/space/space.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMostTokens = 1 << 24;
+constexpr int kMostSamples = 1'000'000;
+
+PlanRequest at_size(const LargestRequest& request, int size) {
+  PlanRequest out = request;
+  if (request.of == LargestOf::sequence) {
+    out.source.sequence = size;
+    return out;
+  }
+  out.source.job.global_batch = size;
+  if (!out.search.pins.micro_batches) out.search.pins.micro_batches = 1;
+  return out;
+}
+
+// Pins that a size cannot have (degrees that do not divide it) are as good as too little memory.
+std::optional<LoadedSearch> load_size(const LargestRequest& request, int size) {
+  try {
+    return load_search(at_size(request, size));
+  } catch (const RequestError&) {
+    return std::nullopt;
+  }
+}
+
+bool fits(const LargestRequest& request, int size, const Session& session) {
+  const auto loaded = load_size(request, size);
+  return loaded && fits_thriftily(loaded->problem, loaded->options, session);
+}
+
+// The largest multiple of `unit` up to `most` that fits; 0 when one unit does not.
+int largest_multiple(int unit, int most, const std::function<bool(int)>& fits_at) {
+  if (!fits_at(unit)) return 0;
+  int good = 1;
+  int bad = most / unit + 1;
+  while (good * 2 < bad && bad > most / unit) {
+    if (fits_at(good * 2 * unit))
+      good *= 2;
+    else
+      bad = good * 2;
+  }
+  while (bad - good > 1) {
+    const int middle = good + (bad - good) / 2;
+    (fits_at(middle * unit) ? good : bad) = middle;
+  }
+  return good * unit;
+}
+
+struct Found {
+  int size = 0;
+  int next = 0;
+};
+
+Found largest_sequence(const std::function<bool(int)>& fits_at) {
+  for (const int unit : {1024, 128})
+    if (const int size = largest_multiple(unit, kMostTokens, fits_at); size > 0)
+      return {size, size + unit > kMostTokens ? 0 : size + unit};
+  return {0, 128};
+}
+
+Found largest_batch(int devices, const std::function<bool(int)>& fits_at) {
+  if (const int size = largest_multiple(devices, kMostSamples, fits_at); size > 0)
+    return {size, size + devices > kMostSamples ? 0 : size + devices};
+  std::vector<int> fewer = divisors_of(devices);
+  int next = fewer.back();
+  fewer.pop_back();
+  for (; !fewer.empty(); fewer.pop_back()) {
+    if (fits_at(fewer.back())) return {fewer.back(), next};
+    next = fewer.back();
+  }
+  return {0, 1};
+}
+
+void check_request(const LargestRequest& request) {
+  const bool batch = request.of == LargestOf::batch;
+  const bool said = batch ? request.source.job.global_batch > 0 || request.source.batch_tokens
+                          : request.source.sequence.has_value();
+  if (said)
+    throw RequestError(batch ? "max_batch" : "max_seq",
+                       fmt::format("asks for the largest; `{}` is given as well",
+                                   batch ? "global_batch" : "sequence"));
+  if (request.objective.needs_prices())
+    throw RequestError(batch ? "max_batch" : "max_seq",
+                       "goes with the fastest step, not with prices, deadlines or budgets");
+}
+
+}  // namespace
+
+LargestAnswer answer(const LargestRequest& request, const Session& session) {
+  check_request(request);
+  LargestAnswer out;
+  out.of = request.of;
+  const auto fits_at = [&](int size) { return fits(request, size, session); };
+  const bool sequence = request.of == LargestOf::sequence;
+  const int devices =
+      sequence ? 1 : load_problem(at_size(request, 1).source).problem.cluster.device_count();
+  const Found found = sequence ? largest_sequence(fits_at) : largest_batch(devices, fits_at);
+  out.value = found.size;
+  out.next = found.next;
+  const PlanRequest best = at_size(request, found.size > 0 ? found.size : found.next);
+  out.plan = answer(best, session);
+  if (!out.found() || out.next == 0) return out;
+  const auto next = load_size(request, out.next);
+  if (!next) {
+    out.next_lacks = "no plan can have the pinned degrees";
+    return out;
+  }
+  const auto nearest = nearest_plan(next->problem, next->options, session);
+  out.next_lacks =
+      nearest ? fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
+                            shortage(next->problem, *nearest))
+              : "no plan was found";
+  return out;
+}
+
+std::string reason(const LargestAnswer& answer) { return reason(answer.plan); }
+
+std::string to_json(const LargestAnswer& answer) {
+  return lay_out_json(
+      JsonObject()
+          .text("largest", answer.of == LargestOf::sequence ? "sequence" : "global_batch")
+          .number("value", answer.value)
+          .json("next", answer.next > 0 ? json_number(answer.next) : "null")
+          .text("next_lacks", answer.next_lacks)
+          .json("plan", to_json(answer.plan))
+          .str());
+}
+
+std::string as_text(const LargestAnswer& answer, const Style& style) {
+  std::string words =
+      answer.of == LargestOf::sequence
+          ? fmt::format("The longest sequence that fits has {} tokens.", grouped(answer.value))
+          : fmt::format(
+                "The largest global batch that fits at once is {}; larger ones are split "
+                "into micro-batches.",
+                counted(answer.value, "sample"));
+  if (answer.next > 0)
+    words +=
+        fmt::format(" {} do not fit: {}.",
+                    counted(answer.next, answer.of == LargestOf::sequence ? "token" : "sample"),
+                    answer.next_lacks);
+  return paragraph(words, style) + "\n" + as_text(answer.plan, style);
+}
+
+}  // namespace plait

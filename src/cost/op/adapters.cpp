@@ -1,0 +1,75 @@
+#include "cost/op/adapters.h"
+
+#include "cost/framework/framework.h"
+
+namespace plait {
+namespace {
+
+// Sizes of an adapter on one device; `count` of them where the op is a mixture of experts.
+struct AdapterShape {
+  double rows = 0;     // of x
+  double inner = 0;    // of A
+  double columns = 0;  // of B, all matrices together
+  double count = 1;
+  double matrices = 1;
+};
+
+AdapterShape shape_of(const Job& job, const Op& op, const Sharding& s) {
+  const Product product = sharded_product(job, op, s);
+  return {.rows = product.m,
+          .inner = product.k,
+          .columns = product.n,
+          .count = product.count,
+          .matrices = op.split == Split::row ? 1 : op.matrices};
+}
+
+}  // namespace
+
+bool has_adapter(const Job& job, const Op& op) {
+  return job.adapters && job.adapter_rank > 0 && op.kind == OpKind::matmul &&
+         (op.split == Split::column || op.split == Split::row || op.split == Split::experts);
+}
+
+double adapter_parameters(const Job& job, const Op& op, const Sharding& s) {
+  if (!has_adapter(job, op)) return 0;
+  const AdapterShape a = shape_of(job, op, s);
+  return job.adapter_rank * a.count * (a.matrices * a.inner + a.columns);
+}
+
+OpTime adapter_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  const AdapterShape a = shape_of(job, op, s);
+  const double rank = job.adapter_rank;
+  const ProductFormat format{attention_dtype(job.precision), 1};
+  const auto time = [&](double m, double n, double k) {
+    return matmul_time(d, format, {.m = m, .n = n, .k = k, .count = a.count, .misaligned = 0});
+  };
+  const double parts = rank * a.matrices;
+  OpTime out;
+  out.forward = time(a.rows, parts, a.inner) + time(a.rows, a.columns, rank);
+  out.backward = time(a.rows, rank, a.columns) + time(a.rows, a.inner, parts);
+  out.weight_gradient = time(a.inner, parts, a.rows) + time(rank, a.columns, a.rows);
+  // The result is read, added to that of the product, and written; gradients of x are added.
+  const double bytes = activation_bytes(job.precision) * a.count * a.rows;
+  out.forward += memory_time(d, Bytes(3 * bytes * a.columns));
+  out.backward += memory_time(d, Bytes(3 * bytes * a.inner));
+  return out;
+}
+
+Bytes adapter_saved(const Job& job, const Op& op, const Sharding& s) {
+  if (!has_adapter(job, op)) return {};
+  const AdapterShape a = shape_of(job, op, s);
+  return Bytes(activation_bytes(job.precision) * a.count * a.rows * job.adapter_rank * a.matrices);
+}
+
+double trained_parameters(const Model& model, const Job& job) {
+  double sum = 0;
+  for (int u = 0; u < model.unit_count(); ++u) {
+    const LayerKind& kind = model.unit(u);
+    if (kind.frozen) continue;
+    for (const Op& op : kind.ops)
+      sum += job.adapters ? adapter_parameters(job, op, {}) : op.parameters;
+  }
+  return sum;
+}
+
+}  // namespace plait

@@ -1,0 +1,52 @@
+// Networks that are not transformers of the kind that is predicted here. A guess from their sizes
+// would be far off, so that they are refused with the reason.
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "io/model/hf_fields.h"
+
+namespace plait {
+namespace {
+
+struct Family {
+  std::string_view why;
+  std::array<std::string_view, 20> types;
+};
+
+constexpr Family kFamilies[] = {
+    {"is a state-space or recurrent network; only layers of attention and feed-forward products "
+     "are predicted",
+     {"mamba",      "mamba2", "falcon_mamba",     "falcon_h1",  "jamba",  "zamba",
+      "zamba2",     "bamba",  "granitemoehybrid", "nemotron_h", "rwkv",   "rwkv5",
+      "rwkv6",      "rwkv7",  "recurrent_gemma",  "xlstm",      "retnet", "stripedhyena",
+      "qwen3_next", "lfm2"}},
+    {"is two encoders with a contrastive loss; only one stack, or an encoder with a decoder, is "
+     "predicted",
+     {"clip", "siglip", "siglip2", "align", "altclip", "chinese_clip", "clipseg", "blip", "flava",
+      "groupvit", "owlvit", "owlv2", "xclip", "clap", "metaclip_2", "vision-text-dual-encoder"}},
+    {"reads sound through convolutions; they are not predicted",
+     {"wav2vec2", "wav2vec2-bert", "hubert", "wavlm", "unispeech", "unispeech-sat",
+      "data2vec-audio", "encodec", "vits", "univnet", "sew", "sew-d", "mimi"}},
+    {"is a network of images with convolutions or stages of several sizes; plait has Wide-ResNet "
+     "and ViT of its own",
+     {"swin", "swinv2", "convnext", "convnextv2", "resnet", "regnet", "segformer", "efficientnet",
+      "mobilenet_v2", "detr", "poolformer", "pvt", "levit", "cvt", "van", "focalnet", "bit"}},
+};
+
+}  // namespace
+
+std::string other_family(const JsonValue& config) {
+  if (config.find("_class_name") || config.find("_diffusers_version"))
+    return "is a part of a diffusion model (diffusers); only transformers that predict tokens or "
+           "classes are predicted";
+  const auto type = config.find("model_type");
+  if (!type || !type->is_string()) return "";
+  for (const Family& family : kFamilies)
+    if (std::ranges::find(family.types, type->text()) != family.types.end())
+      return "model type '" + type->text() + "' " + std::string(family.why);
+  return "";
+}
+
+}  // namespace plait

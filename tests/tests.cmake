@@ -3,7 +3,8 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
 # A search of its own that judges the planners, and a program that compares them.
-set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_search.cpp
+set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_changes.cpp
+                   tests/second_opinion/local_search.cpp
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/clusters/pareto.h"
 #include "app/request/ranked_plan_json.h"

@@ -33,7 +33,9 @@ def test_estimate_shows_every_part_of_the_cost():
 def test_check_accepts_what_plan_saves():
     path = saved()
     assert "is valid and fits" in plait("check", path)[0]
-    assert answer("check", path) == {"valid": True, "violations": [], "fits": True}
+    checked = answer("check", path)
+    assert checked.pop("made_by") == "plait " + plait("version")[0].split()[1], checked
+    assert checked == {"valid": True, "violations": [], "fits": True}
 
 
 def test_check_lists_all_that_is_wrong():

@@ -12,7 +12,7 @@ A case is a title, files, and commands with their exit status and what they prin
     exit 2
     plait: hosts.txt:1: ...
 
-`...` stands for any part of a line: numbers of the cost model are no matter of this table.
+`...` stands for any part of a line: numbers of the cost model do not belong into this table.
 
 Every case has a folder of its own. Files that cannot be written in a text file are made below.
 With PLAIT_UPDATE_GOLDEN=1 the table is rewritten with what the program says now.

@@ -107,7 +107,7 @@ class Plan:
             at += group
 
     def faults(self, case):
-        """Why it is no plan: layers, devices, samples or memory. Memory is that of one micro-batch, by the profile,
+        """Why it is not a plan: layers, devices, samples or memory. Memory is that of one micro-batch, by the profile,
         on every device, with an even split and with the split by speed (in slices, as it is timed)."""
         found = []
         ranks = case.ranks(self.sequence)

@@ -35,6 +35,7 @@ def test_check_accepts_what_plan_saves():
     assert "is valid and fits" in plait("check", path)[0]
     checked = answer("check", path)
     runners = {row["program"]: row["why_not"] for row in checked.pop("runs_on")}
+    assert checked.pop("made_by") == "plait " + plait("version")[0].split()[1], checked
     assert checked == {"valid": True, "violations": [], "fits": True}
     assert runners["megatron"] == "" and runners["fsdp"] != "", runners
     assert "runs on: megatron" in plait("check", path)[0]

@@ -3,10 +3,13 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
 # A search of its own that judges the planners, and a program that compares them.
-set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/local_search.cpp
+set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_changes.cpp
+                   tests/second_opinion/local_search.cpp
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
-add_executable(plait_tests ${tests} ${second_opinion} src/runtime/no_backend.cpp tests/random_problem.cpp
+# Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
+set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
+add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp)
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)

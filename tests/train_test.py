@@ -146,8 +146,26 @@ def test_what_to_do_about_a_damaged_checkpoint_is_said():
 
 def test_a_rank_that_fails_is_named_once():
     plan("--dp", 2, ranks=2)
-    _, err = plait("train", "plan.json", "--local", 2, "--device", "cuda", status=2, CUDA_VISIBLE_DEVICES="")
+    words = ["train", "plan.json", "--local", 2, "--device", "cpu", "--checkpoint", "run", "--steps"]
+    plait(*words, 1)
+    (Here.folder / "run/step-00000001/checkpoint.json").write_text("{")
+    _, err = plait(*words, 2, status=2)
     assert err.count("exited with status 2") == 1, err
+
+
+def test_a_plan_for_gpus_needs_a_gpu_or_the_word_cpu():
+    plan("--dp", 2, ranks=2)
+    _, err = plait("train", "plan.json", "--local", 2, "--device", "cuda", status=2, CUDA_VISIBLE_DEVICES="")
+    assert "--device: cuda needs a GPU, and this machine has none that can be used" in err, err
+    _, err = plait("train", "plan.json", "--local", 2, status=2, CUDA_VISIBLE_DEVICES="")
+    assert "; --device cpu trains it on CPUs" in err, err
+
+
+def test_ranks_that_need_more_memory_than_the_machine_has_do_not_start():
+    plait("plan", "--model", "llama-2-70b", "--cluster", "2xH100:8", "--global-batch", 64, "--framework", "plait",
+          "--precision", "bf16", "-o", "large.json")
+    _, err = plait("train", "large.json", "--local", 16, "--device", "cpu", status=2)
+    assert "16 ranks on this machine would need " in err and " are free" in err, err
 
 
 def test_a_run_goes_on_from_its_checkpoint_under_another_plan():

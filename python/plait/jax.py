@@ -10,7 +10,7 @@ the results. As a program, this file runs a plan:
 
     python -m plait.jax step.py:make --plan plan.json --devices cpu:8
 
-Names that JAX does not promise to keep are used in this file only. Tried with jax and jaxlib 0.10.2:
+Names that JAX does not promise to keep are used in this file and in constraints.py only. Tried with jax and jaxlib 0.10.2:
 jaxlib._jax.mlir.mlir_module_to_xla_computation, jaxlib.mlir.ir, jaxlib.mlir.dialects.sdy,
 Lowered.compiler_ir and that Lowered.compile() compiles the module that compiler_ir() gave.
 """
@@ -20,7 +20,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from plait.compiled import KINDS, collectives  # noqa: E402
+from plait.constraints import WrongPlan, add_constraints, add_tags  # noqa: E402
 
 
 def _jax():
@@ -47,43 +47,6 @@ def _lower(step, arguments, donate, **shardings):
     jax = _jax()
     jax.clear_caches()  # an edited module must not be found in the cache
     return jax.jit(step, donate_argnums=donate, **shardings).lower(*arguments)
-
-
-def _functions(module):
-    for operation in module.body.operations:
-        if operation.operation.name == "func.func":
-            yield operation
-
-
-def _walk(operation):
-    """All operations inside, in the order of the text."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _walk(inner.operation)
-
-
-def _tagged(module):
-    """(tag, operation) of every operation: function and position."""
-    for function in _functions(module):
-        name = function.attributes["sym_name"].value
-        for position, operation in enumerate(_walk(function.operation)):
-            yield f"{name}:{position}", operation
-
-
-def _add_tags(module):
-    import jaxlib.mlir.ir as ir
-    with module.context:
-        for tag, operation in _tagged(module):
-            if operation.name in ("func.return", "stablehlo.return", "func.call"):
-                continue
-            entries = {}
-            if "mhlo.frontend_attributes" in operation.attributes:
-                known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
-                entries = {a.name: a.attr for a in known}
-            entries["plait"] = ir.StringAttr.get(tag)
-            operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(entries)
 
 
 def to_hlo_text(module):
@@ -109,7 +72,7 @@ def trace(step, *arguments, donate=(0,), path=None):
     the names of the arguments beside it (path + ".names.json")."""
     lowered = _lower(step, arguments, donate)
     module = lowered.compiler_ir("stablehlo")
-    _add_tags(module)
+    add_tags(module)
     text = to_hlo_text(module)
     _jax().clear_caches()  # the tagged module is not for running
     if path is not None:
@@ -163,122 +126,6 @@ def _spec(dims):
         *[None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in dims])
 
 
-def _sharding_text(dims):
-    inner = ", ".join("{" + ", ".join(f'"{a}"' for a in axes) + "}" for axes in dims)
-    return f"#sdy.sharding<@mesh, [{inner}]>"
-
-
-def _type_text(value):
-    return re.sub(r"tensor<(.*)>", r"\1", str(value.type))
-
-
-class WrongPlan(ValueError):
-    """The plan is for another program."""
-
-
-# Ops of HLO that StableHLO calls by the same name; others may come from several ops.
-_SAME_NAME = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log",
-              "convolution", "gather", "scatter", "select", "compare", "concatenate"}
-
-
-def _may_be(operation, opcode):
-    name = operation.split(".")[-1]
-    if opcode == "dot":
-        return name in ("dot", "dot_general")
-    return opcode not in _SAME_NAME or operation.startswith("chlo.") or name == opcode
-
-
-def _find_mesh_name(module):
-    for operation in module.body.operations:
-        if operation.operation.name == "sdy.mesh":
-            return operation.attributes["sym_name"].value
-    return None
-
-
-def _add_constraints(module, plan):
-    """Pins every value of the plan, and every operand that is wanted elsewhere."""
-    import jaxlib.mlir.ir as ir
-    from jaxlib.mlir.dialects import sdy
-    with module.context, ir.Location.unknown():
-        name = _find_mesh_name(module)
-        if name is None:
-            axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
-            with ir.InsertionPoint.at_block_begin(module.body):
-                ir.Operation.parse(f'sdy.mesh @mesh = <[{axes}]>')
-            name = "mesh"
-        operations = dict(_tagged(module))
-
-        def constrained(value, dims, point):
-            attribute = ir.Attribute.parse(_sharding_text(dims).replace("@mesh", "@" + name))
-            with point:
-                return sdy.ShardingConstraintOp(value, attribute)
-
-        def find(entry):
-            operation = operations.get(entry["tag"])
-            if operation is None or not _may_be(operation.name, entry["op"]):
-                raise WrongPlan(f"the plan is for another program: it has {entry['op']} at "
-                                f"{entry['tag']}, the step has "
-                                f"{operation.name if operation else 'nothing'}")
-            return operation
-
-        orders = {tag: _leaf_order(o) for tag, o in operations.items() if o.name == "stablehlo.while"}
-
-        def position(tag, number):
-            order = orders.get(tag)
-            return number if order is None else order[number] if number < len(order) else number
-
-        for use in plan["uses"]:
-            operation = operations.get(use["tag"])
-            operand = position(use["tag"], use["operand"])
-            if operation is None or operand >= len(operation.operands):
-                continue
-            value = operation.operands[operand]
-            if _dims_of(value) != use["dims"]:
-                continue
-            made = constrained(value, use["spec"], ir.InsertionPoint(operation))
-            operation.operands[operand] = made.result
-        for entry in plan["values"]:
-            operation = find(entry)
-            value = operation.results[position(entry["tag"], entry["result"])]
-            if _dims_of(value) != entry["dims"]:
-                raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
-                                f"{_type_text(value)}, the plan says {entry['dims']}")
-            users = [use.owner for use in value.uses]
-            if not users:
-                continue
-            made = constrained(value, entry["spec"], _behind(operation))
-            value.replace_all_uses_except(made.result, made.operation)
-    module.operation.verify()
-
-
-def _leaf_order(loop):
-    """Where each value that HLO's loop carries stands in StableHLO's: HLO has those first that the
-    body changes."""
-    block = loop.regions[1].blocks[0]
-    given = list(block.operations[len(block.operations) - 1].operands)
-    changed = [i for i, value in enumerate(given) if value != block.arguments[i]]
-    return changed + [i for i in range(len(given)) if i not in changed]
-
-
-def _behind(operation):
-    import jaxlib.mlir.ir as ir
-    block = operation.block
-    found = False
-    for inner in block.operations:
-        if found:
-            return ir.InsertionPoint(inner)
-        found = inner.operation == operation
-    return ir.InsertionPoint(block)
-
-
-def _dims_of(value):
-    import jaxlib.mlir.ir as ir
-    try:
-        return list(ir.RankedTensorType(value.type).shape)
-    except ValueError:
-        return None
-
-
 def _check_arguments(plan, arguments):
     jax = _jax()
     leaves = jax.tree.leaves(arguments)
@@ -304,7 +151,7 @@ def compile_step(step, plan, arguments, donate=(0,)):
     results = jax.eval_shape(step, *arguments)
     lowered = _lower(step, arguments, donate, in_shardings=named(plan["arguments"], arguments),
                      out_shardings=named(plan["results"], results))
-    _add_constraints(lowered.compiler_ir("stablehlo"), plan)
+    add_constraints(lowered.compiler_ir("stablehlo"), plan)
     return lowered.compile()
 
 

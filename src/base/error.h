@@ -7,7 +7,10 @@
 namespace plait {
 
 // The user's input is wrong. `where` is a place the user can open: "cluster.json#/nodes/3/devices".
-// Thrown by the readers (model, cluster, profile, io) and cli only, caught once in main(): exit 2.
+// Thrown by what reads the user's files and words: the readers (model, cluster, plan's one-line
+// description, graph/hlo, io), app (RequestError), cli, and runtime for files, flags and
+// environment variables of a run. Search, cost and report never throw it. Caught once in main():
+// exit 2.
 class InputError : public std::runtime_error {
  public:
   InputError(std::string where, const std::string& what)

@@ -94,4 +94,13 @@ std::string printable_lines(std::string_view text) {
   return out;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Character next = first_of(text);
+    if (!next.valid) return false;
+    text.remove_prefix(next.length);
+  }
+  return true;
+}
+
 }  // namespace plait

@@ -17,4 +17,7 @@ std::string printable(std::string_view text, std::size_t most = kShownCharacters
 // nothing is cut. In JSON such an escape stands for the same character.
 std::string printable_lines(std::string_view text);
 
+// Whether all of it is UTF-8: what is not cannot be written to a JSON file and read again.
+bool is_utf8(std::string_view text);
+
 }  // namespace plait

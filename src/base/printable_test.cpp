@@ -28,6 +28,13 @@ TEST(Printable, BytesThatAreNotUtf8AreShownAsBytes) {
   EXPECT_EQ(printable("\x9b"), "\\x9b");
 }
 
+TEST(Printable, Utf8IsKnownFromOtherBytes) {
+  EXPECT_TRUE(is_utf8("Zw\u00f6lf \U0001F600"));
+  EXPECT_TRUE(is_utf8(""));
+  for (const char* text : {"\xff", "a\xc3", "\xc0\x80", "\xed\xa0\x80"})
+    EXPECT_FALSE(is_utf8(text));
+}
+
 TEST(Printable, LongTextsAreCutAndCounted) {
   const std::string longest(200, 'x');
   EXPECT_EQ(printable(longest), longest);

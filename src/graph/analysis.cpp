@@ -23,8 +23,8 @@ std::string argument_name(const Program& program, int argument) {
   const Instruction& it = *program.nodes[program.arguments[argument]].source;
   std::string name = op_name(it);
   std::string plain;
-  for (std::size_t i = 0; i < name.size(); ++i)
-    if (name[i] != '\\') plain += name[i];
+  for (const char letter : name)
+    if (letter != '\\') plain += letter;
   return plain.empty() ? it.name : plain;
 }
 

@@ -8,7 +8,7 @@
 namespace plait {
 namespace {
 
-constexpr int kInterpolated = 2;  // so many up-samplings keep the channels
+constexpr int kInterpolated = 2;  // the first this many up-samplings keep the channels
 
 // Side and channels of each stage.
 struct StageShape {

@@ -15,7 +15,7 @@ struct TransganConfig {
   std::vector<int> depths = {12, 0, 0, 0, 0, 12};  // blocks per stage
   int channels = 1024;                             // of the first stage
   int bottom = 9;                                  // pixels on a side of the first stage
-  int window = 18;  // attention within windows of so many pixels on a side
+  int window = 18;  // attention within windows of this many pixels on a side
   int heads = 4;
   int latent = 512;
   friend bool operator==(const TransganConfig&, const TransganConfig&) = default;

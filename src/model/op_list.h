@@ -40,7 +40,7 @@ class OpList {
   // Layer norm of rows vectors of `width`; saves its input.
   Op& norm(std::string name, Split split, double rows, double width, double parameters);
 
-  // Reads and writes so many elements and hands on the ones that it writes; saves nothing.
+  // Reads and writes this many elements and hands on the ones that it writes; saves nothing.
   Op& elementwise(std::string name, Split split, double read, double written);
 
   // Look-up of `rows` vectors of `width` in a table of `entries`.

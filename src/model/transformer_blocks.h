@@ -18,7 +18,7 @@ struct BlockShape {
 struct Stack {
   double positions = 0;
   double encoder_positions = 0;  // > 0: has cross attention to an encoder's output
-  double window = 0;             // > 0: attention within windows of so many positions (TransGAN)
+  double window = 0;             // > 0: attention within windows of this many positions (TransGAN)
 };
 
 // One block: "attention.*", "cross.*" where the stack has it, then "mlp.*" or the experts.

@@ -166,7 +166,7 @@ struct TransformerConfig {
   double logit_cap = 0;  // logits become cap * tanh(logit / cap); 0 = they do not
 
   Head head = Head::language_model;
-  int pooler = 0;  // > 0: dense of so many features on the first position
+  int pooler = 0;  // > 0: a dense layer of this many features on the first position
   int classes = 0;
   bool classifier_bias = true;
 

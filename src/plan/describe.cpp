@@ -1,6 +1,7 @@
 #include "plan/describe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "report/plan_tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -2,61 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "base/error.h"
-#include "io/format/csv.h"
 #include "plan/check.h"
+#include "validation/sample_rows.h"
 
 namespace plait {
 namespace {
 
-using Cells = std::map<std::string, std::string>;
-
-// A complete row: GPT of 24 layers on 16 A100, tp 2, pp 2, dp 4.
-Cells gpt_row() {
-  return {{"row_id", "7"},
-          {"source_id", "somebody"},
-          {"date", "2023"},
-          {"framework", "Megatron-LM"},
-          {"model", "GPT"},
-          {"n_layers", "24"},
-          {"hidden", "2048"},
-          {"n_heads", "16"},
-          {"vocab", "51200"},
-          {"seq_len", "1024"},
-          {"gpu", "A100-80GB"},
-          {"num_gpus", "16"},
-          {"gpus_per_node", "8"},
-          {"tp", "2"},
-          {"pp", "2"},
-          {"dp", "4"},
-          {"mbs", "2"},
-          {"gbs", "64"},
-          {"recompute", "full"},
-          {"precision", "fp16"},
-          {"iter_time_s", "1.5"},
-          {"status", "ok"},
-          {"quality", "A"}};
-}
-
-std::string table_of(const Cells& cells) {
-  std::vector<std::string> header;
-  std::vector<std::string> values;
-  for (const auto& [column, value] : cells) {
-    header.push_back(column);
-    values.push_back(value);
-  }
-  return csv_line(header) + csv_line(values);
-}
-
-MeasuredRun read(const Cells& changes, bool literal = false) {
-  Cells cells = gpt_row();
-  for (const auto& [column, value] : changes) cells[column] = value;
-  RunReading reading;
-  reading.literal = literal;
-  return read_published_runs("runs.csv", table_of(cells), reading).at(0);
-}
+using samples::Cells;
+using samples::gpt_row;
+using samples::read;
+using samples::table_of;
 
 std::vector<int> units_of_stages(const Plan& plan) {
   std::vector<int> out;
@@ -217,107 +173,6 @@ TEST(PublishedRuns, AFailedRunHasNoTimeAndIsKept) {
   EXPECT_FALSE(run.step);
 }
 
-TEST(PublishedRuns, KnownModelsFillEmptyColumns) {
-  const MeasuredRun run = read({{"model", "DeepSeekV3-L4"},
-                                {"framework", "Megatron-Core"},
-                                {"n_layers", "4"},
-                                {"hidden", ""},
-                                {"n_heads", ""},
-                                {"vocab", ""},
-                                {"seq_len", "4096"},
-                                {"ep", "4"},
-                                {"pp", "1"},
-                                {"dp", "8"}});
-  ASSERT_TRUE(run.problem) << run.refusal;
-  // Embedding, one layer without experts, three with, head.
-  EXPECT_EQ(run.problem->model.unit_count(), 6);
-  EXPECT_EQ(run.problem->model.unit(1).name, "decoder");
-  EXPECT_EQ(run.problem->model.unit(2).name, "moe_decoder");
-  EXPECT_EQ(run.plan.expert, 4);
-  EXPECT_EQ(run.plan.zero, ZeroStage::optimizer);
-  EXPECT_TRUE(run.plan.sequence_parallel);
-}
-
-TEST(PublishedRuns, FsdpKeepsWeightsGatheredBetweenTheMicroBatchesOfAPipeline) {
-  const Cells fsdp{{"framework", "torchtitan"}, {"dp_sharding", "FSDP2 (ZeRO-3)"}};
-  EXPECT_EQ(read(fsdp).plan.zero, ZeroStage::optimizer);
-  Cells alone = fsdp;
-  alone["pp"] = "1";
-  alone["dp"] = "8";
-  EXPECT_EQ(read(alone).plan.zero, ZeroStage::parameters);
-}
-
-TEST(PublishedRuns, MixturesRunWithTheGraphsOfTheirRecipes) {
-  const auto framework = [](const std::string& gpu, const std::string& date) {
-    return read({{"framework", "Megatron-Bridge / Megatron-Core"},
-                 {"model", "Qwen3_30B_a3B"},
-                 {"gpu", gpu},
-                 {"date", date},
-                 {"n_layers", ""},
-                 {"hidden", ""},
-                 {"n_heads", ""},
-                 {"vocab", ""},
-                 {"ep", "4"}})
-        .problem->job.framework.name;
-  };
-  EXPECT_EQ(framework("GB200", "2025-05"), "megatron");
-  EXPECT_EQ(framework("GB200", "2025-11"), "megatron-router");
-  EXPECT_EQ(framework("B300", "2025-11"), "megatron");
-  EXPECT_EQ(framework("B300", "2026-06"), "megatron-graph");
-}
-
-TEST(PublishedRuns, EncodersAndImagesAreReadWhenTheyAreKnown) {
-  const Cells alone{{"framework", "eager PyTorch"},
-                    {"n_layers", ""},
-                    {"hidden", ""},
-                    {"n_heads", ""},
-                    {"vocab", ""},
-                    {"num_gpus", "1"},
-                    {"tp", "1"},
-                    {"pp", "1"},
-                    {"dp", "1"}};
-  const auto units = [&](const std::string& model, const std::string& sequence) {
-    Cells cells = alone;
-    cells["model"] = model;
-    cells["seq_len"] = sequence;
-    const MeasuredRun run = read(cells);
-    return run.problem ? run.problem->model.unit_count() : 0;
-  };
-  EXPECT_EQ(units("google-bert/bert-base-uncased", "512"), 14);  // 12 layers, embedding, head
-  EXPECT_EQ(units("vit-base", "197"), 14);                       // as many positions as patches
-  EXPECT_GE(units("t5-base", "512"), 24);                        // 12 encoders and 12 decoders
-  EXPECT_EQ(units("distilbert-base", "512"), 0);
-}
-
-TEST(PublishedRuns, RecipesDecideWhatIsKeptOfGradientsAndLogits) {
-  const Job bridge = read({{"framework", "Megatron-Bridge / Megatron-Core"}}).problem->job;
-  EXPECT_EQ(bridge.gradient_bytes, 2);
-  EXPECT_EQ(bridge.logit_bytes, 4);
-  const Job core = read({{"framework", "Megatron-LM 0.14 (core)"}}).problem->job;
-  EXPECT_EQ(core.gradient_bytes, 0);
-  EXPECT_EQ(core.logit_bytes, 0);
-  EXPECT_EQ(read({{"framework", "llm-foundry (PyTorch FSDP)"}}).problem->job.logit_bytes, 4);
-}
-
-TEST(PublishedRuns, LayersFollowFromParametersWhereTheyAreNotStated) {
-  // 24 layers of 12 * 2048^2 and a table of 51200 x 2048: 1.313e9; in 2 stages 12 each.
-  const MeasuredRun run = read({{"n_layers", ""}, {"params_b", "1.3"}});
-  ASSERT_TRUE(run.problem) << run.refusal;
-  EXPECT_EQ(run.problem->model.unit_count(), 26);
-  EXPECT_EQ(run.assumptions[0], "24 layers, by the parameters");
-}
-
-TEST(PublishedRuns, NetworksAreReadFromTheirDescription) {
-  const auto uplink = [](const std::string& text) {
-    return read({{"interconnect", text}}).problem->cluster.nodes[0].uplink.bandwidth.value;
-  };
-  EXPECT_DOUBLE_EQ(uplink("800 Gb/s inter-node"), 100e9);
-  EXPECT_DOUBLE_EQ(uplink("4x100Gb RoCE per node"), 50e9);
-  EXPECT_DOUBLE_EQ(uplink("RoCE 400 Gbps per GPU"), 400e9);
-  EXPECT_DOUBLE_EQ(uplink("Jean Zay: 4 OmniPath links per node"), 50e9);
-  EXPECT_DOUBLE_EQ(uplink("Selene"), 200e9);  // the catalogue's: 200 Gbit/s for each of 8
-}
-
 TEST(PublishedRuns, DevicesAreFoundByWhatTablesCallThem) {
   EXPECT_EQ(read({{"gpu", "A100-SXM4-40GB"}}).device, "A100-40GB");
   EXPECT_EQ(read({{"gpu", "A100 (Selene)"}}).device, "A100-80GB");
@@ -390,15 +245,6 @@ TEST(PublishedRuns, LinksThatWereOnlyModelledAreNotStated) {
   };
   EXPECT_DOUBLE_EQ(intra("10 Gb/s inter, 80 Gb/s intra"), 10e9);
   EXPECT_DOUBLE_EQ(intra("10 Gb/s inter, 80 Gb/s intra as modelled"), intra("10 Gb/s inter"));
-}
-
-TEST(PublishedRuns, HeadsOfGpt2Are64Wide) {
-  const MeasuredRun run = read({{"model", "GPT2-350M-class"}, {"hidden", "1024"}, {"n_heads", ""}});
-  ASSERT_TRUE(run.problem) << run.refusal;
-  for (const Op& op : run.problem->model.unit(1).ops)
-    if (op.kind == OpKind::attention) {
-      EXPECT_EQ(op.count, 16);
-    }
 }
 
 constexpr const char* kTrials =

@@ -11,8 +11,12 @@
 namespace plait {
 namespace {
 
+// Tables round memory and mix GB with GiB, which alone is 7 %; neighbours of the catalogue (40 and
+// 48, 80 and 94) are further apart.
 constexpr double kMemoryTolerance = 0.15;
-constexpr int kRack = 32;  // devices that one NVLink domain has at least when it is a rack
+// Devices that one NVLink domain has at least when it is a rack: NVL36 and NVL72 are the smallest
+// racks, boards of 8 and 16 are nodes.
+constexpr int kRack = 32;
 
 std::string without_remarks(const std::string& text) {
   static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b)");

@@ -134,7 +134,7 @@ TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions&
   constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-", "t5"};
   if (!known &&
       std::ranges::any_of(kOthers, [&](const char* word) { return mentions(name, word); }))
-    throw RowRefused("is no language model of decoders, and its sizes are not known");
+    throw RowRefused("is not a language model made of decoders, and its sizes are unknown");
   const bool same_width = known && (!row.hidden || *row.hidden == known->hidden);
   TransformerConfig config = same_width ? *known : family_of(name);
   if (!same_width) config.sequence = 0;

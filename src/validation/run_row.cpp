@@ -242,7 +242,7 @@ std::vector<RunRow> read_run_rows(const CsvTable& table) {
   const bool trials = table.has("experiment") && table.has("units_per_stage");
   if (!steps && !published && !trials)
     throw InputError(table.name,
-                     "is no table of runs: it needs the columns source_id, model and num_gpus "
+                     "is not a table of runs: it needs the columns source_id, model and num_gpus "
                      "(published runs), model, mbs and ms_median (Hugging Face steps), or "
                      "experiment and units_per_stage (AMP's trials)");
   std::vector<RunRow> rows;

@@ -179,7 +179,7 @@ TEST(Families, KeepWhatTellsThemFromPlainTransformers) {
   EXPECT_TRUE(any(gemma, [](const Op& op) { return op.cap == 30; }));
 }
 
-// Fields that are no part of the network: how kernels are fused, in what precision they round, and
+// Fields that are not part of the network: how kernels are fused, in what precision they round, and
 // what is only said. Dropout is an op that does nothing.
 const std::set<std::string> kNotOfTheNetwork = {"fused_qkv", "wide_norm", "unknown_keys"};
 

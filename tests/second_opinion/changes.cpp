@@ -4,6 +4,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "second_opinion/idle_changes.h"
+
 namespace plait::second_opinion {
 
 int pick(Random& random, int least, int most) {
@@ -22,11 +24,11 @@ std::vector<Schedule> schedules_of(const Problem&) {
           Schedule::zb_v};
 }
 
-namespace {
-
 Part& any_part(Sketch& sketch, Random& random) {
   return sketch.parts[pick(random, 0, sketch.part_count() - 1)];
 }
+
+namespace {
 
 // Units over the boundary between two neighbours in execution order.
 bool move_cut(const Problem&, Sketch& sketch, Random& random) {
@@ -314,63 +316,6 @@ bool change_experts(const Problem&, Sketch& sketch, Random& random) {
   if (!up && sketch.settings.expert % 2 != 0) return false;
   sketch.settings.expert = up ? sketch.settings.expert * 2 : sketch.settings.expert / 2;
   return sketch.settings.expert >= 1;
-}
-
-// Replicas that have a device on one node stop.
-bool leave_node(const Problem& problem, Sketch& sketch, Random& random) {
-  const int node = pick(random, 0, static_cast<int>(problem.cluster.nodes.size()) - 1);
-  for (Part& part : sketch.parts) {
-    const int group = part.tensor * sketch.settings.context;
-    std::vector<DeviceId> kept;
-    for (int d = 0; d < part.data; ++d) {
-      const auto begin = part.devices.begin() + static_cast<std::ptrdiff_t>(d) * group;
-      const auto on_node = [&](DeviceId id) { return problem.cluster.device(id).node == node; };
-      if (std::none_of(begin, begin + group, on_node))
-        kept.insert(kept.end(), begin, begin + group);
-    }
-    if (kept.empty()) return false;
-    part.devices = std::move(kept);
-    part.data = static_cast<int>(part.devices.size()) / group;
-  }
-  return set_all_shares(problem, sketch);
-}
-
-bool leave_replica(const Problem& problem, Sketch& sketch, Random& random) {
-  Part& part = any_part(sketch, random);
-  if (part.data < 2) return false;
-  const int group = part.tensor * sketch.settings.context;
-  const auto begin =
-      part.devices.begin() + static_cast<std::ptrdiff_t>(group) * pick(random, 0, part.data - 1);
-  part.devices.erase(begin, begin + group);
-  part.data -= 1;
-  return set_all_shares(problem, sketch);
-}
-
-// Idle devices join a stage, or make a stage of their own.
-bool use_idle(const Problem& problem, Sketch& sketch, Random& random) {
-  const std::vector<DeviceId> idle = idle_devices(problem, sketch);
-  const int at = pick(random, 0, sketch.part_count() - 1);
-  Part& part = sketch.parts[at];
-  const int group = part.tensor * sketch.settings.context;
-  const int most = static_cast<int>(idle.size()) / group;
-  if (most == 0) return false;
-  const int replicas = random() % 2 == 0 ? most : pick(random, 1, most);
-  const auto end = idle.begin() + static_cast<std::ptrdiff_t>(replicas) * group;
-  if (random() % 2 == 0) {
-    part.devices.insert(part.devices.end(), idle.begin(), end);
-    part.data += replicas;
-    return set_all_shares(problem, sketch);
-  }
-  if (part.unit_count() < 2 * sketch.chunks()) return false;
-  Part added = part;
-  added.devices.assign(idle.begin(), end);
-  added.data = replicas;
-  for (std::size_t c = 0; c < part.units.size(); ++c) {
-    added.units[c] = part.units[c] / 2;
-    part.units[c] -= added.units[c];
-  }
-  sketch.parts.insert(sketch.parts.begin() + at + (random() % 2 == 0 ? 0 : 1), added);
-  return set_all_shares(problem, sketch);
 }
 
 }  // namespace

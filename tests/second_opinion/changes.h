@@ -27,4 +27,6 @@ std::vector<Schedule> schedules_of(const Problem& problem);
 
 std::vector<int> divisors(int n);
 
+Part& any_part(Sketch& sketch, Random& random);
+
 }  // namespace plait::second_opinion

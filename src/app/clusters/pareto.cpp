@@ -1,6 +1,7 @@
 #include "app/clusters/pareto.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 

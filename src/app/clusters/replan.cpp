@@ -1,6 +1,7 @@
 #include "app/clusters/replan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "app/graph/analyze.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 

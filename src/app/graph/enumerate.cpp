@@ -1,6 +1,7 @@
 #include "app/graph/enumerate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/request/request_error.h"
 
@@ -58,7 +59,7 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   if (best.best) choice = choice_of(costs, *best.best);
   std::string out = "strategies,bytes_sent,communication_s,compute_s,time_s,peak_memory_bytes\n";
   for (const int b : blocks) choice[b] = 0;
-  for (double i = 0; i < combinations; ++i) {
+  for (std::int64_t left = static_cast<std::int64_t>(combinations); left > 0; --left) {
     const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
     Bytes sent;
     for (const Bytes bytes : plan.traffic()) sent += bytes;

@@ -1,6 +1,7 @@
 #include "app/graph/search.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <random>
 

@@ -1,6 +1,7 @@
 #include "app/known/lists.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

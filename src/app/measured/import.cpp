@@ -1,6 +1,7 @@
 #include "app/measured/import.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 

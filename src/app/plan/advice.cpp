@@ -1,6 +1,7 @@
 #include "app/plan/advice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

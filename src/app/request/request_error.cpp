@@ -1,6 +1,7 @@
 #include "app/request/request_error.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 #include "app/request/output_file.h"
 #include "app/request/request_error.h"
+#include "app/run/machine_fit.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
 #include "report/quantities.h"
@@ -99,7 +101,7 @@ TrainEnd launch_ranks(const TrainRequest& request, int world, const TrainSession
 
 // The place of this process among the ranks; nothing when it is the only one.
 std::optional<runtime::RankPlace> place_in(const TrainRequest& request, int world) {
-  const auto place = runtime::rank_place(runtime::environment_variables());
+  auto place = runtime::rank_place(runtime::environment_variables());
   if (!place && world > 1)
     throw InputError(request.path,
                      fmt::format("is a plan for {} devices: start its ranks with `local` {}, "
@@ -136,10 +138,33 @@ void compare(const PlanFile& file, std::vector<double> seconds, TrainAnswer& out
   out.predicted = CostEngine(file.problem).simulate(file.plan).step;
 }
 
+// Ranks first, first + 1, ...
+std::vector<int> ranks_from(int first, int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+// Ranks of one machine are consecutive where a launcher says how many there are; otherwise each
+// answers for itself.
+void check_machine_of_rank(const TrainRequest& request, const PlanFile& file,
+                           const std::optional<runtime::RankPlace>& place, int world) {
+  std::vector<int> ranks = ranks_from(0, world);
+  if (place && place->local_world > 0)
+    ranks = ranks_from(std::max(0, place->rank - place->local_rank),
+                       std::min(place->local_world, world));
+  else if (place)
+    ranks = {place->rank};
+  std::erase_if(ranks, [&](int rank) { return rank >= world; });
+  check_machine({file, ranks, request.device},
+                runtime::local_machine(runtime::environment_variables()), request.path);
+}
+
 TrainAnswer run_rank(const TrainRequest& request, const PlanFile& file, int world,
                      const TrainSession& session) {
   const auto place = place_in(request, world);
   const runtime::Backend& backend = runtime::need_backend("train");
+  if (!request.launched_here) check_machine_of_rank(request, file, place, world);
   if (!place || place->rank == 0) check_files(request.options);
   runtime::TrainRequest rank{.problem = file.problem, .plan = file.plan};
   rank.options = request.options;
@@ -182,6 +207,7 @@ TrainRequest resolved(const TrainRequest& request) {
   out.options = written.options;
   out.device = written.device;
   out.json = written.json;
+  out.launched_here = true;
   return out;
 }
 
@@ -194,6 +220,9 @@ TrainAnswer answer(const TrainRequest& request, const TrainSession& session) {
   for (const Stage& stage : file.plan.stages) world += static_cast<int>(stage.devices.size());
   if (request.local == 0) return run_rank(request, file, world, session);
   if (runtime::backend() == nullptr) runtime::need_torch_program("train");
+  if (request.local == world)
+    check_machine({file, ranks_from(0, world), request.device},
+                  runtime::local_machine(runtime::environment_variables()), request.path);
   check_files(request.options);
   return {.end = launch_ranks(request, world, session)};
 }

@@ -19,6 +19,7 @@ struct TrainRequest {
   std::vector<int> threads;     // of each rank, or one number for all; empty = equal parts
   std::string device = "auto";  // cpu, cuda, or auto: a GPU where there is one
   bool json = false;            // ranks print their steps as JSON
+  bool launched_here = false;   // by `local`, whose launcher has looked at the machine
   int max_restarts = 0;         // when a rank fails
   bool device_lost = false;     // its device is gone for good: go on with a new plan
   Seconds stop_within{60};      // for ranks that are stopped to end their step and save

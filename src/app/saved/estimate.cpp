@@ -1,6 +1,7 @@
 #include "app/saved/estimate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -233,30 +234,32 @@ FlagGroup search_flags(PlanRequest& a) {
 // Knobs of the planners that follow other people's papers, under the names they have there.
 FlagGroup peer_flags(PlanRequest& a) {
   constexpr int kMaxPermuteLength = 12;
-  return {"Knobs of the planners fasop and metis",
-          {{.name = "--max-tp",
-            .value = "N",
-            .help = "fasop, metis: largest tensor degree (4)",
-            .set = into_integer(a.search.max_tensor, 1, kMaxDegree),
-            .hidden = {"--max-profiled-tp-degree"}},
-           {.name = "--rotations",
-            .value = "N",
-            .help = "fasop: cyclic orders of the nodes that are tried; 0 is all (0)",
-            .set = into_integer(a.search.rotations, 0, kMaxDegree)},
-           {.name = "--max-permute-len",
-            .value = "N",
-            .help = "metis: device groups are fused until this many are left to permute (6)",
-            .set = into_integer(a.search.max_permute_len, 1, kMaxPermuteLength)},
-           {.name = "--group-scale-variance",
-            .value = "X",
-            .help = "metis: smallest device group over the mean group, 0 to 1; less tries more (1)",
-            .set = into_fraction(a.search.group_scale_variance),
-            .hidden = {"--min-group-scale-variance"}},
-           {.name = "--max-micro-batch",
-            .value = "N",
-            .help = "metis: most samples of a micro-batch on one replica; 0 is no limit (0)",
-            .set = into_integer(a.search.max_micro_batch, 0, kMaxBatch),
-            .hidden = {"--max-profiled-batch-size"}}}};
+  return {
+      "Knobs of the planners fasop and metis",
+      {{.name = "--max-tp",
+        .value = "N",
+        .help = "fasop, metis: largest tensor degree (4)",
+        .set = into_integer(a.search.max_tensor, 1, kMaxDegree),
+        .hidden = {"--max-profiled-tp-degree"}},
+       {.name = "--rotations",
+        .value = "N",
+        .help = "fasop: cyclic orders of the nodes that are tried; 0 is all (0)",
+        .set = into_integer(a.search.rotations, 0, kMaxDegree)},
+       {.name = "--max-permute-len",
+        .value = "N",
+        .help = "metis: device groups are fused until this many are left to permute (6)",
+        .set = into_integer(a.search.max_permute_len, 1, kMaxPermuteLength)},
+       {.name = "--group-scale-variance",
+        .value = "X",
+        .help = "metis: smallest device group over the mean group, 0 to 1; less tries more (1)",
+        .set = into_fraction(a.search.group_scale_variance),
+        .hidden = {"--min-group-scale-variance"}},
+       {.name = "--max-micro-batch",
+        .value = "N",
+        .help =
+            "metis: the most samples of a micro-batch on one replica; 0 means without limit (0)",
+        .set = into_integer(a.search.max_micro_batch, 0, kMaxBatch),
+        .hidden = {"--max-profiled-batch-size"}}}};
 }
 
 FlagGroup pin_flags(PlanRequest& a) {

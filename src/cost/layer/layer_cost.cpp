@@ -11,7 +11,9 @@
 namespace plait {
 namespace {
 
-// Compute and the gathering of weights ahead of it (docs/cost-model.md#zero).
+// Exponent that joins compute and the gathering of weights ahead of it (docs/cost-model.md#zero).
+// Set, not fitted: with 4 the two cost 19 % more than the longer where they are equal, 1 % where
+// one is 2.2 times the other.
 constexpr double kGatherCorner = 4;
 
 // The work that each way of recompute adds and the activations that it leaves.

@@ -223,6 +223,7 @@ void take_times(const Reader& reader, double b, double late, MeasuredCost& out) 
   if (forward.empty()) {
     const double sum = reader.value(both, both_of);
     const double analytic_sum = analytic_forward + analytic_backward;
+    // Without an analytic model: backward has two products for each one of forward.
     f = analytic_sum > 0 ? sum * analytic_forward / analytic_sum : sum / 3;
     back = sum - f;
   } else {

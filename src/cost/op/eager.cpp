@@ -46,6 +46,7 @@ namespace {
 constexpr EagerPasses kPartial{2.3, 8.0, 0, 2, 6};
 constexpr EagerPasses kPartialAutocast{5.0, 12.0, 0, 2, 8};
 
+// The four below: measured on the H200 of the table above (docs/cost-model.md#eager).
 // Of a norm of queries and keys: its rows are short, and under autocast what follows it is fp32.
 constexpr double kShortRows = 1.2;
 constexpr double kShortRowsAutocast = 1.7;

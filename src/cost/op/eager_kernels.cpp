@@ -15,8 +15,10 @@ constexpr double kLeastEagerHead = 80;
 constexpr double kReadForward = 1.5;
 constexpr double kReadBackward = 3.5;
 constexpr double kBackwardKernels = 4;
-// Backward of concatenated queries, keys and values concatenates their gradients; of separate ones
-// it adds them up. Passes over them.
+// The three below are from the same H200: the device's time in 24 whole steps of ten families,
+// split into products, attention and the rest (docs/cost-model.md#eager). Backward of concatenated
+// queries, keys and values concatenates their gradients; of separate ones it adds them up. Passes
+// over them.
 constexpr double kConcatenation = 8;
 // Of `kernel`: many of the kernels of a function that is written out work on one value a row.
 constexpr double kShortKernel = 0.75;
@@ -36,7 +38,7 @@ OpTime EagerKernels::flash_attention(const Op& op, const Sharding& s) const {
 }
 
 // Scores are multiplied, added to, normalised, converted and multiplied in kernels of their own
-// (Falcon's, T5's and BLOOM's steps on one H200).
+// (fitted on Falcon's, T5's and BLOOM's steps on one H200; docs/cost-model.md#eager).
 OpTime EagerKernels::score_attention(const Op& op, const Sharding& s) const {
   constexpr double kForwardBytes = 22;  // of a score
   constexpr double kBackwardBytes = 37;
@@ -94,7 +96,8 @@ OpTime EagerKernels::memory_bound(const Op& op, const Sharding& s) const {
 }
 
 // Under autocast the input is converted for each matrix if it comes from the fp32 stream, and the
-// weights are; a bias' gradient is a sum over rows.
+// weights are; a bias' gradient is a sum over rows. Passes over the tensors, timed one by one on
+// the same H200.
 void EagerKernels::add_around_product(const DeviceType& d, const Op& op, const Sharding& s,
                                       const Product& g, OpTime& time) const {
   constexpr double kBiasPasses = 2.2;

@@ -12,10 +12,18 @@ namespace {
 
 // A GPT block has this many ops that are products or attention; they share its host time.
 constexpr double kProductsOfBlock = 5;
-constexpr double kHeadAlignment = 8;           // elements of a head
-constexpr double kFusedSoftmaxColumns = 4096;  // and a number of heads that 4 divides
+constexpr double kHeadAlignment = 8;  // elements of a head: 16 bytes, one vector load
+// Megatron-LM uses its fused softmax up to this many keys, and where 4 divides the heads of all
+// samples together (FusedScaleMaskSoftmax.is_kernel_available).
+constexpr double kFusedSoftmaxColumns = 4096;
 constexpr double kFusedSoftmaxHeads = 4;
-// Of the weight gradients, when only adapters of unknown rank are trained.
+// Passes over the scores of the fused softmax and of dropout, from what they read and write:
+// forward 2 and 2 with a mask of one byte a score, backward 3 and 2 with that mask.
+constexpr double kSoftmaxForward = 4.5;
+constexpr double kSoftmaxBackward = 5.5;
+// Of the work of weight gradients when only adapters of unknown rank are trained. Set, not fitted:
+// LoRA of rank r on an n x n matrix has 2 r / n of it, 3 % for rank 64 and n = 4096, in kernels
+// that are short.
 constexpr double kAdapterWork = 0.05;
 
 // One of the products of plain attention: it reads or writes all scores.
@@ -83,14 +91,15 @@ OpTime Kernels::plain_attention(const Op& op, const Sharding& s) const {
   const Bytes scores(element_bytes_ * heads * op.rows / s.context * op.columns);
   const Flops work = op.forward * (s.samples / s.context / s.tensor / 2);  // of one product
   const Seconds one = score_product(device_, job_, op, work, scores);
-  OpTime time{2 * one + memory_time(device_, 4.5 * scores, 2),
-              4 * one + memory_time(device_, 5.5 * scores, 2),
+  OpTime time{2 * one + memory_time(device_, kSoftmaxForward * scores, 2),
+              4 * one + memory_time(device_, kSoftmaxBackward * scores, 2),
               {},
               {}};
   const bool half = element_bytes_ == 2;
   const bool fused = traits_.fused_softmax && half && op.columns <= kFusedSoftmaxColumns &&
                      divides(kFusedSoftmaxHeads, heads);
   if (fused) return time;
+  // Kernels, as PyTorch dispatches them: to fp32, scale and mask, softmax, back; three of backward.
   time.forward += memory_time(device_, traits_.softmax_forward * scores, 4);
   time.backward += memory_time(device_, traits_.softmax_backward * scores, 3);
   if (half) time.host = traits_.host_separate_softmax;

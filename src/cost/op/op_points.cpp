@@ -9,6 +9,9 @@
 namespace plait {
 namespace {
 
+// Set, not fitted: inverse square distances (Shepard's interpolation) with a range. A measurement
+// within an eighth of a doubling counts as if it were the shape itself (1/64 = (1/8)^2), and three
+// doublings away as much as the analytic model (1/9 = (1/3)^2); docs/cost-model.md#shapes.
 constexpr std::size_t kNeighbours = 8;
 constexpr double kFar = 3;               // powers of two
 constexpr double kSmoothing = 1.0 / 64;  // of the squared distance

@@ -8,10 +8,15 @@
 namespace plait {
 namespace {
 
+// Side of the results that one multiprocessor computes at a time: the usual tile of cuBLAS on large
+// products (docs/cost-model.md#matmul).
 constexpr double kTile = 128;
-constexpr double kAlignment = 8;  // elements
+constexpr double kAlignment = 8;  // elements of 2 bytes: 16 bytes, one vector load
+// Megatron-LM's default of make-vocab-size-divisible-by.
 constexpr double kPaddedVocabulary = 128;
-constexpr double kRowScaledFp8 = 0.55;  // of a product with one scale a tensor
+// Of the speed of a product with one scale a tensor; fitted on TorchTitan's published runs with a
+// scale for each row (docs/accuracy.md).
+constexpr double kRowScaledFp8 = 0.55;
 
 }  // namespace
 

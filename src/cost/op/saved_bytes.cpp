@@ -25,8 +25,9 @@ SavedBytes saved_bytes(const Kernels& kernels, const Op& op, const Sharding& s) 
         activation_bytes(job.precision) * (model.dropout ? 2 : 1) + (model.dropout ? 1 : 0);
     saved.all += Bytes(per_score * positions * op.columns);
   } else if (kernels.writes_scores(op)) {
-    // The softmax in fp32, and its copy in 16 bits or those of q, k and v in fp32; more where a
-    // bias is learnt.
+    // The softmax in fp32, 4 bytes, and its copy in 16 bits, 2, or those of q, k and v in fp32, 0.3
+    // a score in the measured steps; 1.2 more where a bias is learnt (T5). Measured on one H200
+    // (docs/cost-model.md#eager).
     const double per_score = op.scores_in_16_bits ? 6 : op.learnt_bias ? 5.5 : 4.3;
     saved.all += Bytes(per_score * positions * op.columns);
   } else {

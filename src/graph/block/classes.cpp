@@ -20,9 +20,8 @@ class Classifier {
         numbers_(numbers),
         pairs_(pairs),
         blocks_(blocks) {
-    for (std::size_t v = 0; v < program.values.size(); ++v) {
+    for (const Value& value : program.values) {
       first_part_.push_back(static_cast<int>(parent_.size()));
-      const Value& value = program.values[v];
       for (const auto& dim : rules[value.node].outputs[value.output])
         for (std::size_t i = 0; i < dim.size(); ++i) new_part();
     }

@@ -211,7 +211,7 @@ class Flattener {
 
   Leaves loop(const Instruction& it, const std::vector<Leaves>& made) {
     if (it.operands.size() != 1) wrong_operands(it, 1);
-    const Leaves before = made[it.operands.front()];
+    const Leaves& before = made[it.operands.front()];
     check_leaves(it, it, before);
     const int id = static_cast<int>(program_.loops.size());
     program_.loops.push_back({loop_, 1, false, &it});

@@ -203,13 +203,13 @@ class Reader {
       shape(0);
       cursor_.skip_space();
     }
-    bool percent = cursor_.take('%');
+    const bool percent = cursor_.take('%');
     std::string_view name = cursor_.name();
     if (!typed && !percent && cursor_.peek() == '[') {
       cursor_.balanced();
       if (cursor_.peek() == '{') cursor_.balanced();
       cursor_.skip_space();
-      percent = cursor_.take('%');
+      cursor_.take('%');
       name = cursor_.name();
     }
     if (name.empty()) cursor_.fail("the name of an operand is expected here");

@@ -205,7 +205,7 @@ class CostBuilder {
           wishes.push_back({node.operands[i], at.operands[i]});
     }
     std::ranges::sort(wishes);
-    wishes.erase(std::ranges::unique(wishes).begin(), wishes.end());
+    wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     for (const Wish& wish : wishes)
       costs.communication[s] += move_time(wish.value, outputs[place(wish.value)], wish.to);
   }
@@ -264,7 +264,7 @@ class CostBuilder {
       wishes.push_back({use.value, table.operands[s][first_operand_[use.node] + use.operand]});
     }
     std::ranges::sort(wishes);
-    wishes.erase(std::ranges::unique(wishes).begin(), wishes.end());
+    wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     Seconds sum;
     for (const Wish& wish : wishes) {
       const int from = owner(wish.value);

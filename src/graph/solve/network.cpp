@@ -78,7 +78,7 @@ void Network::keep_choices(int variable, const std::vector<int>& kept) {
 namespace {
 
 // The loads as a step function: disjoint pieces in ascending order.
-std::vector<Load> disjoint(std::vector<Load> loads, std::size_t choices) {
+std::vector<Load> disjoint(const std::vector<Load>& loads, std::size_t choices) {
   std::vector<int> cuts;
   for (const Load& load : loads) {
     cuts.push_back(load.begin);
@@ -161,8 +161,8 @@ std::vector<std::int64_t> fullest_times(const Instance& instance) {
   for (const Node& node : instance.nodes) {
     if (node.begin >= node.end) continue;
     if (*std::max_element(node.usage.begin(), node.usage.end()) == 0) continue;
-    events.push_back({node.begin, true});
-    events.push_back({node.end, false});
+    events.emplace_back(node.begin, true);
+    events.emplace_back(node.end, false);
   }
   std::sort(events.begin(), events.end());
   std::vector<std::int64_t> times;
@@ -235,6 +235,7 @@ void recover(const Network& network, std::vector<int>& labels) {
     PLAIT_CHECK(found != list.end());
     return static_cast<std::size_t>(found - list.begin());
   };
+  // The last removal first. NOLINTNEXTLINE(modernize-loop-convert): there are no views here.
   for (auto it = network.removals.rbegin(); it != network.removals.rend(); ++it) {
     std::size_t entry = 0;
     if (it->first >= 0) entry = at(it->first_labels, labels[it->first]);

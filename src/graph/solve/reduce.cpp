@@ -79,7 +79,7 @@ class Reducer {
     x.alive = false;
   }
 
-  // A link whose cost is a sum of a part for each end is no link.
+  // A link whose cost is a sum of a part for each end is not a link.
   void split_sums(int v) {
     const std::vector<Arc> arcs = net_.variables[v].arcs;
     for (const Arc& arc : arcs) {

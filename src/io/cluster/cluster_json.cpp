@@ -1,6 +1,7 @@
 #include "io/cluster/cluster_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cluster/cluster_builder.h"
 
 namespace plait {
@@ -137,7 +138,7 @@ void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) 
   if (part.name.find_first_of(",;") != part.name.npos)
     throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
   throw InputError(part.where,
-                   fmt::format("'{}' is no file, device type or instance{}; `plait devices` and "
+                   fmt::format("'{}' is not a file, device type or instance{}; `plait devices` and "
                                "`plait instances` list the names, and '4xA100-80GB:8' is 4 nodes "
                                "of 8",
                                part.name.substr(0, 80), suggestion(part.name, known)));
@@ -165,6 +166,7 @@ void refuse_two_clouds(const std::vector<Part>& parts, const Catalogue& catalogu
 LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
                                      const std::string& flag) {
   if (text.size() > 10'000) throw InputError(flag, "is longer than 10,000 characters");
+  if (!is_utf8(text)) throw InputError(flag, "has bytes that are not UTF-8");
   std::vector<Part> parts;
   bool zoned = false;
   std::string_view rest = text;

@@ -36,10 +36,10 @@ std::string in_unit(double si, double unit) {
 }
 
 // A number within what hardware can be for the next thousand years, so that no product of such
-// numbers overflows.
+// numbers overflows, and within the range of all files (io/format/checked_number.h).
 double within(const JsonValue& value, double least, double most) {
   const double number = value.number();
-  if (number >= least && number <= most) return number;
+  if (number >= least && number <= most) return value.at_least(least);
   if (least > 0 && number <= 0) return value.positive();  // the plainer complaint
   if (least == 0 && number < 0) return value.at_least(0);
   throw InputError(value.where(), fmt::format("must be from {} to {}, is {}", least, most, number));

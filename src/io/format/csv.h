@@ -24,8 +24,8 @@ struct CsvTable {
   std::string where(const Row& row) const;
 };
 
-// InputError when it is no table: no header, a column named twice, a row with more or fewer cells
-// than the header, a quote that is not closed. Empty lines do not count.
+// InputError when it is not a table: no header, a column named twice, a row with more or fewer
+// cells than the header, a quote that is not closed. Empty lines do not count.
 CsvTable parse_csv(const std::string& name, std::string_view text);
 
 // One line of a table, with quotes where they are needed and its line end.

@@ -1,6 +1,7 @@
 #include "io/format/json_writer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "io/format/shell_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

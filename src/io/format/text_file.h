@@ -11,7 +11,7 @@ namespace plait {
 std::string read_text_file(const std::string& path);
 
 // Writes to a temporary name beside `path` and renames, so that a reader never sees half a file. A
-// link is kept and its file replaced; what is no file (/dev/stdout, a pipe) is written as it is.
+// link is kept and its file replaced; what is not a file (/dev/stdout, a pipe) is written as it is.
 // InputError also where nobody reads from a pipe.
 void write_text_file(const std::string& path, std::string_view text);
 

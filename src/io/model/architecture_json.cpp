@@ -1,6 +1,7 @@
 #include "io/model/architecture_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "io/model/hf_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -60,7 +60,7 @@ void add_notes(const JsonValue& entry, TransformerConfig& config) {
       config.not_modelled.push_back(feature.text());
 }
 
-// Nothing for models that are no transformers.
+// Nothing for models that are not transformers.
 std::optional<TransformerConfig> transformer_of(const JsonValue& entry) {
   const JsonValue config = entry.at("config");
   if (config.find("plait_model")) return std::nullopt;

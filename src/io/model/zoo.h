@@ -26,7 +26,7 @@ std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int>
 
 // The switches of a transformer of the zoo, for readers that change some of them. Only letters and
 // digits of the name count (and points): "GPT OSS 120B" is gpt-oss-120b. Nothing for unknown names
-// and for models that are no transformers.
+// and for models that are not transformers.
 std::optional<TransformerConfig> zoo_transformer(const std::string& name);
 
 // The same by the exact number of parameters.

@@ -1,6 +1,7 @@
 #include "io/plan/aceso_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 #include "io/plan/plan_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "io/profile/import_aceso.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "io/profile/import_amp.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

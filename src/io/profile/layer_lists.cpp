@@ -1,6 +1,7 @@
 #include "io/profile/layer_lists.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -345,7 +345,7 @@ Profile read_profile_file(const std::string& path) {
 Profile parse_profile(const std::string& name, std::string_view text) {
   const JsonValue root = parse_json(name, text);
   if (!root.is_object() || !root.find("plait_profile"))
-    throw InputError(name, R"(is no profile: it has no "plait_profile": 1)");
+    throw InputError(name, R"(is not a profile: 'plait_profile': 1 is missing)");
   root.at("plait_profile").integer(kVersion, kVersion);
   return restore_profile(root);
 }

@@ -63,7 +63,7 @@ TEST(ProfileJson, OmittedDegreesAreOne) {
 }
 
 TEST(ProfileJson, ComplaintsNameTheFileAndThePlace) {
-  EXPECT_NE(complaint("{}").find("is no profile"), std::string::npos);
+  EXPECT_NE(complaint("{}").find("is not a profile"), std::string::npos);
   EXPECT_NE(complaint(R"({"plait_profile": 2})").find("#/plait_profile"), std::string::npos);
   EXPECT_NE(complaint(with_point(R"("forward_s": -1)")).find("#/compute/0/forward_s"),
             std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -210,6 +211,26 @@ std::vector<std::string> LineReader::read_lines(bool last) {
   }
   if ((last || !open_) && !rest_.empty()) lines.push_back(std::exchange(rest_, {}));
   return lines;
+}
+
+ChildOutput run_to_end(const std::vector<std::string>& command) {
+  ChildProcess child({.command = command, .environment = {}, .cores = {}});
+  LineReader out(child.out());
+  LineReader err(child.err());
+  ChildOutput output;
+  const auto read = [&](bool last) {
+    for (const std::string& line : out.read_lines(last)) output.out += line + "\n";
+    for (const std::string& line : err.read_lines(last)) output.err += line + "\n";
+  };
+  while (!child.poll_end()) {
+    std::array<pollfd, 2> files{{{out.descriptor(), POLLIN, 0}, {err.descriptor(), POLLIN, 0}}};
+    constexpr int kWaitMs = 50;
+    poll(files.data(), files.size(), kWaitMs);
+    read(false);
+  }
+  read(true);
+  output.end = *child.poll_end();
+  return output;
 }
 
 }  // namespace plait::runtime

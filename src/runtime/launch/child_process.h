@@ -69,4 +69,12 @@ class LineReader {
   std::string rest_;
 };
 
+// Runs a command and waits for its end; all that it printed.
+struct ChildOutput {
+  std::string out;
+  std::string err;
+  ChildEnd end;
+};
+ChildOutput run_to_end(const std::vector<std::string>& command);
+
 }  // namespace plait::runtime

@@ -118,7 +118,7 @@ void Heartbeat::write_beats() {
   std::unique_lock lock(mutex_);
   while (!end_) {
     const std::string line = beat_line(last());
-    // The pipe does not block. A launcher that is slow to read is no trouble of this rank.
+    // The pipe does not block. A launcher that is slow to read does not hold up this rank.
     [[maybe_unused]] const ssize_t written = write(descriptor_, line.data(), line.size());
     ended_.wait_for(lock, kBetweenBeats);
   }

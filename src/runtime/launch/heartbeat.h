@@ -27,8 +27,9 @@ struct Beat {
   Activity activity = Activity::working;
   friend bool operator==(const Beat&, const Beat&) = default;
 };
-std::string beat_line(const Beat& beat);                     // with its line end
-std::optional<Beat> parse_beat_line(std::string_view line);  // without; nothing when it is no beat
+std::string beat_line(const Beat& beat);  // with its line end
+std::optional<Beat> parse_beat_line(
+    std::string_view line);  // without; nothing when it is not a beat
 
 // Follows the beats of one rank: when it was heard last, and how long its progress has stood still.
 class BeatRecord {
@@ -55,7 +56,7 @@ class BeatRecord {
 struct StallLimits {
   double first_step = 300;  // seconds, until a step is finished
   double base = 10;         // seconds, from then on, and
-  double steps = 3;         // so many times the longest step
+  double steps = 3;         // times the longest step
   double limit(bool finished_a_step, double longest_step) const {
     return finished_a_step ? base + steps * longest_step : first_step;
   }

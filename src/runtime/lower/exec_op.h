@@ -125,7 +125,7 @@ struct ExecOp {
   Rotary rotary;  // `base` and `scaling` as this layer has them
   bool causal = false;
   bool alibi = false;
-  std::int64_t window = 0;             // attention to so many last positions; 0 = to all
+  std::int64_t window = 0;             // attention to this many last positions; 0 = to all
   std::int64_t relative_distance = 0;  // of the table of relative positions, where there is one
   double scale = 1;       // of scores, embedded tokens, what is added to the stream, logits, shares
   double cap = 0;         // of scores and logits: x becomes cap * tanh(x / cap); 0 = none

@@ -1,6 +1,7 @@
 #include "runtime/lower/network_support.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <variant>
 

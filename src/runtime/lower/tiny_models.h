@@ -92,7 +92,8 @@ inline TransformerConfig tiny_parallel(bool shared_norm) {
   return c;
 }
 
-// BLOOM's positions, of heads that are no power of 2, and MPT's norms, which have no shift.
+// BLOOM's positions, of heads whose number is not a power of 2, and MPT's norms, which have no
+// shift.
 inline TransformerConfig tiny_alibi() {
   TransformerConfig c = tiny_gpt();
   c.name = "alibi";

@@ -205,7 +205,7 @@ std::vector<ProfilePoint> points_of(const PointRequest& request, std::vector<std
 std::vector<ProfilePoint> points_of_list(const std::string& path) {
   const JsonValue root = read_json_file(path);
   if (!root.is_object() || !root.find("plait_ops"))
-    throw InputError(path, R"(is no list of ops: it has no "plait_ops": 1)");
+    throw InputError(path, R"(is not a list of ops: 'plait_ops': 1 is missing)");
   root.allow_only({"plait_ops", "ops"});
   root.at("plait_ops").integer(1, 1);
   const std::vector<JsonValue> items = root.at("ops").items();

@@ -87,7 +87,7 @@ class Pattern {
     if (fault != 0) {
       std::array<char, 200> words{};
       regerror(fault, &expression_, words.data(), words.size());
-      throw InputError(flag, fmt::format("is no regular expression: {}", words.data()));
+      throw InputError(flag, fmt::format("is not a regular expression: {}", words.data()));
     }
     if (groups() >= 1 && groups() <= 2) return;
     regfree(&expression_);

@@ -39,7 +39,7 @@ class RunLog {
   const std::vector<Seconds>& steps() const { return steps_; }
   std::optional<Bytes> memory() const { return memory_; }              // the largest
   const std::string& out_of_memory() const { return out_of_memory_; }  // the line that says so
-  // The last line that tells of an error; where there is none, the last text that is no step.
+  // The last line that tells of an error; where there is none, the last text that is not a step.
   const std::string& last_error() const { return last_error_.empty() ? last_text_ : last_error_; }
 
   // Of up to `most` steps after the first `warm_up`; nothing when there are none. What a command

@@ -27,7 +27,7 @@ struct TrialRow {
 std::string trial_id(const Problem& problem, const Plan& plan, const std::string& command);
 
 // The table in a file, which grows by a line after each trial, on the disk before the next begins.
-// A last line that a crash cut off does not count. InputError for a file that is no such table.
+// A last line that a crash cut off does not count. InputError for a file that is not such a table.
 class TrialRows {
  public:
   explicit TrialRows(std::string path);

@@ -23,7 +23,7 @@ class ClusterLowerBound {
  public:
   ClusterLowerBound(const CostEngine& engine, const Pins& pins, const Target& target = {});
 
-  // Of the part of the cluster with so many devices of each type.
+  // Of the part of the cluster with the given number of devices of each type.
   Seconds step(const std::vector<int>& devices) const;
   // Numbers of micro-batches with which the bound is below the cutoff, ascending.
   std::vector<int> micro_batches(const std::vector<int>& devices, Seconds cutoff) const;
@@ -48,7 +48,7 @@ class ClusterLowerBound {
   double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]
   double latency(const PaceTable& paces, const std::vector<int>& devices, double samples) const;
 
-  // Effort of one cut with so many samples: device-seconds for each of them.
+  // Effort of one cut with a number of samples: device-seconds for each of them.
   struct Effort {
     int samples = 0;
     std::vector<double> by_kind;

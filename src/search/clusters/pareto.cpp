@@ -18,7 +18,7 @@ namespace {
 
 // Mixes that are planned side by side; all see the same front, so threads change nothing.
 constexpr int kRound = 4;
-// Mixes of a cluster beyond which mix_kinds leaves counts out.
+// Mixes of a cluster beyond which mix_kinds leaves counts out. A limit of work: seconds.
 constexpr std::int64_t kManyMixes = 2'000;
 
 // Sums of the same prices in another order differ by less.

@@ -174,7 +174,7 @@ Migration migration(const Problem& before, const Plan& old_plan, const Problem& 
         device_before[i] < 0 ? Bytes(0) : new_state.kept(i, old_state, device_before[i]);
     const Bytes near = std::max(own, new_state.kept_by_any(i, old_state, neighbours[node]));
     state.received = std::max(Bytes(0), state.needed - own);
-    // Rounding of fractions is no movement.
+    // Rounding of fractions does not count as movement.
     if (state.received.value < 1e-9 * state.needed.value) state.received = Bytes(0);
     const Bytes far =
         state.received > Bytes(0) ? std::max(Bytes(0), state.needed - near) : Bytes(0);

@@ -5,6 +5,8 @@
 namespace plait {
 namespace {
 
+// Metis' program re-balances a stage that does not fit up to three times and leaves it a tenth of
+// slack (Um et al., USENIX ATC 2024; docs/peers.md).
 constexpr int kAttempts = 3;
 constexpr double kCaution = 0.9;
 

@@ -18,8 +18,9 @@
 namespace plait {
 namespace {
 
+// Limits of work and memory, not of the paper's: the published searches have at most 64 devices.
 constexpr int kMostStages = 512;
-constexpr std::size_t kMostCutDevices = 1 << 22;
+constexpr std::size_t kMostCutDevices = 1 << 22;  // of all groupings together
 
 class MetisSearch {
  public:

@@ -28,7 +28,7 @@ class Partition {
         best = sum + rest * longest;
         best_cuts = cuts;
       }
-      // Stages that differ by rounding alone are no different.
+      // Stages that differ by rounding alone count as equal.
       limit = longest * (1 - 1e-12);
     }
   }

@@ -39,7 +39,7 @@ class RunClasses {
  private:
   // Of the runs that begin at a unit.
   struct Start {
-    int repeated = 0;              // runs of up to so many units have been seen before ..
+    int repeated = 0;              // runs of up to this many units have been seen before ..
     int earlier = 0;               // .. from this unit on
     std::int64_t first_class = 0;  // of the shortest that has not
   };

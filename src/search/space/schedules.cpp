@@ -7,6 +7,8 @@
 namespace plait {
 namespace {
 
+// Of interleaved schedules. A limit of work: the bubble shrinks with 1 / chunks, so that from 8 on
+// another doubling gains less than a sixteenth of it.
 constexpr int kMostChunks = 8;
 
 bool in_one_chunk(Schedule schedule) {

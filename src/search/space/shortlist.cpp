@@ -11,8 +11,10 @@ bool better(const RankedPlan& a, const RankedPlan& b) {
   return a.plan < b.plan;
 }
 
+// Plans that are kept for other schedules, whose bubble is smaller. A limit of work.
 constexpr std::size_t kWithoutBubble = 8;
-constexpr double kWorthwhile = 0.01;  // gain of an irregular plan
+// What an irregular plan must gain; below the error of predictions (docs/accuracy.md).
+constexpr double kWorthwhile = 0.01;
 
 bool better_without_bubble(const RankedPlan& a, const RankedPlan& b) {
   const Seconds own = a.cost.step - a.cost.bubble;

@@ -15,8 +15,10 @@
 namespace plait {
 namespace {
 
-// Sequences from this length on may be cut over a context group.
+// Sequences from this length on may be cut over a context group. A limit of work, set: shorter ones
+// fit without, and each degree multiplies the settings.
 constexpr int kLongSequence = 16384;
+// Limits of work, set: the widest published mixture, DeepSeek-V3, has 256 experts.
 constexpr int kMaxContext = 64;
 constexpr int kMaxExpert = 256;
 

@@ -13,7 +13,8 @@ namespace {
 
 // Up to this many devices all ways to mix pools in one stage are tried; beyond it only those that
 // take whole pools or, of two, a half or a quarter too.
-constexpr int kSmallCluster = 16;
+constexpr int kSmallCluster = kExactDevices;
+// Pools beyond this are not mixed in one stage: a limit of work, 2^6 subsets.
 constexpr int kMaxMixedPools = 6;
 // On more devices than kExactDevices a stage has at least this part of what it would have if every
 // unit were a stage, or a quarter of its pool.

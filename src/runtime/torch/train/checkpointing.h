@@ -12,7 +12,8 @@ namespace plait::runtime {
 // What a checkpoint says of a run besides its values.
 CheckpointNote note_of(const Problem& problem, const TrainOptions& options, std::int64_t step);
 
-// Saves a checkpoint after so many steps; all ranks call it, rank 0 writes and tells its progress.
+// Saves a checkpoint after a number of steps; all ranks call it, rank 0 writes and tells its
+// progress.
 void save_checkpoint(ParameterStore& parameters, const CheckpointNote& note,
                      const std::string& directory, int keep, Communicator& ranks,
                      Heartbeat* heart = nullptr);

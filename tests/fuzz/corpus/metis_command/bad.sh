@@ -1,0 +1,1 @@
+python3 cost_het_cluster.py --num_layers=x --gbs=128

@@ -9,11 +9,8 @@
 #include "search/auto/paper_plans.h"
 #include "search/auto/single_stage.h"
 #include "search/moves/improve.h"
-#include "search/space/host_order.h"
 #include "search/space/pins.h"
-#include "search/space/planners.h"
 #include "search/space/schedules.h"
-#include "search/uniform/uniform_search.h"
 
 namespace plait {
 namespace {
@@ -269,33 +266,6 @@ void AutoSearch::exact_pass(Candidate& c, Shortlist& found) {
   c.exact = branch_and_bound(space_, *c.table, found, nodes, [this] { return stop(); });
   // Everything that could be faster than what is kept has been looked at.
   if (c.exact) c.bound = std::max(c.bound, found.best());
-}
-
-namespace {
-
-SearchResult search_in_order(const SearchContext& context) {
-  return context.options.target.one_layout ? search_uniform(context) : AutoSearch(context).run();
-}
-
-}  // namespace
-
-// Hosts are searched in an order of their own, so that the order in which they are listed changes
-// nothing.
-SearchResult search_automatically(const SearchContext& context) {
-  const HostOrder order(context.problem.cluster);
-  if (order.is_canonical()) return search_in_order(context);
-  Problem sorted = context.problem;
-  sorted.cluster = order.canonical();
-  const CostEngine engine(sorted);
-  const Space space(sorted, context.options.pins, context.options.target);
-  SearchContext inner{sorted, context.options, context.stop, {}, context.on_progress};
-  inner.engine = &engine;
-  inner.space = &space;
-  inner.deadline = context.deadline;
-  SearchResult result = search_in_order(inner);
-  for (RankedPlan& ranked : result.plans) order.restore(ranked.plan);
-  if (result.nearest) order.restore(result.nearest->plan);
-  return result;
 }
 
 }  // namespace plait

@@ -14,9 +14,11 @@ add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} src/runtim
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
-  ${own_names} src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp
-  tests/peers_test.cpp tests/property/proofs_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-set_target_properties(plait_tests PROPERTIES UNITY_BUILD ${PLAIT_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  ${own_names} src/app/clusters/replan_test.cpp src/cli/flags/setters_test.cpp
+  src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp
+  src/search/space/shortlist_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
+  tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+compile_by_folder(plait_tests)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)

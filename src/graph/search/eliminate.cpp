@@ -11,10 +11,10 @@ namespace plait::graph {
 namespace {
 
 constexpr double kMostEntries = 4e6;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
 // A function of some variables; the last moves fastest.
-struct Factor {
+struct CostTable {
   std::vector<int> scope;  // ascending
   std::vector<double> cost;
 };
@@ -71,7 +71,7 @@ class Eliminator {
   }
 
   // How far a table's position moves with each variable of `scope`.
-  std::vector<int> strides(const Factor& factor, const std::vector<int>& scope) const {
+  std::vector<int> strides(const CostTable& factor, const std::vector<int>& scope) const {
     std::vector<int> steps(scope.size(), 0);
     int step = 1;
     for (int i = static_cast<int>(factor.scope.size()) - 1; i >= 0; --i) {
@@ -86,14 +86,14 @@ class Eliminator {
     // The eliminated variable moves fastest.
     std::vector<int> scope = around;
     scope.push_back(v);
-    std::vector<const Factor*> joined;
+    std::vector<const CostTable*> joined;
     std::vector<std::vector<int>> steps;
     for (const int f : of_variable_[v]) {
       if (factors_[f].scope.empty()) continue;
       joined.push_back(&factors_[f]);
       steps.push_back(strides(factors_[f], scope));
     }
-    Factor made{around, {}};
+    CostTable made{around, {}};
     std::vector<std::int16_t> best;
     fill(scope, joined, steps, made, best);
     order_.push_back(v);
@@ -114,8 +114,8 @@ class Eliminator {
     alive_[v] = 0;
   }
 
-  void fill(const std::vector<int>& scope, const std::vector<const Factor*>& joined,
-            const std::vector<std::vector<int>>& steps, Factor& made,
+  void fill(const std::vector<int>& scope, const std::vector<const CostTable*>& joined,
+            const std::vector<std::vector<int>>& steps, CostTable& made,
             std::vector<std::int16_t>& best) const {
     const int v = scope.back();
     const std::size_t outer = scope.size() - 1;
@@ -126,7 +126,7 @@ class Eliminator {
     std::vector<int> at(outer, 0);
     std::vector<int> position(joined.size(), 0);
     for (std::size_t entry = 0; entry < size; ++entry) {
-      double least = kInfinity;
+      double least = kNoWay;
       int which = 0;
       for (int k = 0; k < values(v); ++k) {
         double cost = problem_.single[v][k];
@@ -165,7 +165,7 @@ class Eliminator {
   const ChoiceProblem& problem_;
   double most_;
   std::vector<std::set<int>> neighbours_;
-  std::vector<Factor> factors_;
+  std::vector<CostTable> factors_;
   std::vector<std::vector<int>> of_variable_;
   std::vector<char> alive_;
   std::vector<int> order_;
@@ -220,7 +220,7 @@ std::optional<ChoiceResult> eliminate(const ChoiceProblem& problem, double most)
 ChoiceResult choose(const ChoiceProblem& problem) {
   if (auto exact = eliminate(problem, kMostEntries)) return *exact;
   ChoiceResult best;
-  best.cost = kInfinity;
+  best.cost = kNoWay;
   std::size_t widest = 1;
   for (const auto& single : problem.single) widest = std::max(widest, single.size());
   for (std::size_t start = 0; start < widest; ++start) {

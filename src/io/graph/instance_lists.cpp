@@ -99,9 +99,10 @@ class Listener : public nlohmann::json_sax<Json> {
     return number(value);
   }
   bool number_unsigned(number_unsigned_t value) override {
-    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-    return number(value > static_cast<number_unsigned_t>(kMost) ? kMost
-                                                                : static_cast<std::int64_t>(value));
+    constexpr auto kLargest = std::numeric_limits<std::int64_t>::max();
+    return number(value > static_cast<number_unsigned_t>(kLargest)
+                      ? kLargest
+                      : static_cast<std::int64_t>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
     if (value < 0)

@@ -5,7 +5,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMostListedLayers = 100'000;
+constexpr int kMostMixedLayers = 100'000;
 
 void read_mixtral(const HfFields& fields, TransformerConfig& c) {
   read_llama_block(fields, {.ffn = 14336, .kv_heads = 8, .positions = 131072}, c);
@@ -190,7 +190,7 @@ void read_llama4(const HfFields& fields, TransformerConfig& c) {
   c.ffn = fields.size({"intermediate_size_mlp"}, 16384);
   c.moe.every = fields.size({"interleave_moe_layer_step"}, 1);
   const auto mixtures = fields.find({"moe_layers"});
-  if (!mixtures || c.layers > kMostListedLayers) return;
+  if (!mixtures || c.layers > kMostMixedLayers) return;
   c.moe.every = 1;
   std::vector<bool> listed(c.layers);
   for (const JsonValue& layer : mixtures->items()) listed[layer.integer(0, c.layers - 1)] = true;

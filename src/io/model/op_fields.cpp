@@ -8,7 +8,7 @@ struct OpSwitch {
   bool Op::*at;
 };
 
-constexpr OpSwitch kSwitches[] = {
+constexpr OpSwitch kOpSwitches[] = {
     {"scale_in_fp32", &Op::scale_in_fp32},
     {"shares_input", &Op::shares_input},
     {"gated", &Op::gated},
@@ -30,14 +30,14 @@ constexpr OpAmount kAmounts[] = {{"matrices", &Op::matrices}, {"branches", &Op::
 std::vector<std::string_view> special_op_keys() {
   std::vector<std::string_view> keys{"parts"};
   for (const OpAmount& amount : kAmounts) keys.push_back(amount.key);
-  for (const OpSwitch& on_or_off : kSwitches) keys.push_back(on_or_off.key);
+  for (const OpSwitch& on_or_off : kOpSwitches) keys.push_back(on_or_off.key);
   return keys;
 }
 
 void read_special_fields(const JsonValue& object, Op& op) {
   for (const OpAmount& amount : kAmounts)
     if (const auto value = object.find(amount.key)) op.*amount.at = value->at_least(0);
-  for (const OpSwitch& on_or_off : kSwitches)
+  for (const OpSwitch& on_or_off : kOpSwitches)
     op.*on_or_off.at = object.boolean_or(on_or_off.key, false);
 }
 
@@ -45,7 +45,7 @@ void write_special_fields(const Op& op, JsonObject& object) {
   const Op fresh;
   for (const OpAmount& amount : kAmounts)
     if (op.*amount.at != fresh.*amount.at) object.number(amount.key, op.*amount.at);
-  for (const OpSwitch& on_or_off : kSwitches)
+  for (const OpSwitch& on_or_off : kOpSwitches)
     if (op.*on_or_off.at) object.boolean(on_or_off.key, true);
 }
 

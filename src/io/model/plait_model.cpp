@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostSize = 1 << 28;
+constexpr int kMostModelSize = 1 << 28;
 constexpr int kMostUnits = 100'000;
 constexpr std::size_t kMostKinds = 1000;
 
@@ -137,8 +137,8 @@ Model read_ops(const JsonValue& root) {
   root.allow_only({"plait_model", "name", "sequence_length", "vocabulary", "causal", "dropout",
                    "kinds", "units", "ties"});
   Model model;
-  model.sequence_length = root.integer_or("sequence_length", 1, kMostSize, 1);
-  model.vocabulary = root.integer_or("vocabulary", 0, kMostSize, 0);
+  model.sequence_length = root.integer_or("sequence_length", 1, kMostModelSize, 1);
+  model.vocabulary = root.integer_or("vocabulary", 0, kMostModelSize, 0);
   model.causal = root.boolean_or("causal", false);
   model.dropout = root.boolean_or("dropout", false);
   std::set<std::string> names;
@@ -205,9 +205,9 @@ Json units_json(const Model& model) {
 
 LoadedModel read_plait_model(const JsonValue& root, std::optional<int> sequence) {
   root.at("plait_model").integer(1, 1);
-  if (sequence && (*sequence < 1 || *sequence > kMostSize))
+  if (sequence && (*sequence < 1 || *sequence > kMostModelSize))
     throw InputError("sequence length",
-                     fmt::format("must be from 1 to {}, is {}", kMostSize, *sequence));
+                     fmt::format("must be from 1 to {}, is {}", kMostModelSize, *sequence));
   LoadedModel loaded;
   if (const auto object = root.find("transformer")) {
     root.allow_only({"plait_model", "name", "transformer"});

@@ -31,7 +31,7 @@ const ComputeSample* sample_of(const Profile& profile, const Model& model, const
   return nullptr;
 }
 
-Seconds time_of(const ComputeSample& sample) {
+Seconds pass_time_of(const ComputeSample& sample) {
   return sample.both ? *sample.both : *sample.forward + *sample.backward;
 }
 
@@ -68,7 +68,7 @@ std::string file_of(const Profile& profile, const Model& model, const Job& job,
   for (int u = 0; u < model.unit_count(); ++u) {
     const LayerKind& kind = model.unit(u);
     const ComputeSample& sample = *point.units[u];
-    Seconds time = time_of(sample);
+    Seconds time = pass_time_of(sample);
     if (!sample.communication_inside) time += reductions(profile, job, kind, point);
     times.push_back(time.value / kMillisecond);
     sum += times.back();

@@ -10,7 +10,7 @@ namespace plait::runtime {
 namespace {
 
 constexpr auto kAnswer = std::chrono::seconds(5);  // the store answers within
-constexpr auto kRetry = std::chrono::milliseconds(200);
+constexpr auto kRetryOfWatch = std::chrono::milliseconds(200);
 constexpr const char* kFailed = "plait/failed";
 constexpr const char* kDone = "done";
 // Rank 0 serves the store: it stays until the others have read why everything ends.
@@ -47,14 +47,14 @@ Watchdog::Watchdog(const MeetingPlace& place, int rank, const Heartbeat& heart,
 bool Watchdog::connect() {
   for (;;) {
     try {
-      store_ = std::make_unique<MeetingClient>(place_, rank_, kRetry);
+      store_ = std::make_unique<MeetingClient>(place_, rank_, kRetryOfWatch);
       store_->answer_limit = kAnswer;
       return true;
     } catch (const std::exception&) {
       // Tried again: the ranks' own meeting gives up in time, and says so.
     }
     std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, kRetry, [this] { return end_ || done_; })) return false;
+    if (changed_.wait_for(lock, kRetryOfWatch, [this] { return end_ || done_; })) return false;
   }
 }
 

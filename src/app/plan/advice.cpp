@@ -39,7 +39,8 @@ Bytes memory_of(const Cluster& cluster) {
 std::optional<Plan> any_plan(const Problem& problem, const Trial& trial, const Pins& pins) {
   constexpr Seconds kPatience(2);
   if (trial.session.stop.stop_requested()) return std::nullopt;
-  if (is_hopeless(problem) || violation_of(problem, pins, trial.options.target)) return std::nullopt;
+  if (is_hopeless(problem) || violation_of(problem, pins, trial.options.target))
+    return std::nullopt;
   SearchOptions options = trial.options;
   options.pins = pins;
   options.keep = 1;

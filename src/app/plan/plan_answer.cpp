@@ -80,7 +80,7 @@ std::string verdict(const PlanAnswer& answer) {
                            in_words(answer.elapsed));
 }
 
-// "plait's own runtime: 21.40 s with pp2 tp4,1 .. (--framework plait)."
+// "plait's own runtime: 21.40 s with pp2 tp4,1 .. (`framework` plait)."
 std::string in_words(const OtherWay& way, const PlanAnswer& answer) {
   int devices = 0;
   for (const Stage& stage : way.plan.plan.stages) devices += static_cast<int>(stage.devices.size());

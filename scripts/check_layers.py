@@ -26,7 +26,7 @@ LAYERS = [
 # named here has no folders inside.
 FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
-    "search": [{"space"}, {"bound", "papers", "moves"}, {"auto", "clusters"}, {"uniform"}, {""}],
+    "search": [{"space"}, {"bound", "papers", "moves"}, {"uniform"}, {"auto", "clusters"}, {""}],
     "graph": [{"hlo", "solve"}, {"factor"}, {"block"}, {""}, {"search"}],
     "io": [{"format"}, {"framework"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},

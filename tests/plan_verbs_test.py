@@ -73,7 +73,7 @@ def test_a_search_that_ends_early_proves_nothing_that_it_does_not_know():
 
 def test_warnings_go_to_stderr_and_into_json():
     words = [*SMALL[:4], "1xV100-16GB:4", *SMALL[5:]]
-    sentence = "V100-16GB lacks bf16 and flash attention: fp16 and plain attention where it is used"
+    sentence = "V100-16GB lacks bf16 and flash attention: fp16 and plain attention with it"
     assert sentence in plait(*words)[1]
     assert sentence in answer(*words)["warnings"][0]
     free = [*words, "--runs-on", "any"]

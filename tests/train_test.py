@@ -83,9 +83,9 @@ def test_images_are_counted_as_such():
 
 
 def test_what_cannot_be_executed_is_refused_with_the_reason():
-    plan("--schedule", "zb-h1", "--pp", 2, "--micro-batches", 4, ranks=2)
+    plan("--schedule", "zb-h1", "--pp", 2, "--micro-batches", 4, "--runs-on", "any", ranks=2)
     _, err = plait("train", "plan.json", "--local", 2, status=3)
-    assert "schedule zb-h1 is not implemented" in err
+    assert "plait train has the schedules gpipe, 1f1b and interleaved, the plan zb-h1" in err
 
 
 def test_the_number_of_ranks_must_be_the_plans():

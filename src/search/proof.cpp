@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
 #include "search/space/schedules.h"
 
 namespace plait {

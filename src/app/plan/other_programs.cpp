@@ -8,7 +8,7 @@
 #include "io/cluster/catalogue.h"
 #include "report/plan_tables.h"
 #include "runtime/lower/layout.h"
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
 
 namespace plait {
 namespace {

@@ -1,5 +1,7 @@
 #include "app/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "app/plan/metis_plans.h"
@@ -7,6 +9,7 @@
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
+#include "plan/names.h"
 
 namespace plait {
 namespace {
@@ -42,27 +45,31 @@ void search(const PlanRequest& request, const Session& session, PlanAnswer& out)
 
 // Where older devices decided precision and attention, the newer ones alone may be faster with what
 // they have; whichever is slower is another way, if it is near.
-void try_newer_devices(const PlanRequest& request, const Session& session, PlanAnswer& out) {
+void try_newer_devices(const PlanRequest& request, const Job& job, const Session& session,
+                       PlanAnswer& out) {
   constexpr double kNear = 1.1;
   PlanAnswer newer;
   newer.problem = out.problem;
   newer.options = out.options;
-  newer.problem.job.precision = Precision::bf16;
-  newer.problem.job.attention = AttentionKernel::flash;
+  newer.problem.job = job;
   const auto is_new = [&](const DeviceType& type) {
     return !why_not(newer.options.target, newer.problem.job, type);
   };
   if (std::ranges::none_of(newer.problem.cluster.device_types, is_new)) return;
   search(request, session, newer);
   if (!newer.found()) return;
-  std::string where = "the newer devices alone, in bf16 with flash attention";
-  std::string asks = "`precision` bf16 `attention` flash";
-  if (!out.found() || newer.result.plans.front().cost.step < out.result.plans.front().cost.step) {
+  const bool wins =
+      !out.found() || newer.result.plans.front().cost.step < out.result.plans.front().cost.step;
+  if (wins) {
     std::swap(out.problem.job, newer.problem.job);
     std::swap(out.result, newer.result);
-    where = "all devices, in fp16 with plain attention";
-    asks = "`precision` fp16 `attention` plain";
   }
+  const std::string where =
+      fmt::format("{}, in {} with {} attention", wins ? "all devices" : "the newer devices alone",
+                  name_of(newer.problem.job.precision), name_of(newer.problem.job.attention));
+  const std::string asks =
+      fmt::format("`precision` {} `attention` {}", name_of(newer.problem.job.precision),
+                  name_of(newer.problem.job.attention));
   out.elapsed += newer.elapsed;
   out.result.evaluations += newer.result.evaluations;
   if (newer.found() &&
@@ -109,8 +116,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.warnings = std::move(loaded.warnings);
   out.explain_search = request.explain_search;
   if (!is_hopeless(out.problem, out.options.pins)) search(request, session, out);
-  if (loaded.formats_of_older_devices && !request.objective.needs_prices())
-    try_newer_devices(request, session, out);
+  if (loaded.newer_job && !request.objective.needs_prices())
+    try_newer_devices(request, *loaded.newer_job, session, out);
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);

@@ -31,6 +31,7 @@ void choose_formats(const ProblemSource& source, std::optional<Precision> precis
   if (old.empty() || loaded.target.name == "any") return;
   const std::vector<Precision>& known = loaded.target.precisions;
   const bool half = known.empty() || std::ranges::find(known, Precision::fp16) != known.end();
+  const Job newer = job;
   std::vector<std::string_view> chosen;
   if (!precision && job.precision == Precision::bf16 && half) {
     job.precision = Precision::fp16;
@@ -41,10 +42,10 @@ void choose_formats(const ProblemSource& source, std::optional<Precision> precis
     job.attention = AttentionKernel::plain;
     chosen.emplace_back("plain attention");
   }
-  loaded.formats_of_older_devices = !chosen.empty();
+  if (!chosen.empty()) loaded.newer_job = newer;
   if (!chosen.empty())
-    loaded.warnings.push_back(fmt::format("{} lacks bf16 and flash attention: {} where it is used",
-                                          old, fmt::join(chosen, " and ")));
+    loaded.warnings.push_back(fmt::format("{} lacks bf16 and flash attention: {} with it", old,
+                                          fmt::join(chosen, " and ")));
 }
 
 // One sentence for each device type that cannot compute in the job's precision.
@@ -236,7 +237,7 @@ LoadedSearch load_search(const SearchRequest& request) {
   if (const auto violation = violation_of(loaded.problem, resolved.pins, loaded.target))
     throw RequestError(*violation);
   LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings),
-                   loaded.formats_of_older_devices};
+                   std::move(loaded.newer_job)};
   out.options.pins = std::move(resolved.pins);
   out.options.target = std::move(loaded.target);
   if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));

@@ -47,9 +47,10 @@ void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArg
 
 struct LoadedProblem {
   Problem problem;
-  std::optional<MegatronLaunch> launch;   // of the model's file, where it is to be taken
-  Target target;                          // the program that must be able to run the plans
-  bool formats_of_older_devices = false;  // precision or attention were chosen for the oldest
+  std::optional<MegatronLaunch> launch;  // of the model's file, where it is to be taken
+  Target target;                         // the program that must be able to run the plans
+  // Where precision or attention were chosen for the oldest devices: the job of the newer ones.
+  std::optional<Job> newer_job;
   std::vector<std::string> warnings;
 };
 
@@ -89,7 +90,7 @@ struct LoadedSearch {
   Problem problem;
   SearchOptions options;
   std::vector<std::string> warnings;
-  bool formats_of_older_devices = false;  // LoadedProblem
+  std::optional<Job> newer_job;  // LoadedProblem
 };
 LoadedSearch load_search(const SearchRequest& request);
 

@@ -38,7 +38,7 @@ TEST(LoadProblem, TakesWhatAllDevicesHaveWhereNothingIsSaid) {
   EXPECT_EQ(loaded.problem.job.precision, Precision::fp16);
   EXPECT_EQ(loaded.problem.job.attention, AttentionKernel::plain);
   EXPECT_EQ(loaded.warnings[0],
-            "T4 lacks bf16 and flash attention: fp16 and plain attention where it is used");
+            "T4 lacks bf16 and flash attention: fp16 and plain attention with it");
   request.source.runs_on = "any";
   EXPECT_EQ(load_problem(request.source).problem.job.precision, Precision::bf16);
 }

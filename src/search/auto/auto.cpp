@@ -11,6 +11,7 @@
 #include "search/moves/improve.h"
 #include "search/space/pins.h"
 #include "search/space/schedules.h"
+#include "search/space/worthwhile.h"
 
 namespace plait {
 namespace {
@@ -48,6 +49,8 @@ Seconds since(Clock::time_point begin) {
 //   best first          pb  relaxation.h, label_search.h: tight bounds, and the search they guide
 //   close the gap       pb  the same with more effort for the settings that hold the bound down
 //   branch and bound    pb  branch_and_bound.h: to the end, where that is near
+//   every plan          pb  on very few devices, for targets whose rules the bounds do not know
+//   one layout          p   uniform/uniform_search.h: plans with one tensor and one data degree
 //   moves               p   moves/improve.h: the best plans, and regular ones, changed step by step
 //                           in all that is free, beyond the space too: schedules, device order,
 //                           shares
@@ -66,6 +69,8 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"close the gap", &A::may_close_gap, &A::close_gap},
       {"papers", &A::is_small_and_alike, &A::ask_papers},
       {"branch and bound", &A::may_end, &A::branch_and_bound_all},
+      {"every plan", &A::may_list_all, &A::try_every_plan},
+      {"one layout", &A::is_not_enumerable, &A::try_one_layout},
       {"moves", &A::is_not_enumerable, &A::move_best},
       {"idle ZeRO", &A::always, &A::drop_idle_zero},
   };
@@ -220,6 +225,43 @@ void AutoSearch::ask_papers() {
 void AutoSearch::branch_and_bound_all() {
   sweep(candidates_.pipelined(), {0.6, 1.0},
         [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
+}
+
+// Stages, options and suffixes that are dominated are left out on the way, and may be the only ones
+// that a target with rules of its own runs.
+bool AutoSearch::may_list_all() const {
+  const Target& target = context_.options.target;
+  return is_small() && is_enumerable() && (target.ranks_in_order || !target.idle_in_node);
+}
+
+void AutoSearch::try_every_plan() {
+  constexpr std::int64_t kMostPlans = 100'000;
+  SearchContext context = context_;
+  context.options.max_evaluations = kMostPlans;
+  context.on_improvement = {};
+  context.on_progress = {};
+  const SearchResult every = search_exhaustively(context);
+  for (const RankedPlan& ranked : every.plans) found_.offer(ranked.plan);
+  proven_ = !every.cut_short;
+}
+
+void AutoSearch::try_one_layout() {
+  SearchContext context = context_;
+  Target& target = context.options.target;
+  target.one_layout = true;
+  target.unequal_shares = target.idle_in_node = false;
+  std::erase_if(target.schedules, [](Schedule schedule) {
+    return schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b &&
+           schedule != Schedule::interleaved;
+  });
+  if (violation_of(context.problem, context.options.pins, target)) return;
+  const Space space(context.problem, context.options.pins, target);
+  context.space = &space;
+  context.options.keep = 1;
+  context.options.cutoff = wanted(found_);
+  context.on_improvement = {};
+  context.on_progress = {};
+  for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
 }
 
 void AutoSearch::move_best() {

@@ -48,6 +48,8 @@ class AutoSearch {
   void search_best_first_at_once();
   void close_gap();
   void branch_and_bound_all();
+  void try_one_layout();
+  void try_every_plan();
   void move_best();
   void drop_idle_zero();
 
@@ -61,6 +63,7 @@ class AutoSearch {
   bool exact_schedule() const;
   bool may_close_gap() const { return is_short() && exact_schedule(); }
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
+  bool may_list_all() const;
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
 
   // What the rules of effort go by.
@@ -96,7 +99,9 @@ class AutoSearch {
   double effort_for_gap() const;
 
   // No plan of the space is faster, under the schedule that is searched.
-  Seconds lower_bound() const { return std::min(found_.best(), candidates_.lowest_bound()); }
+  Seconds lower_bound() const {
+    return proven_ ? found_.best() : std::min(found_.best(), candidates_.lowest_bound());
+  }
   bool is_within(double gap) const { return lower_bound() >= (1 - gap) * wanted(found_); }
   // What a plan must beat.
   Seconds wanted(const Shortlist& found) const {
@@ -121,6 +126,7 @@ class AutoSearch {
   Candidates candidates_;
   Shortlist found_;
   Seconds enough_ = Seconds(HUGE_VAL);         // that bounds were asked for
+  bool proven_ = false;                        // every plan was listed
   bool lowest_only_ = false;                   // have been searched for the bound
   mutable std::atomic<bool> stopped_ = false;  // some pass was told to stop
 };

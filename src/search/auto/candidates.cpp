@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "cost/framework/framework.h"
+#include "search/space/worthwhile.h"
 
 namespace plait {
 namespace {
@@ -12,17 +12,6 @@ namespace {
 constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
 
 }  // namespace
-
-bool gains_by_cut_optimizer(const Problem& problem) {
-  const StateBytes state = state_bytes(problem.job);
-  return state.gathered <= state.sent_gradient && state.sharded_gradient <= 0 &&
-         !problem.job.adapters && problem.profile.collectives.empty();
-}
-
-bool is_promising(const SearchContext& context, int micro_batches) {
-  const std::vector<int>& promising = context.options.promising_micro_batches;
-  return promising.empty() || std::ranges::binary_search(promising, micro_batches);
-}
 
 Candidates::Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
                        Schedule schedule, bool single) {

@@ -47,12 +47,4 @@ class Candidates {
   bool is_complete_ = true;  // else it was stopped before all were listed
 };
 
-// Whether plans with so many micro-batches are searched.
-bool is_promising(const SearchContext& context, int micro_batches);
-
-// Whether cutting the optimizer's state over the replicas makes no stage slower or fuller: what is
-// gathered is no more than a second pass of the gradients, and the step has less to update. Then
-// settings without ZeRO need no search of their own.
-bool gains_by_cut_optimizer(const Problem& problem);
-
 }  // namespace plait

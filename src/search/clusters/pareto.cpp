@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cost/price.h"
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
 #include "search/clusters/sub_cluster.h"
 
 namespace plait {

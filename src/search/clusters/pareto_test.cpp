@@ -7,7 +7,7 @@
 #include "cost/price.h"
 #include "plan/sample_plans.h"
 #include "random_problem.h"
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
 #include "search/clusters/sub_cluster.h"
 
 namespace plait {

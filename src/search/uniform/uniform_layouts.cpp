@@ -6,8 +6,8 @@
 
 #include "cost/framework/framework.h"
 #include "model/layers.h"
-#include "search/auto/candidates.h"
 #include "search/space/schedules.h"
+#include "search/space/worthwhile.h"
 
 namespace plait {
 namespace {

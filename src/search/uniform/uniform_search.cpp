@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "base/parallel.h"
-#include "search/auto/candidates.h"
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
+#include "search/space/worthwhile.h"
 #include "search/uniform/layout_evaluation.h"
 
 namespace plait {
@@ -16,10 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRound = 16;          // layouts that start from the same incumbent
-constexpr std::size_t kMostLayouts = 6'000; // that are evaluated
-constexpr std::size_t kMostMixes = 600;     // besides the one of all nodes
-constexpr int kMorePerPlan = 6;             // layouts that are looked at for other plans to show
+constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
+constexpr std::size_t kMostLayouts = 6'000;  // that are evaluated
+constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
+constexpr int kMorePerPlan = 6;              // layouts that are looked at for other plans to show
 
 // What people call a layout: tensor, stages, context, expert.
 using Shape = std::tuple<int, int, int, int>;
@@ -210,10 +210,10 @@ class UniformSearch {
   Shortlist found_;
   UniformGround ground_;
   std::map<Shape, RankedPlan> by_shape_;
-  std::vector<UniformLayout> open_;          // that were not evaluated
-  Seconds bound_ = Seconds(HUGE_VAL);        // of all layouts that were looked at
-  std::size_t evaluated_ = 0;                // layouts
-  std::int64_t evaluations_ = 0;             // of other shapes
+  std::vector<UniformLayout> open_;    // that were not evaluated
+  Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
+  std::size_t evaluated_ = 0;          // layouts
+  std::int64_t evaluations_ = 0;       // of other shapes
   mutable std::atomic<bool> stopped_ = false;
 };
 

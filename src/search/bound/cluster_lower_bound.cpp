@@ -1,4 +1,4 @@
-#include "search/clusters/cluster_lower_bound.h"
+#include "search/bound/cluster_lower_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -163,7 +163,7 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
   if (pins.tensor.value_or(1) > 1 && !target.tensor)
     return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
   if (pins.offload.value_or(0) > 0 && !target.offload)
-    return refuse(Dimension::offload, *pins.offload, "keeps no optimizer state in host memory");
+    return refuse(Dimension::offload, *pins.offload, "keeps the optimizer's state on the devices");
   if (pins.context.value_or(1) > 1 && !target.context)
     return refuse(Dimension::context, *pins.context, "has no context parallelism");
   if (pins.expert.value_or(1) > 1 && !target.expert)

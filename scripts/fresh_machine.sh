@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Tries ./dev on a bare Debian 12 that has nothing but apt: ./dev fresh [VERB...]  (demo test)
+#   FRESH_SUITE=trixie  Debian 13 instead; noble: Ubuntu 24.04, for which debootstrap must know Ubuntu
+#                       and its keys (package ubuntu-keyring)
 # Makes the machine with debootstrap in a temporary folder, copies the tree into it without its
 # build folder, runs each verb as ./dev VERB and prints how long it took. Packages come from where
 # this machine's own apt gets them. Needs root and debootstrap.
@@ -20,10 +22,10 @@ if [[ -z ${FRESH_INSIDE:-} ]]; then
   exec unshare --mount "$0" "$@"
 fi
 
-suite=bookworm
+suite=${FRESH_SUITE:-bookworm}
 # shellcheck disable=SC2016  # the $(...) are apt's own
 mirror=$(apt-get indextargets --format '$(CREATED_BY) $(CODENAME) $(REPO_URI)' |
-         awk -v suite=$suite '$1 == "Packages" && $2 == suite { print $3; exit }')
+         awk -v suite="$suite" '$1 == "Packages" && $2 == suite { print $3; exit }')
 
 if [[ -n ${FRESH_ROOT:-} ]]; then
   machine=$FRESH_ROOT
@@ -33,9 +35,11 @@ else
   trap 'umount "$machine/dev/pts" "$machine/proc" || true; rm -rf --one-file-system "$(dirname "$machine")"' EXIT
 fi
 
-echo "==> making a bare Debian 12 in $machine" >&2
+components=main
+[[ $suite != noble ]] || components=main,universe
+echo "==> making a bare machine ($suite) in $machine" >&2
 log=$(mktemp)
-debootstrap --variant=minbase "$suite" "$machine" ${mirror:+"$mirror"} >"$log" 2>&1 ||
+debootstrap --variant=minbase --components="$components" "$suite" "$machine" ${mirror:+"$mirror"} >"$log" 2>&1 ||
   { tail -n 20 "$log" >&2; fail "debootstrap failed; the whole output is in $log"; }
 rm "$log"
 mount -t proc proc "$machine/proc"

@@ -52,6 +52,15 @@ if(TARGET plait)
   endforeach()
 endif()
 
+# Calls to the system that fail; sanitizers have an allocator of their own.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_library(failing_calls MODULE tests/failing/failing_calls.cpp)
+  target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME failing COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/failing_test.py
+                                --program $<TARGET_FILE:plait> --library $<TARGET_FILE:failing_calls>)
+  set_tests_properties(failing PROPERTIES TIMEOUT 600)
+endif()
+
 # Plans of plait graph, executed under JAX (./dev setup_jax); skipped where it is absent.
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_test(NAME graph_jax

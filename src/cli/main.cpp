@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -48,12 +51,28 @@ int run(std::vector<std::string> words) {
   return command.run();
 }
 
+// An exception where none can be caught: the library of JSON allocates when it frees a value. No
+// memory may be taken here.
+[[noreturn]] void end_at_once() noexcept {
+  static constexpr char kText[] =
+      "plait: out of memory: the problem is too large for this machine\n";
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc&) {
+    const auto ignored = write(STDERR_FILENO, kText, sizeof kText - 1);
+    std::_Exit(ignored >= 0 ? kWrongInput : kFailed);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 }  // namespace plait
 
 int main(int argc, char** argv) {
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  std::set_terminate(plait::end_at_once);
   try {
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     return plait::run(std::move(words));
   } catch (const plait::InputError& error) {
     plait::complain(plait::in_flags(error.what()));

@@ -11,6 +11,10 @@
 #include "search/space/space.h"
 
 namespace plait {
+
+// Planners that only this table calls, each in the file of its name.
+SearchResult search_exhaustively(const SearchContext& context);
+
 namespace {
 
 constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);

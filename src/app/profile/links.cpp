@@ -14,7 +14,7 @@
 namespace plait {
 namespace {
 
-constexpr Seconds kFirstBeat(120);  // libtorch is loaded by then
+constexpr Seconds kFirstLinkBeat(120);  // libtorch is loaded by then
 
 LinksAnswer launch_ranks(const LinksRequest& request, const LinksSession& session) {
   if (request.local < 2)
@@ -26,7 +26,7 @@ LinksAnswer launch_ranks(const LinksRequest& request, const LinksSession& sessio
   options.ranks = request.local;
   options.threads = request.threads;
   options.stop = session.stop;
-  options.first_beat = kFirstBeat;
+  options.first_beat = kFirstLinkBeat;
   options.on_line = session.on_rank_line;
   const runtime::LaunchOutcome outcome = runtime::launch(options);
   if (outcome.failure) throw RequestError("comm", in_words(*outcome.failure));

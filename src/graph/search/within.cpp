@@ -11,7 +11,7 @@ namespace plait::graph {
 namespace {
 
 using Uses = std::vector<std::vector<double>>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 double use_of(const Uses& use, const std::vector<int>& values) {
   double sum = 0;
@@ -23,9 +23,9 @@ double use_of(const Uses& use, const std::vector<int>& values) {
 using Allowed = std::vector<std::vector<char>>;
 
 struct Relaxed {
-  double bound = kInfinity;   // of every choice of the branch that keeps the limit
+  double bound = kNoLimit;    // of every choice of the branch that keeps the limit
   std::vector<int> feasible;  // the best that was met; empty = none
-  double feasible_cost = kInfinity;
+  double feasible_cost = kNoLimit;
   std::vector<int> infeasible;  // the least that was met with too much use
 };
 
@@ -41,7 +41,7 @@ class LimitSearch {
     for (const auto& uses : use_) least += *std::ranges::min_element(uses);
     if (least > limit_) return std::nullopt;
     push(std::move(all));
-    double open_bound = kInfinity;
+    double open_bound = kNoLimit;
     while (!open_.empty()) {
       const Branch branch = open_.top();
       open_.pop();
@@ -73,7 +73,7 @@ class LimitSearch {
     for (std::size_t v = 0; v < changed.single.size(); ++v)
       for (std::size_t k = 0; k < changed.single[v].size(); ++k)
         changed.single[v][k] =
-            allowed[v][k] != 0 ? changed.single[v][k] + multiplier * use_[v][k] : kInfinity;
+            allowed[v][k] != 0 ? changed.single[v][k] + multiplier * use_[v][k] : kNoLimit;
     return choose(changed);
   }
 
@@ -90,7 +90,7 @@ class LimitSearch {
     Relaxed relaxed;
     const ChoiceResult free = solve_with(allowed, 0);
     relaxed.bound = free.bound;
-    if (free.bound == kInfinity) return relaxed;
+    if (free.bound == kNoLimit) return relaxed;
     if (use_of(use_, free.values) <= limit_) {
       take(free.values, relaxed);
       return relaxed;
@@ -107,9 +107,9 @@ class LimitSearch {
       }
       low = high;
       high *= 8;
-      if (i == 59) relaxed.bound = kInfinity;
+      if (i == 59) relaxed.bound = kNoLimit;
     }
-    for (int i = 0; i < 16 && relaxed.bound < kInfinity; ++i) {
+    for (int i = 0; i < 16 && relaxed.bound < kNoLimit; ++i) {
       const double middle = (low + high) / 2;
       const ChoiceResult at = solve_with(allowed, middle);
       relaxed.bound = std::max(relaxed.bound, at.bound - middle * limit_);
@@ -138,7 +138,7 @@ class LimitSearch {
     for (std::size_t v = 0; v < use_.size(); ++v) {
       const auto count = std::ranges::count(branch.allowed[v], 1);
       if (count < 2) continue;
-      double least = kInfinity;
+      double least = kNoLimit;
       for (std::size_t k = 0; k < use_[v].size(); ++k)
         if (branch.allowed[v][k] != 0) least = std::min(least, use_[v][k]);
       const double more = use_[v][branch.at[v]] - least;
@@ -163,7 +163,7 @@ class LimitSearch {
   double limit_;
   int left_;
   int next_ = 0;
-  ChoiceResult best_{{}, kInfinity, 0};
+  ChoiceResult best_{{}, kNoLimit, 0};
   std::priority_queue<Branch> open_;
 };
 

@@ -45,8 +45,8 @@ double within(const JsonValue& value, double least, double most) {
   throw InputError(value.where(), fmt::format("must be from {} to {}, is {}", least, most, number));
 }
 
-constexpr double kLeastRate = 1e-9;  // 1 byte a second, in GB/s
-constexpr double kMost = 1e9;        // of any quantity in the unit of its key
+constexpr double kLeastRate = 1e-9;    // 1 byte a second, in GB/s
+constexpr double kMostOfDevice = 1e9;  // of any quantity in the unit of its key
 
 // The one table of Efficiency's fields: key in files, unit, range, place.
 struct EfficiencyField {
@@ -59,22 +59,22 @@ struct EfficiencyField {
 
 const EfficiencyField kEfficiencyFields[] = {
     {"matmul", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.matmul; }},
-    {"matmul_inner", 1, 0, kMost, [](Efficiency& e) -> double& { return e.matmul_inner; }},
-    {"matmul_tail", 1, 0, kMost, [](Efficiency& e) -> double& { return e.wave_tail; }},
-    {"misaligned", 1, 0, kMost, [](Efficiency& e) -> double& { return e.misaligned; }},
-    {"fp8", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp8; }},
-    {"fp4", 1, 1e-6, kMost, [](Efficiency& e) -> double& { return e.fp4; }},
+    {"matmul_inner", 1, 0, kMostOfDevice, [](Efficiency& e) -> double& { return e.matmul_inner; }},
+    {"matmul_tail", 1, 0, kMostOfDevice, [](Efficiency& e) -> double& { return e.wave_tail; }},
+    {"misaligned", 1, 0, kMostOfDevice, [](Efficiency& e) -> double& { return e.misaligned; }},
+    {"fp8", 1, 1e-6, kMostOfDevice, [](Efficiency& e) -> double& { return e.fp8; }},
+    {"fp4", 1, 1e-6, kMostOfDevice, [](Efficiency& e) -> double& { return e.fp4; }},
     {"batched", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.batched; }},
     {"batched_misaligned", 1, 1e-6, 1,
      [](Efficiency& e) -> double& { return e.batched_misaligned; }},
     {"attention", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.attention; }},
-    {"attention_backward", 1, 1e-6, kMost,
+    {"attention_backward", 1, 1e-6, kMostOfDevice,
      [](Efficiency& e) -> double& { return e.attention_backward; }},
     {"portable_attention", 1, 1e-6, 1,
      [](Efficiency& e) -> double& { return e.portable_attention; }},
     {"memory", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.memory; }},
     {"optimizer", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
-    {"kernel_us", 1e-6, 0, kMost, [](Efficiency& e) -> double& { return e.kernel.value; }},
+    {"kernel_us", 1e-6, 0, kMostOfDevice, [](Efficiency& e) -> double& { return e.kernel.value; }},
     {"intra", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.intra; }},
     {"inter", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.inter; }},
 };
@@ -93,7 +93,7 @@ void read_peaks(const JsonValue& object, DeviceType& type) {
   double best = 0;
   for (int i = 0; i < kDTypes; ++i)
     if (const auto value = object.find(kDTypeNames[i])) {
-      const double peak = value->number() == 0 ? 0 : within(*value, kLeastRate, kMost);
+      const double peak = value->number() == 0 ? 0 : within(*value, kLeastRate, kMostOfDevice);
       type.peak[i] = FlopsPerSecond(peak * 1e12);
       best = std::max(best, type.peak[i].value);
     }
@@ -108,10 +108,10 @@ Link read_link(const JsonValue& object, const Link& fallback) {
   const auto bits = object.find("bandwidth_Gbps");
   if (bytes && bits)
     throw InputError(object.where(), "give bandwidth_GBps or bandwidth_Gbps, not both");
-  if (bytes) link.bandwidth = gigabytes_per_second(within(*bytes, kLeastRate, kMost));
-  if (bits) link.bandwidth = gigabytes_per_second(within(*bits, kLeastRate, kMost) / 8);
+  if (bytes) link.bandwidth = gigabytes_per_second(within(*bytes, kLeastRate, kMostOfDevice));
+  if (bits) link.bandwidth = gigabytes_per_second(within(*bits, kLeastRate, kMostOfDevice) / 8);
   if (const auto latency = object.find("latency_us"))
-    link.latency = Seconds(within(*latency, 0, kMost) * 1e-6);
+    link.latency = Seconds(within(*latency, 0, kMostOfDevice) * 1e-6);
   return link;
 }
 
@@ -134,7 +134,9 @@ double in_usd_per_hour(UsdPerSecond price) {
                   [](double usd) { return usd_per_hour(usd).value; });
 }
 
-UsdPerSecond read_price(const JsonValue& value) { return usd_per_hour(within(value, 0, kMost)); }
+UsdPerSecond read_price(const JsonValue& value) {
+  return usd_per_hour(within(value, 0, kMostOfDevice));
+}
 
 Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback,
                            const KnownEfficiency& known) {
@@ -165,9 +167,9 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
   };
   // Whole bytes, so that sizes in messages are whole.
   if (const auto memory = field("memory_GiB"))
-    type.memory = Bytes(std::floor(within(*memory, 1e-6, kMost) * kGiB));
+    type.memory = Bytes(std::floor(within(*memory, 1e-6, kMostOfDevice) * kGiB));
   if (const auto bandwidth = field("memory_bandwidth_GBps"))
-    type.memory_bandwidth = gigabytes_per_second(within(*bandwidth, kLeastRate, kMost));
+    type.memory_bandwidth = gigabytes_per_second(within(*bandwidth, kLeastRate, kMostOfDevice));
   if (const auto peak = field("peak_TFLOPs")) read_peaks(*peak, type);
   if (const auto link = field("link")) {
     link->allow_only({"kind", "bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
@@ -182,9 +184,9 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
   if (const auto host = object.find("host")) {
     host->allow_only({"link_GBps", "memory_GBps"});
     if (const auto link = host->find("link_GBps"))
-      type.host_link = gigabytes_per_second(within(*link, kLeastRate, kMost));
+      type.host_link = gigabytes_per_second(within(*link, kLeastRate, kMostOfDevice));
     if (const auto memory = host->find("memory_GBps"))
-      type.host_memory = gigabytes_per_second(within(*memory, kLeastRate, kMost));
+      type.host_memory = gigabytes_per_second(within(*memory, kLeastRate, kMostOfDevice));
   }
   type.basis = object.text_or("basis", like != nullptr ? "copied from " + like->name : "");
   return type;

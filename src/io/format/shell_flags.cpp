@@ -12,7 +12,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMostSize = 1 << 28;
+constexpr int kMostScriptSize = 1 << 28;
 constexpr std::size_t kLongestValue = 65'536;  // variables that double each other grow fast
 
 // Words as a shell would see them: split at blanks, quotes removed, comments dropped.
@@ -68,8 +68,8 @@ int ShellFlags::size(const std::string& flag, int fallback, int least) const {
   const auto it = values_.find(flag);
   if (it == values_.end()) return fallback;
   int value = 0;
-  if (!read_all(it->second, value) || value < least || value > kMostSize)
-    fail(flag, fmt::format("must be a whole number from {} to {}, is '{}'", least, kMostSize,
+  if (!read_all(it->second, value) || value < least || value > kMostScriptSize)
+    fail(flag, fmt::format("must be a whole number from {} to {}, is '{}'", least, kMostScriptSize,
                            it->second.substr(0, 40)));
   return value;
 }
@@ -86,7 +86,7 @@ double ShellFlags::number(const std::string& flag, double fallback) const {
   const auto it = values_.find(flag);
   if (it == values_.end()) return fallback;
   double value = -1;
-  if (!read_all(it->second, value) || !(value >= 0 && value <= kMostSize))
+  if (!read_all(it->second, value) || !(value >= 0 && value <= kMostScriptSize))
     fail(flag, fmt::format("must be a number from 0 on, is '{}'", it->second.substr(0, 40)));
   return value;
 }

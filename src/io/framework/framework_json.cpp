@@ -11,7 +11,7 @@
 namespace plait {
 namespace {
 
-constexpr double kMost = 1e12;  // of any constant in the unit of its key
+constexpr double kMostOfTrait = 1e12;  // of any constant in the unit of its key
 
 // A constant: key in files, units in one of SI (division by it is exact for whole numbers), place.
 template <typename Of>
@@ -94,8 +94,8 @@ const std::vector<std::string_view> kFp32Names{"never", "sharded", "always"};
 
 double read_number(const JsonValue& value, double per_unit) {
   const double number = value.at_least(0);
-  if (number > kMost)
-    throw InputError(value.where(), fmt::format("must be at most {}, is {}", kMost, number));
+  if (number > kMostOfTrait)
+    throw InputError(value.where(), fmt::format("must be at most {}, is {}", kMostOfTrait, number));
   return number / per_unit;
 }
 

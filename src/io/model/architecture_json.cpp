@@ -14,7 +14,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMostSize = 1 << 28;
+constexpr int kMostFieldSize = 1 << 28;
 
 using Members = std::vector<std::pair<std::string_view, std::string>>;
 
@@ -71,7 +71,7 @@ struct FieldReader {
 
   void operator()(std::string_view key, int& field) const {
     keys.push_back(key);
-    field = object.integer_or(key, 0, kMostSize, field);
+    field = object.integer_or(key, 0, kMostFieldSize, field);
   }
   void operator()(std::string_view key, bool& field) const {
     keys.push_back(key);
@@ -86,7 +86,7 @@ struct FieldReader {
     const auto list = object.find(key);
     if (!list) return;
     field.clear();
-    for (const JsonValue& item : list->items()) field.push_back(item.integer(0, kMostSize));
+    for (const JsonValue& item : list->items()) field.push_back(item.integer(0, kMostFieldSize));
   }
   void operator()(std::string_view key, std::vector<std::string>& field) const {
     keys.push_back(key);

@@ -17,7 +17,7 @@
 namespace plait {
 namespace {
 
-constexpr int kMostDegree = 1'000'000;
+constexpr int kMostPlanDegree = 1'000'000;
 constexpr int kMostStages = 10'000;
 
 // How one op of the configuration runs.
@@ -76,8 +76,8 @@ class Reader {
     family_ = root_.at("model_name").text();
     size_ = root_.at("model_size").text();
     const JsonValue layers = root_.at("num_layers");
-    layers_ = layers.is_array() ? integers(layers, 1, kMostDegree)
-                                : std::vector<int>{layers.integer(1, kMostDegree)};
+    layers_ = layers.is_array() ? integers(layers, 1, kMostPlanDegree)
+                                : std::vector<int>{layers.integer(1, kMostPlanDegree)};
     ops_ = aceso_op_list(family_, layers_);
     global_batch_ = root_.at("global_batch_size").integer(1, 1'000'000'000);
     const JsonValue micro_batch = root_.at("micro_batch_size");
@@ -95,7 +95,7 @@ class Reader {
                        fmt::format("adds up to {}, but {} of {} layers has {} ops", sum, family_,
                                    fmt::join(layers_, ", "), ops_.size()));
     const JsonValue devices = root_.at("num_gpus");
-    devices_ = integers(devices, 1, kMostDegree);
+    devices_ = integers(devices, 1, kMostPlanDegree);
     if (devices_.size() != stage_ops_.size())
       throw InputError(devices.where(), fmt::format("has {} stages, but num_ops_in_each_stage {}",
                                                     devices_.size(), stage_ops_.size()));
@@ -132,9 +132,9 @@ class Reader {
       throw InputError(table.name, "has no file with tp1, which sizes are taken from");
     Model model;
     model.name = table.name;
-    model.sequence_length = root_.integer_or("seq_length", 1, kMostDegree, 1);
+    model.sequence_length = root_.integer_or("seq_length", 1, kMostPlanDegree, 1);
     if (const auto encoder = root_.find("encoder_seq_length"))
-      model.sequence_length = encoder->integer(1, kMostDegree);
+      model.sequence_length = encoder->integer(1, kMostPlanDegree);
     std::map<std::string, int> kinds;
     for (const std::string& name : ops_) {
       const auto [it, is_new] = kinds.emplace(name, static_cast<int>(model.kinds.size()));
@@ -168,8 +168,9 @@ class Reader {
   }
 
   Plan plan() const {
-    const auto tensor = by_stage(root_, "model_parallel_size_of_each_op", stage_ops_, kMostDegree);
-    const auto data = by_stage(root_, "data_parallel_size_of_each_op", stage_ops_, kMostDegree);
+    const auto tensor =
+        by_stage(root_, "model_parallel_size_of_each_op", stage_ops_, kMostPlanDegree);
+    const auto data = by_stage(root_, "data_parallel_size_of_each_op", stage_ops_, kMostPlanDegree);
     const auto recompute = by_stage(root_, "recompute_ops", stage_ops_, 1);
     const auto algorithm = by_stage(root_, "algo_of_each_op", stage_ops_, 1000);
     Plan plan;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLayers = 100'000;
+constexpr int kMostMetisLayers = 100'000;
 constexpr int kMostBatch = 1'000'000;
 constexpr int kMostPermuteLength = 12;
 
@@ -79,7 +79,7 @@ MetisArguments read_metis_arguments(const std::string& path) {
   a.name = family + (size.empty() ? "" : "-" + size);
   // What the script knows of the one size that it knows.
   const bool known = family == "GPT" && size == "1.5B";
-  a.layers = at_most(flags, "num-layers", flags.required("num-layers"), kMostLayers);
+  a.layers = at_most(flags, "num-layers", flags.required("num-layers"), kMostMetisLayers);
   if (a.layers < 3)
     flags.fail("num-layers", fmt::format("counts embedding and head: at least 3, is {}", a.layers));
   a.batch = at_most(flags, "gbs", flags.required("gbs"), kMostBatch);

@@ -18,7 +18,7 @@
 namespace plait {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kPlanVersion = 1;
 
 std::string dump_span(const Span& span) {
   const auto& [units, tensor, data, split, recompute, chunk] = span;
@@ -142,7 +142,7 @@ std::string plan_file_to_json(const Problem& problem, const Plan& plan,
                               const std::optional<Estimate>& predicted,
                               const std::string& made_by) {
   JsonObject file;
-  file.number("plait_plan", kVersion);
+  file.number("plait_plan", kPlanVersion);
   if (!made_by.empty()) file.text("made_by", made_by);
   file.text("describe", describe(plan));
   if (predicted) file.json("predicted", dump_estimate(*predicted));
@@ -156,10 +156,10 @@ PlanFile plan_file_from_json(const JsonValue& root) {
   if (!root.find("plait_plan"))
     throw InputError(root.where(), "'plait_plan' is missing: not a plan saved by plait");
   const int version = root.at("plait_plan").integer(1, kMaxInt);
-  if (version != kVersion)
+  if (version != kPlanVersion)
     throw InputError(root.at("plait_plan").where(),
                      fmt::format("version {} is from a newer plait, this one reads version {}",
-                                 version, kVersion));
+                                 version, kPlanVersion));
   root.allow_only({"plait_plan", "made_by", "describe", "predicted", "plan", "job", "model",
                    "cluster", "profile"});
   root.text_or("describe", "");

@@ -7,7 +7,7 @@
 namespace plait {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kProfileVersion = 1;
 
 // A quantity that may be absent.
 template <typename Quantity>
@@ -346,13 +346,13 @@ Profile parse_profile(const std::string& name, std::string_view text) {
   const JsonValue root = parse_json(name, text);
   if (!root.is_object() || !root.find("plait_profile"))
     throw InputError(name, R"(is not a profile: 'plait_profile': 1 is missing)");
-  root.at("plait_profile").integer(kVersion, kVersion);
+  root.at("plait_profile").integer(kProfileVersion, kProfileVersion);
   return restore_profile(root);
 }
 
 std::string profile_file_to_json(const Profile& profile) {
   const std::string members = dump_profile(profile).substr(1);
-  return lay_out_json("{\"plait_profile\": " + std::to_string(kVersion) + ", " + members);
+  return lay_out_json("{\"plait_profile\": " + std::to_string(kProfileVersion) + ", " + members);
 }
 
 }  // namespace plait

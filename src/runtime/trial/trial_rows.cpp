@@ -40,7 +40,7 @@ const std::vector<std::string>& columns() {
 }
 
 constexpr double kGiB = 0x1p30;
-constexpr int kMostSteps = 1'000'000'000;
+constexpr int kMostTrialSteps = 1'000'000'000;
 
 // "" for nothing.
 std::optional<double> number_in(const CsvTable& table, const CsvTable::Row& row,
@@ -75,8 +75,8 @@ TrialRow row_of(const CsvTable& table, const CsvTable::Row& row) {
   if (const auto value = number_in(table, row, "measured_memory_GiB"))
     out.result.memory = Bytes(*value * kGiB);
   const double steps = number_in(table, row, "steps").value_or(0);
-  if (!(steps >= 0 && steps <= kMostSteps))
-    throw InputError(table.where(row), fmt::format("steps must be from 0 to {}", kMostSteps));
+  if (!(steps >= 0 && steps <= kMostTrialSteps))
+    throw InputError(table.where(row), fmt::format("steps must be from 0 to {}", kMostTrialSteps));
   out.result.steps = static_cast<int>(steps);
   out.result.elapsed = Seconds(number_in(table, row, "elapsed_s").value_or(0));
   out.result.reason = table.cell(row, "reason");

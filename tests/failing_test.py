@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Calls to the system that fail, one by one: the program ends with a sentence and a status of its own, never by a signal,
+and leaves files as they were. tests/failing/failing_calls.cpp makes them fail."""
+import argparse
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+STATUSES = {0, 1, 2, 3}
+OLD = "what was there before\n"
+
+
+class Here:
+    program = ""
+    library = ""
+    folder = pathlib.Path()
+
+
+def run(words, fail, count=None):
+    environment = dict(os.environ, LD_PRELOAD=Here.library, PLAIT_FAIL=fail)
+    if count:
+        environment["PLAIT_FAIL_COUNT"] = str(count)
+    return subprocess.run([Here.program, *words], cwd=Here.folder, env=environment, capture_output=True, text=True,
+                          timeout=120)
+
+
+def calls_of(words, call):
+    """How many there are in a run where none fails."""
+    count = Here.folder / "count"
+    done = run(words, f"{call}:999999999", count)
+    assert done.returncode == 0, done.stderr
+    return int(count.read_text())
+
+
+def check(words, fail, output=None):
+    if output:
+        (Here.folder / output).write_text(OLD)
+    before = {path.name for path in Here.folder.iterdir()}
+    done = run(words, fail)
+    assert done.returncode in STATUSES, f"{words} with {fail}: status {done.returncode}\n{done.stderr}"
+    if done.returncode != 0:
+        assert done.stderr.strip(), f"{words} with {fail}: nothing is said"
+        assert "internal error" not in done.stderr, done.stderr
+    if output and done.returncode not in (0, 3):
+        assert (Here.folder / output).read_text() == OLD, f"{fail}: {output} was changed"
+    left = {path.name for path in Here.folder.iterdir()} - before
+    assert not left, f"{words} with {fail}: {left} is left behind"
+    return done
+
+
+PLAN = ["plan", "--model", "gpt2", "--cluster", "2xT4:2", "--global-batch", "8", "-o", "plan.json"]
+
+
+def test_a_disk_that_is_full_leaves_the_old_file():
+    for call in ("write", "fsync", "rename"):
+        total = calls_of(PLAN, call)
+        assert total >= 1, f"{call} is not called at all"
+        for number in range(1, total + 1):
+            done = check(PLAN, f"{call}:{number}+", "plan.json")
+            if done.returncode == 0:  # the directory's own fsync comes when the file is already there
+                assert call == "fsync" and number == total, f"{call}:{number}: the failure is not told"
+                assert '"plait_plan"' in (Here.folder / "plan.json").read_text()
+            else:
+                assert done.returncode == 2 and "plan.json" in done.stderr, f"{call}:{number}: {done.stderr}"
+
+
+def test_without_more_threads_the_answer_is_the_same_or_a_sentence():
+    whole = run([*PLAN[:-2], "--threads", "4"], "none:1")
+    for number in range(1, 5):
+        done = check([*PLAN[:-2], "--threads", "4"], f"pthread_create:{number}+")
+        assert done.returncode != 0 or done.stdout.splitlines()[:6] == whole.stdout.splitlines()[:6], done.stdout
+
+
+def test_memory_that_runs_out_anywhere_is_told():
+    seed = int(os.environ.get("PLAIT_FAIL_SEED", random.randrange(10**6)))
+    print(f"PLAIT_FAIL_SEED={seed}")
+    draw = random.Random(seed)
+    total = calls_of(PLAN, "malloc")
+    for number in sorted(draw.sample(range(1, total), 40)):
+        check(PLAN, f"malloc:{number}", "plan.json")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--library", required=True)
+    given = parser.parse_args()
+    Here.program, Here.library = os.path.abspath(given.program), os.path.abspath(given.library)
+    failed = 0
+    for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
+        with tempfile.TemporaryDirectory() as folder:
+            Here.folder = pathlib.Path(folder)
+            try:
+                test()
+                print(name, "ok")
+            except AssertionError as error:
+                failed += 1
+                print(name, "FAILED:", error)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,7 +13,6 @@
 namespace plait {
 
 // Planners that only this table calls, each in the file of its name.
-SearchResult search_exhaustively(const SearchContext& context);
 
 namespace {
 

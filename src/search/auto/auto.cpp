@@ -10,8 +10,10 @@
 #include "search/auto/single_stage.h"
 #include "search/moves/improve.h"
 #include "search/space/pins.h"
+#include "search/space/planners.h"
 #include "search/space/schedules.h"
 #include "search/space/worthwhile.h"
+#include "search/uniform/uniform_search.h"
 
 namespace plait {
 namespace {

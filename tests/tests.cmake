@@ -9,7 +9,9 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_ch
                    tests/second_opinion/starts.cpp)
 # Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
 set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
-add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} src/runtime/no_backend.cpp tests/random_problem.cpp
+# Pairs of problems of which one is better off; the same.
+set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
+add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp)
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
@@ -34,6 +36,9 @@ add_executable(compare_opinions EXCLUDE_FROM_ALL ${second_opinion}
                                                  tests/second_opinion/compare_opinions.cpp)
 target_include_directories(compare_opinions PRIVATE tests)
 target_link_libraries(compare_opinions PRIVATE plait_core)
+add_executable(compare_pairs EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_pairs.cpp)
+target_include_directories(compare_pairs PRIVATE tests)
+target_link_libraries(compare_pairs PRIVATE plait_core)
 
 # Suites named Slow... run only in ./dev test --all.
 gtest_discover_tests(plait_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"

@@ -5,7 +5,7 @@
 #include "base/parallel.h"
 #include "cost/engine.h"
 #include "plan/check.h"
-#include "search/proof.h"
+#include "search/bound/proof.h"
 #include "search/space/planners.h"
 #include "search/space/search.h"
 #include "search/space/space.h"

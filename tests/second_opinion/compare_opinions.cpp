@@ -1,8 +1,8 @@
 // Compares `auto` with the second opinion on random mixed problems, one line each.
 //
 //   compare_opinions [--seed 1] [--count 50] [--evaluations N | --seconds 10] [--threads 1]
-//                    [--most-devices 256] [--effort 1] [--plans] [--pins] [--model M --cluster C
-//                    --batch B]
+//                    [--most-devices 256] [--effort normal] [--limit 60] [--plans] [--pins]
+//                    [--model M --cluster C --batch B]
 //
 // --seconds is for each problem and thread. With --pins `auto` is also run with one dimension
 // pinned, many times, and the pin that gives the fastest plan is named.
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "io/cluster/catalogue.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
 #include "plan/describe.h"
@@ -46,7 +47,8 @@ struct Arguments {
   std::string model;
   std::string cluster;
   int batch = 64;
-  double effort = 1;  // of auto's moves
+  Effort effort = Effort::normal;
+  double limit = 60;  // seconds for auto
 };
 
 Arguments parse(int argc, char** argv) {
@@ -81,7 +83,9 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--batch")
       out.batch = std::stoi(value);
     else if (flag == "--effort")
-      out.effort = std::stod(value);
+      out.effort = effort_named(value).value();
+    else if (flag == "--limit")
+      out.limit = std::stod(value);
     else {
       std::fprintf(stderr, "unknown flag %s\n", flag.c_str());
       std::exit(2);
@@ -99,6 +103,7 @@ MixedProblem problem_of(const Arguments& arguments, int i) {
   out.problem.cluster = load_cluster(arguments.cluster).cluster;
   out.problem.job.global_batch = arguments.batch;
   out.problem.job.precision = Precision::fp16;
+  out.problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
   out.arguments = fmt::format("--model {} --cluster {} --global-batch {} --precision fp16",
                               arguments.model, arguments.cluster, arguments.batch);
   return out;
@@ -147,8 +152,10 @@ Row compare(const Arguments& arguments, int i) {
   const Problem& problem = mixed.problem;
   Row row;
   const auto begin = Clock::now();
-  const SearchResult found = run_search(
-      planners().front(), {problem, {.keep = 3, .moves_effort = arguments.effort}, {}, {}, {}});
+  SearchContext context{problem, {.keep = 3}, {}, {}, {}};
+  context.options.effort = arguments.effort;
+  context.options.time_limit = Seconds(arguments.limit);
+  const SearchResult found = run_search(planners().front(), context);
   row.seconds = since(begin);
   std::vector<Plan> given;
   for (const RankedPlan& ranked : found.plans) given.push_back(ranked.plan);

@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 
+#include "io/cluster/catalogue.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
 
@@ -78,6 +79,7 @@ MixedProblem mixed_problem(std::uint64_t seed, int most_devices) {
   if (random() % 4 == 0) batch = batch * 3 / 2;
   problem.job.global_batch = batch;
   problem.job.precision = Precision::fp16;
+  problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
   out.arguments = fmt::format("--model {} --cluster {} --global-batch {} --precision fp16", model,
                               cluster, batch);
   return out;

@@ -9,7 +9,7 @@
 #include "io/cluster/catalogue.h"
 #include "io/format/json_reader.h"
 #include "report/quantities.h"
-#include "search/clusters/sub_cluster.h"
+#include "search/space/sub_cluster.h"
 
 namespace plait {
 namespace {

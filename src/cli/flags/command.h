@@ -75,7 +75,8 @@ Setter into_text(std::string& into);
 Setter into_one_of(std::string& into, std::vector<std::string> names);
 Setter into_integer(int& into, int least, int most);
 Setter into_integer(std::optional<int>& into, int least, int most);
-Setter into_fraction(double& into);  // from 0 to 1
+Setter into_fraction(double& into);            // from 0 to 1
+Setter into_gap(std::optional<double>& into);  // "2%", or 0.02
 Setter into_switch(bool& into);
 Setter into_list(std::vector<int>& into, int least, int most);  // "13,12,12,13"
 

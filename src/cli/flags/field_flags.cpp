@@ -45,6 +45,8 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"planner", "--planner"},
     {"keep", "--top"},
     {"time_limit", "--time-limit"},
+    {"effort", "--effort"},
+    {"target_gap", "--target-gap"},
     {"cost_model", "--cost-model"},
     {"format", "--format"},
     {"objective", "--objective"},

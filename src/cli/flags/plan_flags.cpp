@@ -214,6 +214,18 @@ FlagGroup search_flags(PlanRequest& a) {
             .value = "N",
             .help = "how many plans to show (5)",
             .set = into_integer(a.search.keep, 1, kMaxPlans)},
+           {.name = "--effort",
+            .value = "E",
+            .help = fmt::format("{}: how much work the planner auto may spend; more never gives a "
+                                "worse plan (normal)",
+                                fmt::join(effort_names(), ", ")),
+            .set = into_choice(a.search.effort, effort_named, effort_names()),
+            .choices = as_strings(effort_names())},
+           {.name = "--target-gap",
+            .value = "G",
+            .help = "stop as soon as no plan can be faster by more than this (2%); without "
+                    "--effort, work until then",
+            .set = into_gap(a.search.target_gap)},
            {.name = "--time-limit",
             .value = "T",
             .help = "stop after 10s, 500ms, 2m ... with the best so far (60s)",

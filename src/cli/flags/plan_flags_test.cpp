@@ -109,6 +109,15 @@ TEST(PlanFlags, AmountsHaveUnits) {
   EXPECT_EQ(parsed({"--time-limit", "500ms"}).request.search.time_limit, Seconds(0.5));
 }
 
+TEST(PlanFlags, EffortHasANameAndAGap) {
+  const SearchOptions usual = parsed({}).request.search;
+  EXPECT_FALSE(usual.effort);
+  EXPECT_FALSE(usual.target_gap);
+  const SearchOptions asked = parsed({"--effort", "Thorough", "--target-gap", "2%"}).request.search;
+  EXPECT_EQ(asked.effort, Effort::thorough);
+  EXPECT_EQ(asked.target_gap, 0.02);
+}
+
 TEST(PlanFlags, WhatIsPrintedIsNoPartOfTheSearch) {
   const PlanArguments a = parsed({"--json", "-o", "plan.json", "--format", "amp", "--cost-model",
                                   "plait", "--planner", "amp", "--top", "3"});

@@ -68,6 +68,19 @@ Setter into_fraction(double& into) {
   };
 }
 
+Setter into_gap(std::optional<double>& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    const bool per_cent = text.ends_with('%');
+    const char* end = text.data() + text.size() - (per_cent ? 1 : 0);
+    double value = 0;
+    const auto [stop, fault] = std::from_chars(text.data(), end, value);
+    const double most = per_cent ? 100 : 1;
+    if (stop != end || fault != std::errc() || !(value >= 0 && value <= most))
+      throw InputError(flag, fmt::format("must be a gap such as 2% or 0.02, is {}", quoted(text)));
+    into = per_cent ? value / 100 : value;
+  };
+}
+
 Setter into_switch(bool& into) {
   return [&into](const std::string&, const std::string&) { into = true; };
 }

@@ -58,6 +58,18 @@ TEST(Setters, ListsAreSeparatedByCommas) {
   EXPECT_NE(complaint(into_list(list, 1, 100), "1,2,"), "");
 }
 
+TEST(Setters, GapsArePerCentOrParts) {
+  std::optional<double> value;
+  EXPECT_EQ(complaint(into_gap(value), "2%"), "");
+  EXPECT_EQ(value, 0.02);
+  EXPECT_EQ(complaint(into_gap(value), "0.5"), "");
+  EXPECT_EQ(value, 0.5);
+  for (const char* wrong : {"", "%", "-1%", "101%", "1.5", "2 %", "nan", "x"})
+    EXPECT_EQ(complaint(into_gap(value), wrong),
+              "--flag: must be a gap such as 2% or 0.02, is '" + std::string(wrong) + "'");
+  EXPECT_EQ(value, 0.5);
+}
+
 TEST(Setters, FractionsAreFromNoughtToOne) {
   double value = 0;
   EXPECT_EQ(complaint(into_fraction(value), "0.25"), "");

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <set>
 
 #include "base/parallel.h"
@@ -12,6 +13,7 @@
 #include "search/space/pins.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
+#include "search/space/sub_cluster.h"
 #include "search/space/worthwhile.h"
 #include "search/uniform/uniform_search.h"
 
@@ -29,6 +31,13 @@ constexpr int kEnumerable = 8;                 // devices
 constexpr int kShortChain = 12;                // units
 constexpr int kMostOps = 1'500;                // that are searched op by op
 constexpr int kKept = 5;                       // plans, however few are asked for
+// Work of moves, relative to the usual.
+constexpr double kFirstMoves = 0.25;
+constexpr double kThorough = 8;
+constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
+constexpr double kWorthAlone =
+    0.5;                           // of the speed of all devices, of those that are not the slowest
+constexpr double kProven = 0.002;  // a gap that is not worth closing
 
 Seconds since(Clock::time_point begin) {
   return Seconds(std::chrono::duration<double>(Clock::now() - begin).count());
@@ -48,6 +57,10 @@ Seconds since(Clock::time_point begin) {
 //   fit first           p   fit_first.h: anything that fits, where nothing has been found
 //   papers              p   paper_plans.h: what other people's planners find, on small clusters.
 //                           Before the tight bounds where these do not hold for their plans
+//   first moves         p   moves/improve.h, briefly; kept aside, so that what follows is searched
+//                           as if they had not been made
+//   fewer types         p   a quick search on the faster device types alone: what is found there is
+//                           a plan of the whole
 //   best first          pb  relaxation.h, label_search.h: tight bounds, and the search they guide
 //   close the gap       pb  the same with more effort for the settings that hold the bound down
 //   branch and bound    pb  branch_and_bound.h: to the end, where that is near
@@ -56,25 +69,32 @@ Seconds since(Clock::time_point begin) {
 //   moves               p   moves/improve.h: the best plans, and regular ones, changed step by step
 //                           in all that is free, beyond the space too: schedules, device order,
 //                           shares
+//   bound of all        b   proof.h: of every plan, where more than the space was free
+//   more effort         pb  the gap and the moves again, with more work
 //   idle ZeRO           p   plans that are as fast without ZeRO go without
 const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
   using A = AutoSearch;
+  using enum Effort;
   static const std::vector<Pass> table{
-      {"layers", &A::may_go_by_layers, &A::try_layers},
-      {"uniform pools", &A::is_short, &A::try_uniform_pools},
-      {"single stages", &A::always, &A::try_single_stages},
-      {"beam", &A::is_short, &A::try_beam},
-      {"more uniform pools", &A::is_short, &A::try_more_uniform_pools},
-      {"fit first", &A::found_nothing, &A::try_to_fit},
-      {"papers", &A::is_small_and_mixed, &A::ask_papers},
-      {"best first", &A::is_short, &A::search_best_first_at_once},
-      {"close the gap", &A::may_close_gap, &A::close_gap},
-      {"papers", &A::is_small_and_alike, &A::ask_papers},
-      {"branch and bound", &A::may_end, &A::branch_and_bound_all},
-      {"every plan", &A::may_list_all, &A::try_every_plan},
-      {"one layout", &A::is_not_enumerable, &A::try_one_layout},
-      {"moves", &A::is_not_enumerable, &A::move_best},
-      {"idle ZeRO", &A::always, &A::drop_idle_zero},
+      {"layers", quick, &A::may_go_by_layers, &A::try_layers},
+      {"uniform pools", quick, &A::is_short, &A::try_uniform_pools},
+      {"single stages", quick, &A::always, &A::try_single_stages},
+      {"beam", quick, &A::is_short, &A::try_beam},
+      {"more uniform pools", quick, &A::is_short, &A::try_more_uniform_pools},
+      {"fit first", quick, &A::found_nothing, &A::try_to_fit},
+      {"papers", quick, &A::is_small_and_mixed, &A::ask_papers},
+      {"first moves", quick, &A::is_not_enumerable, &A::move_first},
+      {"fewer types", normal, &A::has_slower_types, &A::try_fewer_types},
+      {"best first", normal, &A::goes_best_first, &A::search_best_first_at_once},
+      {"close the gap", normal, &A::may_close_gap, &A::close_gap},
+      {"papers", normal, &A::is_small_and_alike, &A::ask_papers},
+      {"branch and bound", normal, &A::may_end, &A::branch_and_bound_all},
+      {"every plan", normal, &A::may_list_all, &A::try_every_plan},
+      {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
+      {"moves", normal, &A::is_not_enumerable, &A::move_best},
+      {"bound of all", quick, &A::is_free, &A::prove},
+      {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
+      {"idle ZeRO", quick, &A::always, &A::drop_idle_zero},
   };
   return table;
 }
@@ -93,7 +113,7 @@ SearchResult AutoSearch::run() {
   SearchResult result;
   result.passes.push_back({"settings", since(begin_), 0, found_.best(), lower_bound()});
   for (const Pass& pass : passes())
-    if ((this->*pass.applies)()) run_pass(pass, result.passes);
+    if (effort() >= pass.from && (this->*pass.applies)()) run_pass(pass, result.passes);
   // On equal devices, unless the best of all plans is wanted and can be had.
   const bool prefers_regular = !is_mixed() && !is_enumerable();
   result.plans = prefers_regular ? found_.regular_first() : found_.plans();
@@ -103,6 +123,7 @@ SearchResult AutoSearch::run() {
   result.nearest = found_.nearest();
   result.cut_short = stopped_ || !candidates_.is_complete();
   if (!found_.empty()) result.lower_bound = lower_bound();
+  if (is_free()) result.floor = floor_;
   result.searched_whole_space = is_small() && is_enumerable();
   return result;
 }
@@ -266,8 +287,86 @@ void AutoSearch::try_one_layout() {
   for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
 }
 
+bool AutoSearch::has_slower_types() const {
+  return is_not_enumerable() && context_.problem.cluster.device_types.size() > 1;
+}
+
+// The slowest type is left out, then the two slowest, .. as long as half of the speed remains.
+void AutoSearch::try_fewer_types() {
+  const Cluster& cluster = context_.problem.cluster;
+  std::vector<double> speeds;
+  std::vector<double> all(cluster.device_types.size());
+  for (const DeviceType& type : cluster.device_types)
+    speeds.push_back(type.peak_of(DType::fp16).value * type.efficiency.matmul);
+  for (const Device& device : cluster.devices) all[device.type] += speeds[device.type];
+  double left = std::accumulate(all.begin(), all.end(), 0.0);
+  const double least = kWorthAlone * left;
+  std::vector<bool> kept(cluster.devices.size(), true);
+  std::vector<int> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int type) { return speeds[type]; });
+  order.pop_back();
+  for (const int type : order) {
+    left -= all[type];
+    if (left < least || stop()) return;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (cluster.devices[i].type == type) kept[i] = false;
+    try_part(kept);
+  }
+}
+
+void AutoSearch::try_part(const std::vector<bool>& kept) {
+  const SubCluster part = keep_devices(context_.problem.cluster, kept);
+  Problem smaller = context_.problem;
+  smaller.cluster = part.cluster;
+  if (violation_of(smaller, context_.options.pins, context_.options.target)) return;
+  SearchContext context{smaller, context_.options, context_.stop, {}, {}};
+  context.options.effort = Effort::quick;
+  context.options.keep = kKept;
+  context.options.time_limit =
+      Seconds(std::chrono::duration<double>(context_.deadline - Clock::now()).count());
+  const SearchResult result = run_search(planners().front(), context);
+  for (const RankedPlan& ranked : result.plans) found_.offer(in_whole(part, ranked.plan));
+}
+
+void AutoSearch::move_first() {
+  Shortlist& aside = aside_.emplace(found_.without_counts());
+  improve(context_, space_, engine_, aside, {.work = kFirstMoves}, [this] { return stop(); });
+  if (effort() == Effort::quick) found_.merge(aside);
+}
+
 void AutoSearch::move_best() {
-  improve(context_, space_, engine_, found_, [this] { return stop(); });
+  improve(context_, space_, engine_, found_, {}, [this] { return stop(); });
+  if (aside_) found_.merge(*aside_);
+}
+
+void AutoSearch::prove() { prove_with(std::min(effort(), Effort::normal)); }
+
+void AutoSearch::prove_with(Effort effort) {
+  floor_ = std::max(floor_, floor_of_all(context_, engine_, found_.best(), effort));
+}
+
+// From what was found so far, with other random numbers: nothing is lost.
+void AutoSearch::go_on() {
+  double work = kThorough;
+  for (int round = 1; !has_reached_target() && !stop(); ++round) {
+    if (may_close_gap()) close_gap_with(work * effort_for_gap());
+    improve(context_, space_, engine_, found_, {.work = work, .series = round},
+            [this] { return stop(); });
+    if (is_free() && round == 1) prove_with(Effort::prove);
+    if (effort() != Effort::prove || round == kMostEffortRounds) return;
+    work *= 2;
+  }
+}
+
+Effort AutoSearch::effort() const {
+  const SearchOptions& options = context_.options;
+  return options.effort.value_or(options.target_gap ? Effort::prove : Effort::normal);
+}
+
+bool AutoSearch::has_reached_target() const {
+  const double gap = context_.options.target_gap.value_or(kProven);
+  return found_.best() <= (1 + gap) * proven_bound();
 }
 
 void AutoSearch::drop_idle_zero() {

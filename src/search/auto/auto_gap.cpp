@@ -110,8 +110,9 @@ double AutoSearch::effort_for_gap() const {
 }
 
 // More of it for the candidates in the lower half of the gap, again and again.
-void AutoSearch::close_gap() {
-  double effort = effort_for_gap();
+void AutoSearch::close_gap() { close_gap_with(effort_for_gap()); }
+
+void AutoSearch::close_gap_with(double effort) {
   if (!is_large() && !std::isfinite(wanted(found_).value)) return;
   for (double before = HUGE_VAL; !stop();) {
     const bool again = before < HUGE_VAL;

@@ -10,6 +10,7 @@
 #include "search/auto/candidates.h"
 #include "search/auto/label_search.h"
 #include "search/auto/uniform_pool_pipelines.h"
+#include "search/bound/proof.h"
 #include "search/space/layers.h"
 #include "search/space/search.h"
 #include "search/space/shortlist.h"
@@ -31,6 +32,7 @@ class AutoSearch {
   // A row of the table of passes.
   struct Pass {
     const char* name;
+    Effort from;  // left out with less
     bool (AutoSearch::*applies)() const;
     void (AutoSearch::*run)();
   };
@@ -50,23 +52,41 @@ class AutoSearch {
   void branch_and_bound_all();
   void try_one_layout();
   void try_every_plan();
+  void try_fewer_types();
+  void try_part(const std::vector<bool>& kept);
+  void move_first();
   void move_best();
+  void go_on();
+  void prove();
+  void prove_with(Effort effort);
   void drop_idle_zero();
 
   // When they run.
   bool always() const { return true; }
+  bool is_free() const { return !proves_one_schedule(context_) && !found_.empty(); }
   bool is_short() const;
   bool may_go_by_layers() const { return layers_ && context_.options.pins.stages.empty(); }
   bool found_nothing() const { return found_.empty(); }
   bool is_small_and_mixed() const { return is_small() && is_mixed(); }
   bool is_small_and_alike() const { return is_small() && !is_mixed(); }
   bool exact_schedule() const;
-  bool may_close_gap() const { return is_short() && exact_schedule(); }
+  // Elsewhere these bounds prove nothing, and moves find more for the same work.
+  bool goes_best_first() const {
+    return is_short() && (is_small() || proves_one_schedule(context_));
+  }
+  bool may_close_gap() const {
+    return is_short() && exact_schedule() && proves_one_schedule(context_);
+  }
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;
+  bool has_slower_types() const;
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
 
   // What the rules of effort go by.
+  Effort effort() const;
+  // No plan that was free to choose is faster.
+  Seconds proven_bound() const { return is_free() ? floor_ : lower_bound(); }
+  bool has_reached_target() const;
   bool is_small() const { return devices() <= kExactDevices; }
   bool is_mixed() const { return space_.pools().size() > 1; }
   bool is_enumerable() const;
@@ -97,6 +117,7 @@ class AutoSearch {
   bool may_be_far() const;
   bool may_close(double gap) const;
   double effort_for_gap() const;
+  void close_gap_with(double effort);
 
   // No plan of the space is faster, under the schedule that is searched.
   Seconds lower_bound() const {
@@ -125,6 +146,8 @@ class AutoSearch {
   std::optional<LayerView> layers_;  // of a model whose units are ops
   Candidates candidates_;
   Shortlist found_;
+  std::optional<Shortlist> aside_;             // found by the first moves
+  Seconds floor_;                              // no plan at all is faster
   Seconds enough_ = Seconds(HUGE_VAL);         // that bounds were asked for
   bool proven_ = false;                        // every plan was listed
   bool lowest_only_ = false;                   // have been searched for the bound

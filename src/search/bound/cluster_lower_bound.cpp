@@ -22,15 +22,20 @@ std::vector<int> sample_counts(int global_batch) {
 }
 
 // Compute of each unit kind on one device, forward and backward; 0 for kinds without units.
-std::vector<double> kind_times(const Model& model, const UnitTable& table) {
-  std::vector<double> out(model.kinds.size());
+struct KindTimes {
+  std::vector<double> all;
+  std::vector<double> path;  // without what schedules that split the backward pass do aside
+};
+KindTimes kind_times(const Model& model, const UnitTable& table, bool splits) {
+  KindTimes out{std::vector<double>(model.kinds.size()), std::vector<double>(model.kinds.size())};
   std::vector<bool> seen(model.kinds.size());
   for (int u = 0; u < model.unit_count(); ++u) {
     const int kind = model.units[u];
     if (seen[kind]) continue;
     seen[kind] = true;
     const UnitCost cost = table.cost({u, u + 1}, Recompute::none);
-    out[kind] = (cost.forward + cost.backward + cost.weight_gradient).value;
+    out.all[kind] = (cost.forward + cost.backward + cost.weight_gradient).value;
+    out.path[kind] = splits ? (cost.forward + cost.backward).value : out.all[kind];
   }
   return out;
 }
@@ -91,13 +96,14 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
     shape.device_type = type;
     shape.sharding = cut;
     shape.sharding.samples = counts_[i];
-    const std::vector<double> times = kind_times(engine.problem().model, engine.table(shape));
+    const KindTimes times =
+        kind_times(engine.problem().model, engine.table(shape), !fills_pipeline_);
     // Counts up to the next that is looked at are not slower.
     const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];
     Effort effort{counts_[i], {}};
-    for (std::size_t k = 0; k < times.size(); ++k) {
-      effort.by_kind.push_back(times[k] * devices / counts_[i]);
-      paces_[k].by_type[type].push_back({times[k], most / devices});
+    for (std::size_t k = 0; k < times.all.size(); ++k) {
+      effort.by_kind.push_back(times.all[k] * devices / counts_[i]);
+      paces_[k].by_type[type].push_back({times.path[k], most / devices});
     }
     efforts_[type].push_back(std::move(effort));
   }

@@ -17,7 +17,8 @@ namespace plait {
 // the slowest stage takes for a micro-batch of B / m samples at least
 //   Y = B / m * sum over units of spend(kind) / sum over devices of worth(type),
 // and a micro-batch takes for its way through all stages at least
-//   L = sum over units of the least x for which all devices together do B / m samples in x.
+//   L = sum over units of the least x for which all devices together do B / m samples in x,
+// weight gradients not included where schedules do them aside.
 // A step has at least L + (m - 1) Y; the bound is the least of that over all m.
 class ClusterLowerBound {
  public:

@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "cost/price.h"
 #include "search/bound/cluster_lower_bound.h"
-#include "search/clusters/sub_cluster.h"
+#include "search/space/sub_cluster.h"
 
 namespace plait {
 namespace {

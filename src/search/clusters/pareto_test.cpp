@@ -8,7 +8,7 @@
 #include "plan/sample_plans.h"
 #include "random_problem.h"
 #include "search/bound/cluster_lower_bound.h"
-#include "search/clusters/sub_cluster.h"
+#include "search/space/sub_cluster.h"
 
 namespace plait {
 namespace {

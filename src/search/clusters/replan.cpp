@@ -10,7 +10,7 @@
 #include "cost/engine.h"
 #include "plan/check.h"
 #include "search/clusters/held_state.h"
-#include "search/clusters/sub_cluster.h"
+#include "search/space/sub_cluster.h"
 
 namespace plait {
 namespace {

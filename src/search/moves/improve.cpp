@@ -67,10 +67,15 @@ class StartList {
 class Improvement {
  public:
   Improvement(const SearchContext& context, const Space& space, const CostEngine& engine,
-              Shortlist& found, const std::function<bool()>& stop)
-      : context_(context), ground_(space), engine_(engine), found_(found), stop_(stop) {
+              Shortlist& found, const Walks& walks, const std::function<bool()>& stop)
+      : context_(context),
+        ground_(space),
+        engine_(engine),
+        found_(found),
+        stop_(stop),
+        series_(walks.series) {
     const int devices = context.problem.cluster.device_count();
-    work_ = context.options.moves_effort * std::min(kMostWork, kWork + kWorkPerDevice * devices);
+    work_ = walks.work * std::min(kMostWork, kWork + kWorkPerDevice * devices);
     followed_ = std::clamp(static_cast<int>(work_ / kWorkOfStart), kFewestFollowed, kMostFollowed);
   }
 
@@ -93,7 +98,8 @@ class Improvement {
     const double work = (1 - kForStarts) * work_ / count;
     parallel_for(count, context_.options.threads, [&](int i) {
       Descent descent(ground_, engine_, work, stop_);
-      const auto seed = static_cast<std::uint64_t>(1 + round * kMostFollowed + i);
+      const auto seed =
+          static_cast<std::uint64_t>(1 + (series_ * kMostRounds + round) * kMostFollowed + i);
       descent.wander(all[i], work > kLongWalk ? kHot : kWarm, seed);
     });
     keep_fastest(all);
@@ -184,13 +190,14 @@ class Improvement {
   const std::function<bool()>& stop_;
   double work_ = 0;
   int followed_ = 0;
+  int series_ = 0;
 };
 
 }  // namespace
 
 void improve(const SearchContext& context, const Space& space, const CostEngine& engine,
-             Shortlist& found, const std::function<bool()>& stop) {
-  Improvement(context, space, engine, found, stop).run();
+             Shortlist& found, const Walks& walks, const std::function<bool()>& stop) {
+  Improvement(context, space, engine, found, walks, stop).run();
 }
 
 }  // namespace plait

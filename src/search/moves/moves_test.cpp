@@ -175,7 +175,7 @@ TEST(Moves, ObeyPins) {
   Shortlist found(engine, 5);
   SearchContext context{problem, {}, {}, {}, {}};
   context.options.pins = pins;
-  improve(context, space, engine, found, [] { return false; });
+  improve(context, space, engine, found, {}, [] { return false; });
   ASSERT_FALSE(found.empty());
   for (const RankedPlan& ranked : found.plans()) {
     EXPECT_EQ(ranked.plan.stage_count(), 2);
@@ -194,7 +194,7 @@ TEST(Moves, GiveTheSamePlansOnAnyNumberOfThreads) {
     Shortlist found(engine, 5);
     SearchContext context{problem, {}, {}, {}, {}};
     context.options.threads = threads;
-    improve(context, space, engine, found, [] { return false; });
+    improve(context, space, engine, found, {}, [] { return false; });
     answers.emplace_back();
     for (const RankedPlan& ranked : found.plans()) answers.back().push_back(ranked.plan);
   }
@@ -215,7 +215,7 @@ TEST(Moves, PutTheEndsOfAPipelineOnOneNode) {
   Shortlist found(engine, 5);
   found.offer(even_plan(problem, 4));
   const Seconds before = found.best();
-  improve(context, space, engine, found, [] { return false; });
+  improve(context, space, engine, found, {}, [] { return false; });
   EXPECT_LT(found.best(), 0.7 * before);
 }
 

@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "plan/problem.h"
 #include "plan/target.h"
+#include "search/space/effort.h"
 #include "search/space/pins.h"
 
 namespace plait {
@@ -26,8 +27,10 @@ class Space;
 struct SearchOptions {
   int threads = 1;
   int keep = 5;  // how many plans to return
-  // auto: work spent on changing plans step by step, relative to the usual.
-  double moves_effort = 1;
+  // auto: nothing is normal, or, where there is a target_gap, all that it takes.
+  std::optional<Effort> effort{};
+  // auto: ends as soon as the best plan is proven to be within this part of the fastest one.
+  std::optional<double> target_gap{};
   Seconds time_limit = Seconds(60);
   std::int64_t max_evaluations = 0;  // 0 = unlimited
   // Plans that are not faster are of no use; a planner may leave them out and then find nothing.
@@ -64,6 +67,8 @@ struct SearchResult {
   std::int64_t evaluations = 0;
   // No plan of the space is faster; above zero, and absent where nothing is proven.
   std::optional<Seconds> lower_bound;
+  // No plan at all is faster, of the space or not; absent where the planner does not say so.
+  std::optional<Seconds> floor{};
   // Whether the bound holds for every plan, not only for those of the space (proof.h).
   bool bounds_every_plan = false;
   bool searched_whole_space = false;  // all plans that were free to choose are of the space

@@ -5,12 +5,20 @@
 
 namespace plait {
 
+// Whether all plans that are free to choose are under the schedule that a planner's own bounds hold
+// for: it is pinned, or the framework has no other, or there is no pipeline.
+bool proves_one_schedule(const SearchContext& context);
+
+// No plan at all is faster, whatever its schedule and wherever its devices are; what is above
+// `best` is not asked for. Zero when nothing is proven. More effort makes it tighter.
+Seconds floor_of_all(const SearchContext& context, const CostEngine& engine, Seconds best,
+                     Effort effort);
+
 // The one rule for what is said of the fastest plan possible. A planner bounds the plans of its
 // space under the schedule that it searches (space.h, schedules.h). Where that schedule is pinned,
 // or the framework has no other, and no plan is known below, the bound is kept as it is. Where
 // other schedules were free to choose, or moves have left the space and gone below it, it is
-// replaced by one that holds for every plan: what the devices can compute at best
-// (ClusterLowerBound).
+// replaced by one that holds for every plan.
 void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
                          SearchResult& result);
 

@@ -1,4 +1,4 @@
-#include "search/proof.h"
+#include "search/bound/proof.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "search/clusters/sub_cluster.h"
+#include "search/space/sub_cluster.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,0 +1,545 @@
+#include "search/bound/cover_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace plait {
+namespace {
+
+constexpr double kMostPairs = 4e5;  // of mixes
+constexpr int kPrices = 30;         // that are tried
+constexpr int kCounted = 16;        // replicas of a stage of two types up to which all are counted
+constexpr int kCountedOfMany = 6;   // the same of more types
+constexpr double kFewStages = 0.7;  // relative to micro-batches, for which the way is short
+constexpr double kDelays[] = {0.2, 0.35, 0.48, 0.57, 0.63, 0.67};  // of the step
+constexpr double kFewDelays[] = {0.35, 0.57, 0.65};
+constexpr int kFewPrices = 8;
+constexpr int kLevels = 4;  // numbers of replicas that are looked at differ by a quarter
+constexpr double kSharing[] = {0.95, 0.75, 0};  // of the tensor degree
+constexpr double kFirstShare = 0.02;
+constexpr double kRoundingOfCover = 1e-9;
+
+}  // namespace
+
+CoverBound::CoverBound(const CostEngine& engine, const Space& space)
+    : problem_(engine.problem()),
+      space_(space),
+      mixes_(engine.problem().model.units),
+      needs_(engine, space, mixes_),
+      traits_(traits_of(problem_.job)),
+      state_(state_bytes(problem_.job)),
+      cut_state_(state_bytes(problem_.job, true)),
+      traffic_(optimizer_traffic(problem_.job)),
+      measured_(problem_.profile != Profile{}) {
+  const Pins& pins = space.pins();
+  const auto has = [&](ZeroStage zero) {
+    return std::ranges::any_of(space.settings(),
+                               [&](const PlanSettings& own) { return own.zero == zero; });
+  };
+  cuts_gradients_ = has(ZeroStage::gradients);
+  cuts_optimizer_ = cuts_gradients_ || has(ZeroStage::optimizer) || has(ZeroStage::parameters);
+  always_cuts_weights_ =
+      pins.zero == ZeroStage::parameters ||
+      (pins.zero == ZeroStage::gradients && problem_.job.framework.fully_sharded);
+  may_cut_weights_ = !pins.zero && has(ZeroStage::parameters);
+  devices_.resize(problem_.cluster.device_types.size());
+  for (const Device& device : problem_.cluster.devices) ++devices_[device.type];
+  std::map<std::pair<int, int>, std::vector<ReplicaKind*>> cuts;
+  for (ReplicaKind& kind : needs_.kinds()) cuts[{kind.tensor, kind.context}].push_back(&kind);
+  for (auto& [degrees, kinds] : cuts) cuts_.push_back(std::move(kinds));
+}
+
+bool CoverBound::is_usable(const Model& model) {
+  return UnitMixes(model.units).pairs() <= kMostPairs;
+}
+
+int CoverBound::replicas_for(double samples, double cap) const {
+  return static_cast<int>(std::ceil((1 - kRoundingOfCover) * samples / cap));
+}
+
+bool CoverBound::fits(const Question& question, const ReplicaKind& kind,
+                      const std::vector<UnitNeed>& needs, int recompute) const {
+  if (problem_.job.adapters) return true;
+  double parameters = 0;
+  double saved = 0;
+  double loss = 0;
+  for (int k = 0; k < mixes_.kind_count(); ++k) {
+    const int units = mixes_.units_of(question.mix, k);
+    parameters += units * (kind.parameters[k].plain + kind.parameters[k].experts);
+    saved += units * needs[k].saved[recompute];
+    loss += units * needs[k].loss;
+  }
+  const int depth = question.place.depth;
+  const int live = std::min(m_, depth < std::ssize(depths_) ? depths_[depth] + 1 : 1);
+  const int most_copies = std::max(
+      1, std::min(samples_, problem_.cluster.device_count() / kind.devices()) * kind.context);
+  const double shard = parameters / most_copies;
+  const bool cut = question.mode.cuts_weights || always_cuts_weights_;
+  const bool cut_gradients = cut || cuts_gradients_;
+  const StateBytes& state = cut ? cut_state_ : state_;
+  double bytes = traits_.workspace.value + live * saved + loss;
+  bytes += state.weight * (cut ? shard : parameters);
+  if (traits_.keeps_gradients || m_ > 1)
+    bytes += state.gradient * (cut_gradients ? shard : parameters);
+  bytes += state.optimizer * (cuts_optimizer_ ? shard : parameters);
+  const double capacity = problem_.cluster.device_types[kind.type].memory.value;
+  return bytes <= (1 + kRoundingOfCover) * capacity * (1 - problem_.job.reserve);
+}
+
+double CoverBound::of_byte(const ReplicaKind& kind, const Question& question) const {
+  const Sync sync = question.mode.sync;
+  if (sync == Sync::alone || problem_.job.adapters || !problem_.profile.collectives.empty())
+    return 0;
+  const BestLinks& links = needs_.links(kind.type);
+  const double part = (question.replicas - 1.0) / question.replicas;
+  if (sync == Sync::near) return part / links.any;
+  return part * std::max(1.0, question.mode.sharing * kind.tensor) / links.between;
+}
+
+// Whether a replica can do so many samples of each micro-batch in the time of the step.
+bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int count) {
+  const std::vector<UnitNeed>& needs =
+      question.across ? needs_.needs_across(kind, count) : needs_.needs(kind, count);
+  const double byte = of_byte(kind, question);
+  const bool cuts_weights = question.mode.cuts_weights;
+  double parameters = 0;
+  double all = 0;
+  for (int k = 0; k < mixes_.kind_count(); ++k) {
+    const int units = mixes_.units_of(question.mix, k);
+    parameters += units * kind.parameters[k].plain;
+    all += units * (kind.parameters[k].plain + kind.parameters[k].experts);
+  }
+  const double ways =
+      cuts_optimizer_ ? std::min(2 * state_.sent_gradient, state_.sent_gradient + state_.gathered)
+                      : 2 * state_.sent_gradient;
+  const double sync = cuts_weights || always_cuts_weights_ ? 0 : ways * byte * parameters;
+  const DeviceType& type = problem_.cluster.device_types[kind.type];
+  const double copies = cuts_optimizer_ ? std::max(1, samples_) * kind.context : 1;
+  double optimizer = 0;
+  if (!problem_.job.adapters && !measured_)
+    optimizer = all / copies * traffic_ / (type.memory_bandwidth.value * type.efficiency.optimizer);
+  const int delay = question.place.delay;
+  const double late = (delay < std::ssize(delays_) ? delays_[delay] : latest_) * step_;
+  --questions_;
+  for (const Recompute recompute : space_.recomputes()) {
+    const int r = static_cast<int>(recompute);
+    double forward = 0;
+    double backward = 0;
+    for (int k = 0; k < mixes_.kind_count(); ++k) {
+      const int units = mixes_.units_of(question.mix, k);
+      const bool gathers = cuts_weights && !kind.parameters[k].is_table;
+      const double gather = gathers ? byte * kind.parameters[k].plain * cut_state_.gathered : 0;
+      const double scatter =
+          gathers ? byte * kind.parameters[k].plain * cut_state_.sent_gradient : 0;
+      forward += units * std::max(needs[k].forward[r], gather);
+      backward += units * std::max(needs[k].backward[r], gather + scatter);
+    }
+    const double time = forward + backward;
+    const double finish = sync - (1 - traits_.data_exposed) * std::min(sync, time) + optimizer;
+    if (m_ * time + finish > (1 + kRoundingOfCover) * step_) return false;
+    if (m_ * backward + finish > (1 + kRoundingOfCover) * late) return false;
+    if (fits(question, kind, needs, r)) return true;
+  }
+  return false;
+}
+
+double CoverBound::cap(const Question& question, ReplicaKind& kind) {
+  const int inside = whole_cap(question, kind);
+  if (question.mode.across <= 0 || inside == 0) return inside;
+  Question other = question;
+  other.across = true;
+  return question.mode.across * whole_cap(other, kind) + (1 - question.mode.across) * inside;
+}
+
+int CoverBound::whole_cap(const Question& question, ReplicaKind& kind) {
+  const std::vector<int>& counts = needs_.counts();
+  int low = -1;  // possible
+  int high = static_cast<int>(std::ranges::upper_bound(counts, samples_) - counts.begin());
+  const int end = high;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (is_possible(question, kind, middle) ? low : high) = middle;
+  }
+  if (low < 0) return 0;
+  if (space_.pins().micro_batch) return counts[low];
+  return low + 1 == end ? samples_ : counts[low + 1] - 1;
+}
+
+std::vector<double> CoverBound::add_offers(Question question, std::span<ReplicaKind*> kinds) {
+  const int devices = kinds.front()->devices();
+  const int near = needs_.links(kinds.front()->type).together / devices;
+  int most = std::min(samples_, problem_.cluster.device_count() / devices);
+  Offer offer{devices, 1, std::vector<double>(devices_.size()), {}};
+  if (question.mode.sync == Sync::near) {
+    most = std::min(most, near);
+    question.replicas = 2;
+  } else if (question.mode.sync == Sync::far) {
+    question.replicas = 2;
+  } else {
+    most = 1;
+  }
+  // The more replicas there must be, the more is sent.
+  for (bool more = true; more;) {
+    if (most < question.replicas) return {};
+    double best = 0;
+    for (ReplicaKind* kind : kinds) {
+      offer.caps[kind->type] = cap(question, *kind);
+      best = std::max(best, offer.caps[kind->type]);
+    }
+    if (best == 0) return {};
+    const int needed = replicas_for(samples_, best);
+    more = needed > question.replicas;
+    question.replicas = std::max(question.replicas, needed);
+  }
+  offer.fewest = question.replicas;
+  std::vector<double> caps = offer.caps;
+  add_levels(question, kinds, std::move(offer), most);
+  return caps;
+}
+
+void CoverBound::add_levels(const Question& question, std::span<ReplicaKind*> kinds, Offer offer,
+                            int most) {
+  const std::vector<int>& counts = needs_.counts();
+  for (int next = 0; offer.fewest <= most; offer.fewest = next) {
+    next = offer.fewest + std::max(1, offer.fewest / kLevels);
+    // Some replica has as many samples as the mean, at least.
+    const int replicas = std::min(most, next - 1);
+    const int share = (samples_ + replicas - 1) / replicas;
+    const auto count =
+        std::max<std::ptrdiff_t>(1, std::ranges::upper_bound(counts, share) - counts.begin()) - 1;
+    double path = HUGE_VAL;
+    double forward = HUGE_VAL;
+    for (ReplicaKind* kind : kinds) {
+      if (offer.caps[kind->type] == 0) continue;
+      const std::vector<UnitNeed>& needs = needs_.needs(*kind, static_cast<int>(count));
+      double both = 0;
+      double there = 0;
+      for (int k = 0; k < mixes_.kind_count(); ++k) {
+        both += mixes_.units_of(question.mix, k) * needs[k].path;
+        there += mixes_.units_of(question.mix, k) * needs[k].forward[0];
+      }
+      path = std::min(path, both);
+      forward = std::min(forward, there + inside_ * (both - there));
+    }
+    if (goes_round_) path = forward;  // the way there, for all stages
+    // Stages that are inside a node fill it, and then hand over to another one.
+    const Mode& mode = question.mode;
+    const int together = needs_.links(kinds.front()->type).together;
+    const bool inside = mode.sync != Sync::far && mode.across <= 0 && offer.devices <= together;
+    const double nodes =
+        inside ? static_cast<double>(offer.fewest) * offer.devices / together : 0.0;
+    path += (goes_round_ ? 1 : 2) * nodes * send_;
+    forward += nodes * send_;
+    offer.need = {path, nodes};
+    for (int i = 0; i < std::ssize(delays_); ++i)
+      offer.need.push_back(i < question.place.delay ? forward : 0);
+    for (int i = 0; i < std::ssize(depths_); ++i)
+      offer.need.push_back(i < question.place.depth ? 1 : 0);
+    offers_[question.mix].push_back(offer);
+    if (!needs_way_) return;
+  }
+}
+
+// Offers that another one of the same cut undercuts in every respect.
+void CoverBound::drop_dominated(std::vector<Offer>& offers) const {
+  std::vector<Offer> kept;
+  const bool one_type = devices_.size() == 1;
+  const auto total = [&](const Offer& offer) {
+    return offer.devices * std::max(offer.fewest, replicas_for(samples_, offer.caps.front()));
+  };
+  const auto undercuts = [&](const Offer& a, const Offer& b) {
+    if (one_type ? total(a) > total(b) : a.devices != b.devices || a.fewest > b.fewest)
+      return false;
+    for (std::size_t p = 0; p < a.caps.size() && !one_type; ++p)
+      if (a.caps[p] < b.caps[p]) return false;
+    for (std::size_t i = 0; i < a.need.size(); ++i)
+      if (a.need[i] > b.need[i]) return false;
+    return true;
+  };
+  for (const Offer& offer : offers) {
+    if (std::ranges::any_of(kept, [&](const Offer& own) { return undercuts(own, offer); }))
+      continue;
+    std::erase_if(kept, [&](const Offer& own) { return undercuts(offer, own); });
+    kept.push_back(offer);
+  }
+  offers = std::move(kept);
+}
+
+// The devices of a stage on a node are as many times those of one ring there as the tensor degree
+// says, or more, unless tensor groups extend over several nodes: if it is s times instead of t, at
+// least (t - s) / (t - 1) of them do.
+std::vector<CoverBound::Mode> CoverBound::modes_of(int tensor) const {
+  std::vector<Mode> modes{{Sync::alone}, {Sync::near}};
+  if (problem_.cluster.nodes.size() == 1) return modes;
+  if (tensor > 1) modes.push_back({Sync::alone, false, 1, 1});
+  double above = 1;
+  for (const double sharing : kSharing) {
+    const double least = std::max(sharing, 1.0 / tensor);
+    const double across = tensor == 1 ? 0 : tensor * (1 - above) / (tensor - 1);
+    modes.push_back({Sync::far, false, least, across});
+    if (least > sharing || tensor == 1) break;
+    above = sharing;
+  }
+  return modes;
+}
+
+void CoverBound::list_offers(int mix) {
+  for (std::vector<ReplicaKind*>& kinds : cuts_)
+    for (int delay = 0; delay <= std::ssize(delays_); ++delay)
+      for (const Mode& mode : modes_of(kinds.front()->tensor)) {
+        list_depths({mix, mode, {delay, 0}}, kinds);
+        if (mix != mixes_.whole() || !may_cut_weights_ || mode.sync == Sync::alone) continue;
+        Mode cut = mode;
+        cut.cuts_weights = true;
+        list_depths({mix, cut, {delay, 0}}, kinds);
+      }
+  drop_dominated(offers_[mix]);
+}
+
+// Where memory is not short all depths are alike.
+void CoverBound::list_depths(Question question, std::span<ReplicaKind*> kinds) {
+  const int depths = static_cast<int>(depths_.size());
+  const std::vector<double> outside = add_offers(question, kinds);
+  if (depths == 0) return;
+  question.place.depth = depths;
+  if (add_offers(question, kinds) == outside) return;
+  for (question.place.depth = 1; question.place.depth < depths; ++question.place.depth)
+    add_offers(question, kinds);
+}
+
+// Whole replicas of one type after the other.
+void CoverBound::cover(const Offer& offer, std::span<const double> price, std::size_t type,
+                       double left, std::vector<int>& counts, Cover& best) const {
+  if (type == devices_.size()) {
+    if (left > kRoundingOfCover || std::accumulate(counts.begin(), counts.end(), 0) < offer.fewest)
+      return;
+    double cost = 0;
+    for (std::size_t p = 0; p < counts.size(); ++p) cost += counts[p] * offer.devices * price[p];
+    if (cost >= best.cost) return;
+    best.cost = cost;
+    for (std::size_t p = 0; p < counts.size(); ++p) best.used[p] = counts[p] * offer.devices;
+    return;
+  }
+  const double cap = offer.caps[type];
+  if (cap <= 0) return cover(offer, price, type + 1, left, counts, best);
+  const int needed = std::max(replicas_for(std::max(0.0, left), cap), offer.fewest);
+  const int most = std::min(needed, devices_[type] / offer.devices);
+  for (counts[type] = 0; counts[type] <= most; ++counts[type])
+    cover(offer, price, type + 1, left - counts[type] * cap, counts, best);
+  counts[type] = 0;
+}
+
+void CoverBound::cheapest(const Offer& offer, std::span<const double> price, Cover& best) const {
+  const std::size_t types = devices_.size();
+  best.cost = HUGE_VAL;
+  best.used.assign(price.size(), 0);
+  int able = 0;
+  std::size_t cheapest = 0;
+  double least = HUGE_VAL;   // of one sample
+  double lowest = HUGE_VAL;  // of one device
+  for (std::size_t p = 0; p < types; ++p) {
+    if (offer.caps[p] == 0) continue;
+    ++able;
+    lowest = std::min(lowest, price[p]);
+    const double each = offer.devices * price[p] / offer.caps[p];
+    if (each < least) least = each, cheapest = p;
+  }
+  const int needed = std::max(offer.fewest, replicas_for(samples_, std::ranges::max(offer.caps)));
+  if (able == 1) {
+    best.used[cheapest] = needed * offer.devices;
+    best.cost = best.used[cheapest] * price[cheapest];
+  } else if (needed <= (able == 2 ? kCounted : kCountedOfMany)) {
+    std::vector<int> counts(types);
+    cover(offer, price, 0, samples_, counts, best);
+  } else {
+    best.used[cheapest] = samples_ / offer.caps[cheapest] * offer.devices;
+    best.cost = std::max(samples_ * least, needed * offer.devices * lowest);
+  }
+  for (std::size_t i = 0; i < offer.need.size(); ++i) {
+    best.used[types + i] = offer.need[i];
+    best.cost += offer.need[i] * price[types + i];
+  }
+}
+
+bool CoverBound::too_dear(std::span<const double> price, std::vector<double>& used) {
+  std::vector<double> cost(mixes_.mix_count(), HUGE_VAL);
+  std::vector<Cover> covers(mixes_.mix_count());
+  Cover cover;
+  for (int mix = 1; mix < mixes_.mix_count(); ++mix)
+    for (const Offer& offer : offers_[mix]) {
+      cheapest(offer, price, cover);
+      if (cover.cost >= cost[mix]) continue;
+      cost[mix] = cover.cost;
+      std::swap(covers[mix], cover);
+    }
+  std::vector<int> parts;
+  const double least = mixes_.partition(cost, &parts);
+  double all = 0;
+  for (std::size_t p = 0; p < price.size(); ++p) all += price[p] * limits_[p];
+  if (least > (1 + kRoundingOfCover) * all) return true;
+  used.assign(price.size(), 0);
+  for (const int part : parts)
+    for (std::size_t p = 0; p < price.size(); ++p) used[p] += covers[part].used[p];
+  return false;
+}
+
+// A device is worth what it does of the model in a second.
+std::vector<double> CoverBound::first_prices() {
+  std::vector<double> price(devices_.size());
+  for (ReplicaKind& kind : needs_.kinds()) {
+    if (kind.tensor > 1 || kind.context > 1) continue;
+    const std::vector<UnitNeed>& needs = needs_.needs(kind, 0);
+    double time = 0;
+    for (int k = 0; k < mixes_.kind_count(); ++k)
+      time += mixes_.units_of(mixes_.whole(), k) * (needs[k].forward[0] + needs[k].backward[0]);
+    price[kind.type] = time > 0 ? 1 / time : 0;
+  }
+  const double most = std::ranges::max(price);
+  for (double& each : price)
+    if (each <= 0) each = most > 0 ? most : 1;
+  return price;
+}
+
+// A plan of many more micro-batches than stages is short of neither time nor depth.
+void CoverBound::set_places() {
+  delays_.clear();
+  depths_.clear();
+  inside_ = 0;
+  latest_ = 1;
+  goes_round_ = false;
+  const int stages = std::min(problem_.model.unit_count(), problem_.cluster.device_count());
+  needs_way_ = stages > kFewStages * m_;
+  if (needs_way_ && fine_) delays_.assign(std::begin(kDelays), std::end(kDelays));
+  if (needs_way_ && !fine_) delays_.assign(std::begin(kFewDelays), std::end(kFewDelays));
+  for (int depth = std::min(m_ - 1, stages - 1); depth >= 1; depth /= fine_ ? 2 : 4)
+    depths_.push_back(depth);
+}
+
+// A hand-over from a node to another takes all that crosses the cut through one adapter. The nodes
+// of the ends send in one direction, all others in both.
+void CoverBound::set_sends() {
+  const Model& model = problem_.model;
+  send_ = 0;
+  crossings_ = model.unit_count();
+  if (problem_.cluster.nodes.size() == 1 || !problem_.profile.collectives.empty()) return;
+  double output = HUGE_VAL;
+  for (int u = 0; u + 1 < model.unit_count(); ++u)
+    output = std::min<double>(output, model.unit(u).output);
+  int context = 1;
+  for (const PlanSettings& settings : space_.settings())
+    context = std::max(context, settings.context);
+  double rate = 0;
+  for (std::size_t type = 0; type < devices_.size(); ++type)
+    rate = std::max(rate, needs_.links(static_cast<int>(type)).between);
+  send_ = activation_bytes(problem_.job.precision) * output * samples_ / context / rate;
+  if (m_ * send_ > step_)
+    crossings_ = 0;
+  else if (2 * m_ * send_ > step_)
+    crossings_ = 1;
+}
+
+// No plan with so many micro-batches takes this long or less.
+bool CoverBound::refutes(int micro_batches, double step) {
+  m_ = micro_batches;
+  samples_ = problem_.job.global_batch / micro_batches;
+  step_ = step;
+  set_places();
+  set_sends();
+  if (!needs_way_ || !fine_) return refutes_nested();
+  inside_ = needs_.least_forward(samples_) * (m_ - 1) / m_;
+  return refutes_nested() && refutes_interleaved();
+}
+
+bool CoverBound::refutes_nested() {
+  limits_.assign(devices_.begin(), devices_.end());
+  limits_.push_back(step_ + 2 * send_);
+  limits_.push_back(crossings_ + 1);
+  for (const double delay : delays_) limits_.push_back((1 - delay) * step_ + send_);
+  for (const int depth : depths_) limits_.push_back(depth);
+  return refutes_all_prices();
+}
+
+// All backward work follows the way of the first micro-batch through all stages.
+bool CoverBound::refutes_interleaved() {
+  const Pins& pins = space_.pins();
+  const std::vector<Schedule>& known = space_.target().schedules;
+  const bool possible = pins.schedule
+                            ? *pins.schedule == Schedule::interleaved
+                            : std::ranges::find(known, Schedule::interleaved) != known.end();
+  if (!possible || m_ == 1) return true;
+  std::vector<double> delays = std::exchange(delays_, {});
+  delays.push_back(1);
+  inside_ = 0;
+  goes_round_ = true;
+  double earliest = 0;
+  for (const double delay : delays) {
+    latest_ = delay;
+    limits_.assign(devices_.begin(), devices_.end());
+    limits_.push_back((1 - earliest) * step_ + send_);
+    limits_.push_back(crossings_ + 1);
+    for (const int depth : depths_) limits_.push_back(depth);
+    if (!refutes_all_prices()) return false;
+    earliest = delay;
+  }
+  return true;
+}
+
+bool CoverBound::refutes_all_prices() {
+  offers_.assign(mixes_.mix_count(), {});
+  for (int mix = 1; mix < mixes_.mix_count(); ++mix) list_offers(mix);
+  std::vector<double> price = first_prices();
+  double all = 0;
+  for (std::size_t p = 0; p < devices_.size(); ++p) all += price[p] * devices_[p];
+  while (price.size() < limits_.size()) price.push_back(kFirstShare * all / limits_[price.size()]);
+  std::vector<double> used;
+  double stride = 1;
+  for (int i = 0; i < (fine_ ? kPrices : kFewPrices); ++i, stride *= 0.92) {
+    if (too_dear(price, used)) return true;
+    bool enough = true;
+    for (std::size_t p = 0; p < price.size(); ++p) enough = enough && used[p] <= limits_[p];
+    if (enough) return false;
+    for (std::size_t p = 0; p < price.size(); ++p)
+      price[p] *= std::exp(stride * std::clamp(used[p] / limits_[p] - 1, -1.0, 1.0));
+  }
+  return false;
+}
+
+Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
+                         const std::function<bool()>& stop) {
+  struct Open {
+    int micro_batches = 1;
+    double refuted = 0;
+  };
+  std::vector<Open> open;
+  for (const int m : divisors_of(problem_.job.global_batch))
+    if (space_.pins().micro_batches.value_or(m) == m) open.push_back({m, 0});
+  fine_ = work.fine;
+  questions_ = work.questions;
+  const auto is_over = [&] { return questions_ <= 0 || stop(); };
+  double low = range.least.value;
+  double high = range.most.value;
+  for (double asked = (1 - work.precision) * high; asked > low && !is_over();
+       asked = std::sqrt(low * high)) {
+    const auto stays = std::ranges::find_if(open, [&](Open& own) {
+      if (own.refuted >= asked || !may_take(own.micro_batches, Seconds(asked))) return false;
+      if (is_over() || !refutes(own.micro_batches, asked)) return true;
+      own.refuted = asked;
+      return false;
+    });
+    if (stays == open.end()) {
+      low = asked;
+    } else {
+      // What holds the bound down is asked first the next time.
+      std::rotate(open.begin(), stays, stays + 1);
+      high = asked;
+    }
+    if (high - low <= std::max(work.precision * high, work.of_gap * (range.most.value - high)))
+      break;
+  }
+  return Seconds(low);
+}
+
+}  // namespace plait

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "cost/framework/framework.h"
+#include "search/bound/replica_needs.h"
+#include "search/bound/unit_mixes.h"
+#include "search/space/space.h"
+
+namespace plait {
+
+// A lower bound on the step of every plan: of any schedule, any device order, any mix of types in a
+// stage and any shares of its replicas; docs/planners.md#bounds derives it.
+//
+// In a step of Y seconds with m micro-batches of M samples, a stage of some units is a set of
+// replicas that together do M samples, and none of them can do more samples than
+//   cap = most b with  m x(b) + what the sum of gradients adds + optimizer <= Y
+// where x(b) is the least that the replica's devices need for the units, with so much recompute as
+// memory forces. So with a price on the devices of each type, a stage costs at least what the
+// cheapest set of replicas with these caps does, and a plan at least what the cheapest partition of
+// the units into stages does. If that is more than all devices cost, no plan takes Y seconds or
+// less.
+class CoverBound {
+ public:
+  // False for models of so many kinds of units that nothing could be said in any useful time.
+  static bool is_usable(const Model& model);
+  CoverBound(const CostEngine& engine, const Space& space);
+
+  struct Range {
+    Seconds least;  // known to be a bound
+    Seconds most;   // of a plan that is known
+  };
+  struct Work {
+    bool fine = true;             // look closely at plans of few micro-batches
+    double questions = HUGE_VAL;  // to replicas, most
+    double precision = 0.002;     // of the bound
+    double of_gap = 0.03;         // of what is not proven, what is not worth asking for
+  };
+  // Whether plans with so many micro-batches may take this long, for all that is known otherwise.
+  using MayTake = std::function<bool(int micro_batches, Seconds step)>;
+  // No plan is faster than this, from the range.
+  Seconds step(Range range, const Work& work, const MayTake& may_take,
+               const std::function<bool()>& stop);
+
+ private:
+  // How the copies of a stage's weights keep in step.
+  enum class Sync { alone, near, far };  // one replica; inside a node; over the network
+  struct Mode {
+    Sync sync = Sync::alone;
+    bool cuts_weights = false;  // ZeRO-3
+    // Over the network: rings of one stage that share an adapter, relative to its tensor degree;
+    // less than all do so only if as many tensor groups extend over several nodes.
+    double sharing = 1;
+    double across = 0;
+  };
+  // Where a stage stands among the others; docs/planners.md#bounds. Both count from the outside.
+  struct Place {
+    int delay = 0;  // of delays_: its backward work ends in that part of the step
+    int depth = 0;  // of depths_: it holds more micro-batches than that
+  };
+  // Replicas of one cut that a stage may be made of, in one mode and place.
+  struct Offer {
+    int devices = 1;           // of a replica
+    int fewest = 1;            // replicas
+    std::vector<double> caps;  // samples, by device type; 0 = it cannot be one of them
+    std::vector<double> need;  // of what all stages share beside the devices
+  };
+  // What a stage takes of the devices of each type, and of what else all stages share.
+  struct Cover {
+    double cost = HUGE_VAL;
+    std::vector<double> used;
+  };
+  // What is asked of a replica.
+  struct Question {
+    int mix = 0;
+    Mode mode;
+    Place place;
+    int replicas = 1;     // at least so many
+    bool across = false;  // its tensor group extends over several nodes
+  };
+
+  // Schedules that are looked at one by one: those whose stages have their chunks one inside the
+  // other, or only one, and those that go round.
+  bool refutes(int micro_batches, double step);
+  bool refutes_nested();
+  bool refutes_interleaved();
+  bool refutes_all_prices();
+  void set_places();
+  void set_sends();
+  std::vector<Mode> modes_of(int tensor) const;
+  void list_offers(int mix);
+  void list_depths(Question question, std::span<ReplicaKind*> kinds);
+  // The caps of what it adds; empty when there is nothing.
+  std::vector<double> add_offers(Question question, std::span<ReplicaKind*> kinds);
+  // The same with so many replicas and more, as far as that shortens the way.
+  void add_levels(const Question& question, std::span<ReplicaKind*> kinds, Offer offer, int most);
+  void drop_dominated(std::vector<Offer>& offers) const;
+  // Most samples of a micro-batch that such a replica can do, in the mean over those of its stage.
+  double cap(const Question& question, ReplicaKind& kind);
+  int whole_cap(const Question& question, ReplicaKind& kind);
+  bool is_possible(const Question& question, ReplicaKind& kind, int count);
+  // Seconds that the sum of a byte of gradients, or gathering one, takes at least.
+  double of_byte(const ReplicaKind& kind, const Question& question) const;
+  bool fits(const Question& question, const ReplicaKind& kind, const std::vector<UnitNeed>& needs,
+            int recompute) const;
+  void cheapest(const Offer& offer, std::span<const double> price, Cover& best) const;
+  void cover(const Offer& offer, std::span<const double> price, std::size_t type, double left,
+             std::vector<int>& counts, Cover& best) const;
+  int replicas_for(double samples, double cap) const;
+  // True when all devices and the time are too little, at these prices; else what it takes of each.
+  bool too_dear(std::span<const double> price, std::vector<double>& used);
+  std::vector<double> first_prices();
+
+  const Problem& problem_;
+  const Space& space_;
+  UnitMixes mixes_;
+  ReplicaNeeds needs_;
+  FrameworkTraits traits_;
+  StateBytes state_;
+  StateBytes cut_state_;   // under ZeRO-3
+  double traffic_ = 0;     // of the optimizer, bytes a parameter
+  bool measured_ = false;  // optimizer steps may be
+  bool cuts_optimizer_ = true;
+  bool cuts_gradients_ = false;
+  bool may_cut_weights_ = false;  // in a plan of one stage
+  bool always_cuts_weights_ = false;
+  std::vector<int> devices_;                     // by type
+  std::vector<std::vector<ReplicaKind*>> cuts_;  // kinds of one tensor and context degree
+
+  // Of the question that is being asked.
+  int m_ = 1;
+  int samples_ = 1;  // of a micro-batch
+  double step_ = 0;
+  std::vector<double> delays_;  // parts of the step, ascending
+  std::vector<int> depths_;     // numbers of stages, descending
+  bool needs_way_ = false;      // the way through all stages may be too long
+  bool goes_round_ = false;     // interleaved: every stage waits for the way through all
+  double inside_ = 0;           // of the gradients' way inside a stage, what it waits for
+  double latest_ = 1;           // of the step: when backward work ends, at the latest
+  bool fine_ = true;
+  double questions_ = 0;                    // that may still be asked
+  double send_ = 0;                         // to another node, seconds
+  int crossings_ = 0;                       // most hand-overs to another node
+  std::vector<double> limits_;              // devices of each type, seconds of the way, ..
+  std::vector<std::vector<Offer>> offers_;  // by mix
+};
+
+}  // namespace plait

@@ -1,0 +1,64 @@
+// Compares plans of pairs of problems of which one is better off, and prints where it is slower.
+//
+//   compare_pairs [--seed 1] [--count 50] [--most-devices 256] [--threads 1]
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/parallel.h"
+#include "monotone/pairs.h"
+
+namespace {
+
+using namespace plait;
+using namespace plait::monotone;
+
+struct Tally {
+  int pairs = 0;
+  int failures = 0;
+  double worst = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, int> numbers{
+      {"--seed", 1}, {"--count", 50}, {"--most-devices", 256}, {"--threads", 1}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!numbers.contains(argv[i])) {
+      std::fprintf(stderr, "unknown flag %s\n", argv[i]);
+      return 2;
+    }
+    numbers[argv[i]] = std::atoi(argv[i + 1]);
+  }
+  std::map<std::string, Tally> tallies;
+  std::mutex writing;
+  parallel_for(numbers["--count"], numbers["--threads"], [&](int i) {
+    const auto seed = static_cast<std::uint64_t>(numbers.at("--seed") + i);
+    for (const Pair& pair : pairs_of(seed, numbers.at("--most-devices"))) {
+      const Seconds worse = best_step(pair.worse);
+      const Seconds better = best_step(pair.better);
+      const double over = excess(worse, better, pair.scale);
+      const std::lock_guard lock(writing);
+      Tally& tally = tallies[pair.kind];
+      ++tally.pairs;
+      tally.worst = std::max(tally.worst, over);
+      if (over <= kTolerance) continue;
+      ++tally.failures;
+      std::puts(fmt::format("{:<14} {:<6} {:6.2f} %  {:.5g} s, then {:.5g} s: {}", pair.kind, seed,
+                            100 * over, worse.value, better.value, pair.words)
+                    .c_str());
+      std::fflush(stdout);
+    }
+  });
+  for (const auto& [kind, tally] : tallies)
+    std::puts(fmt::format("{:<14} {:>5} pairs, {:>4} slower by more than 0.5 %, worst {:.2f} %",
+                          kind, tally.pairs, tally.failures, 100 * tally.worst)
+                  .c_str());
+}

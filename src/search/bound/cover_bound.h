@@ -45,6 +45,7 @@ class CoverBound {
                const std::function<bool()>& stop);
 
  private:
+  static constexpr double kRounding = 1e-9;
   // How the copies of a stage's weights keep in step.
   enum class Sync { alone, near, far };  // one replica; inside a node; over the network
   struct Mode {

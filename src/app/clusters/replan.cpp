@@ -6,7 +6,7 @@
 
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
-#include "app/saved/saved_target.h"
+#include "app/request/saved_target.h"
 #include "cost/engine.h"
 #include "io/cluster/cluster_shorthand.h"
 

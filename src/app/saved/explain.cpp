@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "app/saved/neighbours.h"
-#include "app/saved/saved_target.h"
+#include "app/request/saved_target.h"
 #include "cost/engine.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"

@@ -1,4 +1,4 @@
-#include "app/saved/saved_target.h"
+#include "app/request/saved_target.h"
 
 namespace plait {
 

@@ -133,7 +133,9 @@ void UniformLayouts::list_schedules(const UniformLayout& layout,
     own.chunks = chunks;
     out.push_back(own);
   };
-  if (layout.stages == 1) return add(pins.schedule.value_or(base_), 1);
+  const bool in_chunks = pins.schedule == Schedule::interleaved || pins.schedule == Schedule::zb_v;
+  if (layout.stages == 1 && !in_chunks) add(pins.schedule.value_or(base_), 1);
+  if (layout.stages == 1) return;
   const auto wants = [&](Schedule schedule) {
     return contains(target_.schedules, schedule) && (!pins.schedule || *pins.schedule == schedule);
   };

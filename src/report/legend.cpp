@@ -30,6 +30,8 @@ class Legend {
     where([](const Plan& p) { return recomputes(p); }, "recompute what backward computes again");
     where([](const Plan& p) { return p.stage_count() > 1; },
           "layers= units of each stage, embedding and head included");
+    where([](const Plan& p) { return chunk_count(p.stages.front()) > 1; },
+          "/ between the chunks of a stage");
     where([](const Plan& p) { return has_shares(p); }, "shares= samples of each replica");
     return fmt::format("{}. A list has one value a stage. MFU counts causal attention once.",
                        fmt::join(words_, "; "));

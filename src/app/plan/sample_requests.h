@@ -7,6 +7,7 @@
 #include "app/plan/plan.h"
 #include "app/request/search_request.h"
 #include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/plan/plan_json.h"
 
 namespace plait::samples {
@@ -31,17 +32,6 @@ inline PlanRequest small_plan_request() {
 inline PlanFile small_plan_file() {
   PlanAnswer found = answer(small_plan_request(), Session());
   return {std::move(found.problem), std::move(found.result.plans.front().plan)};
-}
-
-// The words of the InputError that is thrown; "" = none.
-template <typename Function>
-std::string complaint(const Function& function) {
-  try {
-    function();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace plait::samples

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/cluster/device_json.h"
 
 namespace plait {
@@ -14,14 +14,7 @@ namespace {
 
 using namespace literals;
 
-std::string complaint(const auto& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
-}
+using samples::complaint;
 
 // A file that is gone at the end of the test.
 class TemporaryFile {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 
 namespace plait {
 namespace {
@@ -14,12 +14,7 @@ Cluster read(const std::string& text) {
 }
 
 std::string complaint(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
+  return samples::complaint([&] { read(text); });
 }
 
 std::vector<int> devices_per_node(const Cluster& cluster) {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/format/json_reader.h"
 #include "source_tree.h"
 
@@ -30,14 +30,7 @@ class TemporaryFolder {
       std::filesystem::temp_directory_path() / ("plait_hostfile_test_" + std::to_string(getpid()));
 };
 
-std::string complaint(const auto& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
-}
+using samples::complaint;
 
 ClusterOptions all(const std::string& device) {
   ClusterOptions options;

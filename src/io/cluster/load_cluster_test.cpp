@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/format/json_reader.h"
 #include "source_tree.h"
 
@@ -12,12 +12,7 @@ namespace plait {
 namespace {
 
 std::string complaint(const std::string& text, const ClusterOptions& options = {}) {
-  try {
-    load_cluster(text, options);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
+  return samples::complaint([&] { load_cluster(text, options); });
 }
 
 std::string example(const std::string& name) { return source_dir() + "/examples/clusters/" + name; }

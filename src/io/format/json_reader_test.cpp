@@ -9,19 +9,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 
 namespace plait {
 namespace {
 
-std::string complaint(const auto& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
-}
+using samples::complaint;
 
 TEST(JsonReader, NamesFileAndPointer) {
   const JsonValue root = parse_json("c.json", R"({"nodes": [{"gpus": 8}, {"gpus": -1}]})");
@@ -48,7 +41,7 @@ TEST(JsonReader, RefusesDuplicateKeysAndTruncatedText) {
 }
 
 TEST(JsonReader, RefusesDeepNestingWithoutOverflowingTheStack) {
-  EXPECT_NE(complaint([] { parse_json("a", std::string(1 << 20, '[')); }), "no complaint");
+  EXPECT_NE(complaint([] { parse_json("a", std::string(1 << 20, '[')); }), "");
 }
 
 TEST(JsonReader, ReadsALongListOfObjectsInLinearTime) {
@@ -66,8 +59,8 @@ TEST(JsonReader, RefusesAnObjectWithTooManyKeys) {
 }
 
 TEST(JsonReader, RefusesNumbersThatAreNotFinite) {
-  EXPECT_NE(complaint([] { parse_json("a", R"({"x": 1e999})").at("x").number(); }), "no complaint");
-  EXPECT_NE(complaint([] { parse_json("a", R"({"x": NaN})"); }), "no complaint");
+  EXPECT_NE(complaint([] { parse_json("a", R"({"x": 1e999})").at("x").number(); }), "");
+  EXPECT_NE(complaint([] { parse_json("a", R"({"x": NaN})"); }), "");
 }
 
 TEST(JsonReader, RefusesQuantitiesWhoseProductsOverflow) {

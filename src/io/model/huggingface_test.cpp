@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 
 namespace plait {
 namespace {
@@ -12,12 +12,7 @@ TransformerReading read(const std::string& text, std::optional<int> sequence = s
 }
 
 std::string complaint(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
+  return samples::complaint([&] { read(text); });
 }
 
 double parameters(const std::string& text) {

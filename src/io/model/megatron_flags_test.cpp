@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/model/load_model.h"
 
 namespace plait {
@@ -21,12 +21,7 @@ double parameters(const std::string& text) {
 }
 
 std::string complaint(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
+  return samples::complaint([&] { read(text); });
 }
 
 TEST(MegatronFlags, GptHasMegatronsPaddedVocabulary) {

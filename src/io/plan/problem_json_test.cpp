@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/profile/profile_json.h"
 #include "model/resnet.h"
 #include "plan/sample_frameworks.h"
@@ -15,14 +15,7 @@ namespace {
 using samples::sample_cluster;
 using samples::sample_model;
 
-std::string complaint(const auto& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no complaint";
-}
+using samples::complaint;
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);

@@ -82,12 +82,7 @@ class CoverBound {
     bool across = false;  // its tensor group extends over several nodes
   };
 
-  // Schedules that are looked at one by one: those whose stages have their chunks one inside the
-  // other, or only one, and those that go round.
   bool refutes(int micro_batches, double step);
-  bool refutes_nested();
-  bool refutes_interleaved();
-  bool refutes_all_prices();
   void set_places();
   void set_sends();
   std::vector<Mode> modes_of(int tensor) const;
@@ -137,9 +132,6 @@ class CoverBound {
   std::vector<double> delays_;  // parts of the step, ascending
   std::vector<int> depths_;     // numbers of stages, descending
   bool needs_way_ = false;      // the way through all stages may be too long
-  bool goes_round_ = false;     // interleaved: every stage waits for the way through all
-  double inside_ = 0;           // of the gradients' way inside a stage, what it waits for
-  double latest_ = 1;           // of the step: when backward work ends, at the latest
   bool fine_ = true;
   double questions_ = 0;                    // that may still be asked
   double send_ = 0;                         // to another node, seconds

@@ -78,7 +78,7 @@ bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int co
   if (!problem_.job.adapters && !measured_)
     optimizer = all / copies * traffic_ / (type.memory_bandwidth.value * type.efficiency.optimizer);
   const int delay = question.place.delay;
-  const double late = (delay < std::ssize(delays_) ? delays_[delay] : latest_) * step_;
+  const double late = (delay < std::ssize(delays_) ? delays_[delay] : 1) * step_;
   --questions_;
   for (const Recompute recompute : space_.recomputes()) {
     const int r = static_cast<int>(recompute);
@@ -95,8 +95,8 @@ bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int co
     }
     const double time = forward + backward;
     const double finish = sync - (1 - traits_.data_exposed) * std::min(sync, time) + optimizer;
-    if (m_ * time + finish > (1 + kRounding) * step_) return false;
-    if (m_ * backward + finish > (1 + kRounding) * late) return false;
+    if (m_ * time + finish > (1 + kRounding) * step_) continue;
+    if (m_ * backward + finish > (1 + kRounding) * late) continue;
     if (fits(question, kind, needs, r)) return true;
   }
   return false;
@@ -126,11 +126,11 @@ int CoverBound::whole_cap(const Question& question, ReplicaKind& kind) {
 
 std::vector<double> CoverBound::add_offers(Question question, std::span<ReplicaKind*> kinds) {
   const int devices = kinds.front()->devices();
-  const int near = needs_.links(kinds.front()->type).together / devices;
   int most = std::min(samples_, problem_.cluster.device_count() / devices);
   Offer offer{devices, 1, std::vector<double>(devices_.size()), {}};
   if (question.mode.sync == Sync::near) {
-    most = std::min(most, near);
+    // Rings are of the first devices of tensor groups, whose others may be elsewhere.
+    most = std::min(most, needs_.links(kinds.front()->type).together);
     question.replicas = 2;
   } else if (question.mode.sync == Sync::far) {
     question.replicas = 2;
@@ -178,16 +178,17 @@ void CoverBound::add_levels(const Question& question, std::span<ReplicaKind*> ki
         there += mixes_.units_of(question.mix, k) * needs[k].forward[0];
       }
       path = std::min(path, both);
-      forward = std::min(forward, there + inside_ * (both - there));
+      forward = std::min(forward, there);
     }
-    if (goes_round_) path = forward;  // the way there, for all stages
     // Stages that are inside a node fill it, and then hand over to another one.
     const Mode& mode = question.mode;
     const int together = needs_.links(kinds.front()->type).together;
-    const bool inside = mode.sync != Sync::far && mode.across <= 0 && offer.devices <= together;
+    const bool inside =
+        (mode.sync == Sync::alone || (mode.sync == Sync::near && offer.devices == 1)) &&
+        mode.across <= 0 && kinds.front()->context == 1 && offer.devices <= together;
     const double nodes =
         inside ? static_cast<double>(offer.fewest) * offer.devices / together : 0.0;
-    path += (goes_round_ ? 1 : 2) * nodes * send_;
+    path += 2 * nodes * send_;
     forward += nodes * send_;
     offer.need = {path, nodes};
     for (int i = 0; i < std::ssize(delays_); ++i)

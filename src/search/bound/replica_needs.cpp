@@ -176,19 +176,6 @@ const std::vector<UnitNeed>& ReplicaNeeds::needs(ReplicaKind& kind, int count) {
   return needs;
 }
 
-double ReplicaNeeds::least_forward(int samples) {
-  double least = 1;
-  for (ReplicaKind& kind : kinds_)
-    for (std::size_t count = 0; count < counts_.size() && counts_[count] <= samples; ++count)
-      for (const UnitNeed& need : needs(kind, static_cast<int>(count)))
-        for (const Recompute recompute : space_.recomputes()) {
-          const int r = static_cast<int>(recompute);
-          const double all = need.forward[r] + need.backward[r];
-          if (all > 0) least = std::min(least, need.forward[r] / all);
-        }
-  return least;
-}
-
 const std::vector<UnitNeed>& ReplicaNeeds::needs_across(ReplicaKind& kind, int count) {
   std::vector<UnitNeed>& needs = kind.needs_across[count];
   if (needs.empty()) fill(kind, count, true, needs);

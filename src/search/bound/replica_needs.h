@@ -64,9 +64,6 @@ class ReplicaNeeds {
   const std::vector<UnitNeed>& needs(ReplicaKind& kind, int count);
   // The same where the tensor group extends over several nodes.
   const std::vector<UnitNeed>& needs_across(ReplicaKind& kind, int count);
-  // Of the time of any unit, with up to so many samples and any recompute, the part that its
-  // forward pass takes at least.
-  double least_forward(int samples);
   const BestLinks& links(int type) const { return links_[type]; }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
-constexpr std::size_t kMostLayouts = 6'000;  // that are evaluated
+constexpr std::size_t kMostLayouts = 1'500;  // that are evaluated
 constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
 constexpr std::size_t kShapes = 3;           // that are looked at for each other plan to show
 constexpr std::size_t kOfShape = 6;          // layouts of each

@@ -154,12 +154,19 @@ class Evaluation {
     return Seconds(found.step);
   }
 
-  // Every micro-batch passes every cut there and back, and a link carries one at a time.
+  // Every micro-batch passes every cut there and back. A link carries one hand-over at a time, and
+  // the network of a stage's nodes those to and from both of its neighbours.
   Seconds busiest_link() {
-    Seconds busy;
-    for (int s = 0; s + 1 < layout_.stages; ++s)
-      busy = std::max(busy, std::min(over(s, 1).busy, over(s, 2).busy));
-    return layout_.settings.micro_batches * layout_.chunks * busy;
+    Seconds most;
+    Seconds before;  // from the stage before, over the network
+    for (int s = 0; s < layout_.stages; ++s) {
+      const bool last = s + 1 == layout_.stages;
+      const Seconds busy = last ? Seconds(0) : std::min(over(s, 1).busy, over(s, 2).busy);
+      const Seconds sent = !last && over(s, 1).crosses_nodes ? busy : Seconds(0);
+      most = std::max({most, busy, before + sent});
+      before = sent;
+    }
+    return layout_.settings.micro_batches * layout_.chunks * most;
   }
 
   // An embedding, layers of one kind and a head: the models of most people.

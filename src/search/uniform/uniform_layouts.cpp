@@ -140,9 +140,10 @@ void UniformLayouts::list_schedules(const UniformLayout& layout,
     return contains(target_.schedules, schedule) && (!pins.schedule || *pins.schedule == schedule);
   };
   if (wants(base_)) add(base_, 1);
+  // Zero-bubble schedules have no bound that is near, and are searched where they are pinned.
   for (const Schedule plain : {Schedule::zb_h1, Schedule::zb_2p})
-    if (wants(plain)) add(plain, 1);
-  if (wants(Schedule::zb_v) && 2 * layout.stages <= problem_.model.unit_count())
+    if (pins.schedule && wants(plain)) add(plain, 1);
+  if (pins.schedule && wants(Schedule::zb_v) && 2 * layout.stages <= problem_.model.unit_count())
     add(Schedule::zb_v, 2);
   const bool interleaves = wants(Schedule::interleaved) && pins.stages.empty() &&
                            layout.settings.micro_batches % layout.stages == 0;

@@ -17,9 +17,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
-constexpr std::size_t kMostLayouts = 6'000;  // that are evaluated
+constexpr std::size_t kMostLayouts = 1'500;  // that are evaluated
 constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
-constexpr int kMorePerPlan = 6;              // layouts that are looked at for other plans to show
+constexpr std::size_t kShapes = 3;           // that are looked at for each other plan to show
+constexpr std::size_t kOfShape = 6;          // layouts of each
 
 // What people call a layout: tensor, stages, context, expert.
 using Shape = std::tuple<int, int, int, int>;
@@ -152,22 +153,29 @@ class UniformSearch {
     }
   }
 
-  // The best of a few more shapes, for people to compare with.
+  // The best of a few more shapes, for people to compare with: of each the layouts with the lowest
+  // bounds.
   void add_other_shapes() {
     const auto wanted_shapes = static_cast<std::size_t>(context_.options.keep);
-    if (found_.empty()) return;
+    if (found_.empty() || by_shape_.size() >= wanted_shapes) return;
     std::ranges::stable_sort(open_, {}, &UniformLayout::bound);
-    int left = kMorePerPlan * context_.options.keep;
+    std::map<Shape, std::vector<const UniformLayout*>> others;
+    std::vector<Shape> order;
     for (const UniformLayout& layout : open_) {
-      if (by_shape_.size() >= wanted_shapes || left == 0 || stop()) return;
       const Shape shape{layout.tensor, layout.stages, layout.settings.context,
                         layout.settings.expert};
       if (by_shape_.contains(shape)) continue;
+      std::vector<const UniformLayout*>& own = others[shape];
+      if (own.empty()) order.push_back(shape);
+      if (own.size() < kOfShape) own.push_back(&layout);
+    }
+    std::size_t tried = 0;
+    for (const Shape& shape : order) {
+      if (by_shape_.size() >= wanted_shapes || ++tried > kShapes * wanted_shapes || stop()) return;
       Shortlist own(engine_, 1, context_.options.target);
-      evaluate(ground_, layout, Seconds(HUGE_VAL), own);
+      for (const UniformLayout* layout : others[shape]) evaluate(ground_, *layout, own.best(), own);
       evaluations_ += own.evaluations();
       for (const RankedPlan& ranked : own.plans()) by_shape_.emplace(shape, ranked);
-      --left;
     }
   }
 

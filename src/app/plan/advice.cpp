@@ -277,7 +277,12 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   const Trial trial{options, session};
   out.hopeless = is_hopeless(problem, options.pins);
   out.nearest = result.nearest;
-  if (!out.nearest) out.nearest = nearest_of(problem, trial);
+  // Of a hopeless problem it only shows what takes the memory, which is not worth a long search.
+  constexpr int kMostUnits = 500;
+  constexpr int kMostDevices = 256;
+  const bool quick =
+      problem.model.unit_count() <= kMostUnits && problem.cluster.device_count() <= kMostDevices;
+  if (!out.nearest && (quick || !out.hopeless)) out.nearest = nearest_of(problem, trial);
   out.why = why(problem, options.pins, result, out.nearest);
   out.remedies = pins_to_drop(problem, trial);
   if (!out.remedies.empty()) return out;

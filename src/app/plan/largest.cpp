@@ -71,17 +71,20 @@ Found largest_sequence(const std::function<bool(int)>& fits_at) {
   return {0, 128};
 }
 
-Found largest_batch(int devices, const std::function<bool(int)>& fits_at) {
-  if (const int size = largest_multiple(devices, kMostSamples, fits_at); size > 0)
-    return {size, size + devices > kMostSamples ? 0 : size + devices};
+// Of `micro_batches` micro-batches.
+Found largest_batch(int devices, int micro_batches, const std::function<bool(int)>& fits_at) {
+  const int unit = devices * micro_batches;
+  if (const int size = largest_multiple(unit, kMostSamples, fits_at); size > 0)
+    return {size, size + unit > kMostSamples ? 0 : size + unit};
   std::vector<int> fewer = divisors_of(devices);
-  int next = fewer.back();
+  int next = unit;
   fewer.pop_back();
   for (; !fewer.empty(); fewer.pop_back()) {
-    if (fits_at(fewer.back())) return {fewer.back(), next};
-    next = fewer.back();
+    const int size = fewer.back() * micro_batches;
+    if (fits_at(size)) return {size, next};
+    next = size;
   }
-  return {0, 1};
+  return {0, micro_batches};
 }
 
 void check_request(const LargestRequest& request) {
@@ -107,7 +110,13 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
   const bool sequence = request.of == LargestOf::sequence;
   const int devices =
       sequence ? 1 : load_problem(at_size(request, 1).source).problem.cluster.device_count();
-  const Found found = sequence ? largest_sequence(fits_at) : largest_batch(devices, fits_at);
+  const int micro_batches = request.search.pins.micro_batches.value_or(1);
+  if (!sequence && micro_batches > kMostSamples / devices)
+    throw RequestError("micro_batches",
+                       fmt::format("{} on {} leave no batch of at most {}", micro_batches,
+                                   counted(devices, "device"), grouped(kMostSamples)));
+  const Found found =
+      sequence ? largest_sequence(fits_at) : largest_batch(devices, micro_batches, fits_at);
   out.value = found.size;
   out.next = found.next;
   const PlanRequest best = at_size(request, found.size > 0 ? found.size : found.next);

@@ -26,7 +26,7 @@ struct LargestAnswer {
 };
 
 // Sizes are multiples of 1,024 tokens (of 128 where less than 1,024 fit), or of as many samples as
-// there are devices (divisors of that number where not even so many fit).
+// there are devices (divisors of that number where not even so many fit), for each micro-batch.
 LargestAnswer answer(const LargestRequest& request, const Session& session);
 
 std::string reason(const LargestAnswer& answer);

@@ -55,6 +55,15 @@ TEST(Largest, BatchIsOneThatIsComputedAtOnce) {
   EXPECT_FALSE(plan_fits(request, found.next));
 }
 
+TEST(Largest, BatchHasAsManyMicroBatchesAsAreAskedFor) {
+  LargestRequest request = request_of(LargestOf::batch);
+  request.search.pins.micro_batches = 3;
+  const LargestAnswer found = answer(request, {});
+  ASSERT_TRUE(found.found());
+  EXPECT_EQ(found.value % 3, 0);
+  for (const RankedPlan& ranked : found.plan.result.plans) EXPECT_EQ(ranked.plan.micro_batches, 3);
+}
+
 TEST(Largest, IsRefusedWhereTheSizeIsGiven) {
   LargestRequest request = request_of(LargestOf::sequence);
   request.source.sequence = 2048;

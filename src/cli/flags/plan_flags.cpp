@@ -40,9 +40,17 @@ constexpr std::pair<std::string_view, std::string_view> kPrecisions[] = {
     {"bfloat16", "bf16"},   {"bf16-mixed", "bf16"}, {"float16", "fp16"},       {"half", "fp16"},
     {"fp16-mixed", "fp16"}, {"float32", "fp32"},    {"bf16-true", "pure-bf16"}};
 constexpr std::pair<std::string_view, std::string_view> kOptimizers[] = {
-    {"adamw", "adam"},         {"fused-adam", "adam"},        {"fusedadam", "adam"},
-    {"adamw-torch", "adam"},   {"adamw-torch-fused", "adam"}, {"adamw8bit", "adam8bit"},
-    {"adam-8bit", "adam8bit"}, {"adamw-8bit", "adam8bit"},    {"adamw-bnb-8bit", "adam8bit"},
+    {"adamw", "adam"},
+    {"fused-adam", "adam"},
+    {"fusedadam", "adam"},
+    {"adamw-torch", "adam"},
+    {"adamw-torch-fused", "adam"},
+    {"adamw8bit", "adam8bit"},
+    {"adam-8bit", "adam8bit"},
+    {"adamw-8bit", "adam8bit"},
+    {"adamw-bnb-8bit", "adam8bit"},
+    {"paged-adamw-8bit", "adam8bit"},
+    {"paged-adamw-32bit", "adam"},
     {"lion", "momentum"}};
 constexpr std::pair<std::string_view, std::string_view> kAttentions[] = {
     {"flash-attention-2", "flash"},

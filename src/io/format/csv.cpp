@@ -132,6 +132,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
     for (const char c : cell) line += c == '"' ? std::string("\"\"") : std::string(1, c);
     line += '"';
   }
+  // A line with nothing on it does not count; one empty cell does.
+  if (line.empty() && cells.size() == 1) line = "\"\"";
   return line + "\n";
 }
 

@@ -44,6 +44,12 @@ TEST(Csv, RefusesWhatIsNoTable) {
   EXPECT_EQ(refusal(std::string("a\n\0", 3)), "t.csv: is not a text file");
 }
 
+TEST(Csv, OneEmptyCellIsALine) {
+  // Without quotes its line would be empty, and empty lines do not count.
+  EXPECT_EQ(csv_line({""}), "\"\"\n");
+  EXPECT_EQ(csv_line({"", ""}), ",\n");
+}
+
 TEST(Csv, WritesWhatItReadsBack) {
   const std::string line = csv_line({"", "a,b", "say \"x\"", "plain"});
   EXPECT_EQ(line, ",\"a,b\",\"say \"\"x\"\"\",plain\n");

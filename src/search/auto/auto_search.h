@@ -72,10 +72,10 @@ class AutoSearch {
   bool exact_schedule() const;
   // Elsewhere these bounds prove nothing, and moves find more for the same work.
   bool goes_best_first() const {
-    return is_short() && (is_small() || proves_one_schedule(context_));
+    return is_short();
   }
   bool may_close_gap() const {
-    return is_short() && exact_schedule() && proves_one_schedule(context_);
+    return is_short() && exact_schedule();
   }
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;

@@ -41,6 +41,15 @@ std::span<const Verb> verbs() {
            "  plait plan --model llama-2-13b --cluster 4xA100-80GB:8 --global-batch 256 \\\n"
            "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n"
            "\n"
+           "  # what fits, and what it costs:\n"
+           "  plait plan --model llama-3-8b --cluster 2xRTX4090 --global-batch 16 --lora 16 --seq "
+           "2k\n"
+           "  plait plan --model llama-3-8b --cluster 8xH100 --global-batch 8 --max-seq\n"
+           "  plait plan --model llama-2-7b --cluster 8xH100 --max-batch --memory-limit 70GiB\n"
+           "  plait plan --model llama-2-7b --cluster 16xH100:8 --global-batch 4Mtokens --tokens "
+           "1T \\\n"
+           "    --price H100=2.5 --goodput 0.9\n"
+           "\n"
            "  # a run of Metis, and the plans as its rows:\n"
            "  plait plan --metis-args run.sh --format metis\n",
            plan_command},
@@ -55,7 +64,10 @@ std::span<const Verb> verbs() {
            "p4d.24xlarge:0-8,g5.24xlarge:0-8\n"
            "  plait pareto --model gpt2-xl --global-batch 64 --tokens 100B --spot --svg front.svg "
            "\\\n"
-           "    --instances p3.16xlarge:0-4,g4dn.12xlarge:0-8 --precision fp16 --csv\n",
+           "    --instances p3.16xlarge:0-4,g4dn.12xlarge:0-8 --precision fp16 --csv\n"
+           "  plait pareto --model llama-2-7b --global-batch 4Mtokens --tokens 1T --deadline 10d "
+           "\\\n"
+           "    --instances p5.48xlarge:1-32\n",
            pareto_command},
       Verb{"replan", "find the new best plan when devices were lost, added or slowed down",
            "  plait replan plan.json --lost A100-80GB-1\n"
@@ -71,7 +83,7 @@ std::span<const Verb> verbs() {
       Verb{"check",
            "check that a saved plan is valid and fits in memory, and say which programs run it",
            "  plait check plan.json\n"
-           "  plait check plan.json --json\n",
+           "  plait check plan.json --memory-limit 40GiB --json\n",
            check_command},
       Verb{"diff", "put two saved plans side by side: what differs, and where the time goes",
            "  plait diff today.json better.json\n"

@@ -34,7 +34,7 @@ def test_a_pipeline_of_processes_trains_as_one():
     plan()
     alone = losses()
     assert len(alone) == 4 and alone[3] < alone[0]
-    plan("--pp", 2, "--tp", 2, "--micro-batches", 4, ranks=4)
+    plan("--pp", 2, "--tp", 2, "--micro-batches", 4, "--schedule", "1f1b", ranks=4)
     assert close(losses("--local", 4, "--threads-per-rank", 1, "--trace", "trace.json"), alone)
     events = json.loads((Here.folder / "trace.json").read_text())["traceEvents"]
     # 4 ranks, 4 steps, 4 micro-batches, forward and backward.

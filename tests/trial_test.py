@@ -148,7 +148,7 @@ def test_why_no_plan_can_be_executed_is_said():
         print("skipped: no plait-torch beside the program")
         return
     _, err = plait("trial", *PROBLEM, "--zero", 3, "--runs-on", "any", status=3)
-    assert "none of the plans can be executed by plait train: ZeRO stage 3, where plait train runs 0 and 1" in err, err
+    assert "none of the plans can be executed by plait train: plait train runs ZeRO 0 and 1, the plan has 3" in err, err
 
 
 def test_tokens_decode_to_the_text():

@@ -57,7 +57,7 @@ double expect_below(const Problem& problem, const Known& known, bool fine) {
 
 // Slow networks and nodes, and ties, now and then.
 Problem networked_problem(std::mt19937_64& random) {
-  Problem problem = random_problem(random, 6, 6);
+  Problem problem = random_problem(random, 5, 4);
   problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
   const double slow = random() % 2 == 0 ? 1 : 1 + static_cast<double>(random() % 300);
   for (Node& node : problem.cluster.nodes) {

@@ -58,9 +58,9 @@ struct Target {
 
   // Devices.
   bool unequal_shares = true;
-  bool idle_in_node = true;      // devices of a node that others are used of; whole nodes may rest
-  bool ranks_in_order = false;   // stages have consecutive ranks, nodes their devices in a row
-  bool stages_of_powers = false; // numbers of devices that are powers of two
+  bool idle_in_node = true;       // devices of a node that others are used of; whole nodes may rest
+  bool ranks_in_order = false;    // stages have consecutive ranks, nodes their devices in a row
+  bool stages_of_powers = false;  // numbers of devices that are powers of two
 
   // Number formats and kernels.
   std::vector<Precision> precisions;  // empty = all

@@ -303,8 +303,7 @@ bool change_recompute(const Problem& problem, Sketch& sketch, Random& random) {
 
 bool change_zero(const Problem&, Sketch& sketch, Random& random) {
   std::vector<ZeroStage> all{ZeroStage::off, ZeroStage::optimizer};
-  if (sketch.part_count() == 1)
-    all.push_back(ZeroStage::parameters);
+  if (sketch.part_count() == 1) all.push_back(ZeroStage::parameters);
   const ZeroStage zero = all[random() % all.size()];
   if (zero == sketch.settings.zero) return false;
   sketch.settings.zero = zero;

@@ -59,8 +59,7 @@ std::string proof_in_words(const PlanAnswer& answer) {
   const std::optional<double> gap = answer.gap();
   if (!gap) return "How much faster a plan could be is not proven. ";
   if (answer.result.bounds_every_plan)
-    return fmt::format("No plan is more than {} faster, whatever its schedule. ",
-                       percent(*gap));
+    return fmt::format("No plan is more than {} faster, whatever its schedule. ", percent(*gap));
   if (*gap < 5e-5) return "Nothing in this space is faster. ";
   return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
 }

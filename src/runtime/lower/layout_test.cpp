@@ -91,7 +91,8 @@ TEST(WhyNot, SaysWhatCannotBeExecuted) {
   Plan plan = samples::lone_plan(problem);
   EXPECT_EQ(unsupported_reason(problem, plan), "");
   plan.context = 2;
-  EXPECT_EQ(unsupported_reason(problem, plan), "plait train has no context parallelism, the plan has cp 2");
+  EXPECT_EQ(unsupported_reason(problem, plan),
+            "plait train has no context parallelism, the plan has cp 2");
   plan.context = 1;
   plan.schedule = Schedule::zb_h1;
   EXPECT_EQ(unsupported_reason(problem, plan),

@@ -71,12 +71,8 @@ class AutoSearch {
   bool is_small_and_alike() const { return is_small() && !is_mixed(); }
   bool exact_schedule() const;
   // Elsewhere these bounds prove nothing, and moves find more for the same work.
-  bool goes_best_first() const {
-    return is_short();
-  }
-  bool may_close_gap() const {
-    return is_short() && exact_schedule();
-  }
+  bool goes_best_first() const { return is_short(); }
+  bool may_close_gap() const { return is_short() && exact_schedule(); }
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;
   bool has_slower_types() const;

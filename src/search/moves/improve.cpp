@@ -20,11 +20,11 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 constexpr double kWork = 1'500;
 constexpr double kWorkPerDevice = 100;
 constexpr double kMostWork = 60'000;
-constexpr double kForStarts = 0.35;    // of it, to look for starts
+constexpr double kForStarts = 0.35;     // of it, to look for starts
 constexpr double kWorkOfLayout = 0.01;  // to lay it out, for each device
-constexpr double kForSchedules = 0.3;  // of that, to look at the best under other schedules
-constexpr std::size_t kLayouts = 10;   // that are looked at under other schedules
-constexpr double kGoesOn = 0.005;      // gain of a round that is followed by another, relative
+constexpr double kForSchedules = 0.3;   // of that, to look at the best under other schedules
+constexpr std::size_t kLayouts = 10;    // that are looked at under other schedules
+constexpr double kGoesOn = 0.005;       // gain of a round that is followed by another, relative
 constexpr int kMostRounds = 24;
 // Starts that are followed: one for each so much of the work.
 constexpr double kWorkOfStart = 4'000;

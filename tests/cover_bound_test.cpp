@@ -94,10 +94,10 @@ void compare_with_exhaustive(std::uint64_t seed, int count) {
   EXPECT_GE(ratios[ratios.size() / 2], 0.5);
 }
 
-TEST(CoverBound, IsAboveNoPlanOfAnySchedule) { compare_with_exhaustive(1, 6); }
+TEST(CoverBound, IsAboveNoPlanOfAnySchedule) { compare_with_exhaustive(1, 4); }
 
 TEST(CoverBound, IsAboveNoPlanOfMixedClusters) {
-  for (std::uint64_t seed = 300; seed < 306; ++seed) {
+  for (std::uint64_t seed = 300; seed < 302; ++seed) {
     const Problem problem = second_opinion::mixed_problem(seed, 32).problem;
     Known known;
     look(problem, planners().front(), {}, known);

@@ -27,7 +27,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 FENCE = re.compile(r"^```(.*)$")
-NOT_RUN = re.compile(r"(?:\./dev|python3 -m venv|sudo|apt|apt-get|git|docker|cmake|ctest|"
+NOT_RUN = re.compile(r"(?:\./dev|python3 -m venv|pip|sudo|apt|apt-get|git|docker|cmake|ctest|"
                      r"plait (?:train|profile|trial|graph profile))\b|export PATH=")
 SECONDS = 60
 

@@ -24,7 +24,9 @@ void compare(std::uint64_t seed, int most_devices, Tally& tally) {
     const Seconds better = best_step(pair.better);
     const double over = excess(worse, better, pair.scale);
     const std::string said = pair.kind + ", seed " + std::to_string(seed) + ": " + pair.words;
-    if (pair.kind == "more effort") EXPECT_LE(over, 0.01) << said;
+    if (pair.kind == "more effort") {
+      EXPECT_LE(over, 0.01) << said;
+    }
     ++tally.pairs;
     if (over > kTolerance) ++tally.slower;
     if (over > tally.most) tally.most = over, tally.worst = said;
@@ -39,7 +41,7 @@ void judge(const Tally& tally) {
 
 TEST(Monotone, WhoIsBetterOffIsSeldomSlower) {
   Tally tally;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) compare(seed, 32, tally);
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) compare(seed, 16, tally);
   judge(tally);
 }
 

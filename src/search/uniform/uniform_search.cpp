@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/parallel.h"
@@ -17,7 +19,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
-constexpr std::size_t kMostLayouts = 1'500;  // that are evaluated
+constexpr std::size_t kMostLayouts = 1'500;  // that are evaluated with all nodes; and with fewer
+constexpr std::size_t kMostLeaders = 600;    // of these, those that come before others
+constexpr std::size_t kFewLayouts = 600;     // that are evaluated on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
 constexpr std::size_t kShapes = 3;           // that are looked at for each other plan to show
 constexpr std::size_t kOfShape = 6;          // layouts of each
@@ -52,7 +56,10 @@ class UniformSearch {
     SearchResult result;
     if (space_.violation() || kinds_.empty()) return finished(result);
     const Clock::time_point begin = Clock::now();
-    look_at({0});
+    // Where links are slow, bounds are low and one node is hard to beat: it comes first.
+    look_at(single_nodes(), kFewLayouts);
+    report("one node", begin, result);
+    look_at({0}, kMostLayouts);
     report("all nodes", begin, result);
     look_at_fewer_nodes();
     report("fewer nodes", begin, result);
@@ -71,18 +78,44 @@ class UniformSearch {
   Seconds wanted() const { return std::min(found_.best(), context_.options.cutoff); }
   Seconds lower_bound() const { return std::min(found_.best(), bound_); }
 
-  // Lists the layouts of these mixes and evaluates them, lowest bound first.
-  void look_at(const std::vector<int>& mixes) {
+  std::vector<int> single_nodes() const {
+    std::vector<int> which;
+    for (int i = 1; i < static_cast<int>(mixes_.size()); ++i)
+      if (std::accumulate(mixes_[i].begin(), mixes_[i].end(), 0) == 1) which.push_back(i);
+    return which;
+  }
+
+  // Lists the layouts of these mixes and evaluates them, lowest bound first, `most` at most.
+  void look_at(const std::vector<int>& mixes, std::size_t most) {
+    if (mixes.empty()) return;
     std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
     std::erase_if(all, [&](const UniformLayout& layout) {
       return !is_promising(context_, layout.settings.micro_batches);
     });
     std::ranges::stable_sort(all, {}, &UniformLayout::bound);
+    const auto leaders = static_cast<std::size_t>(lead_by_degrees(all));
     std::size_t next = 0;
-    while (next < all.size() && all[next].bound < wanted() && evaluated_ < kMostLayouts && !stop())
+    while (next < std::min({leaders, kMostLeaders, most}) && !stop())
+      next = evaluate_round(all, next);
+    std::ranges::stable_sort(all.begin() + static_cast<long>(next), all.end(), {},
+                             &UniformLayout::bound);
+    while (next < all.size() && all[next].bound < wanted() && next < most && !stop())
       next = evaluate_round(all, next);
     if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
     open_.insert(open_.end(), all.begin() + static_cast<long>(next), all.end());
+  }
+
+  // Puts the layout with the lowest bound of each mix of nodes and each degree first; their number.
+  // Bounds know little of slow links: in their order alone, many layouts of one kind would come
+  // before any of another.
+  static long lead_by_degrees(std::vector<UniformLayout>& sorted) {
+    std::set<std::tuple<int, int, int, int>> seen;
+    const auto rest =
+        std::stable_partition(sorted.begin(), sorted.end(), [&](const UniformLayout& layout) {
+          return seen.insert({layout.mix, layout.tensor, layout.stages, layout.settings.context})
+              .second;
+        });
+    return rest - sorted.begin();
   }
 
   std::size_t evaluate_round(const std::vector<UniformLayout>& all, std::size_t first) {
@@ -102,7 +135,6 @@ class UniformSearch {
       bound_ = std::min(bound_, bounds[i]);
       keep(results[i]);
     }
-    evaluated_ += end - first;
     if (context_.on_improvement && found_.best() < before)
       context_.on_improvement(found_.plans().front());
     return end;
@@ -131,7 +163,7 @@ class UniformSearch {
       }
       which.push_back(i);
     }
-    if (!which.empty()) look_at(which);
+    look_at(which, kMostLayouts);
   }
 
   std::vector<int> devices_of(const NodeMix& mix) const {
@@ -220,7 +252,6 @@ class UniformSearch {
   std::map<Shape, RankedPlan> by_shape_;
   std::vector<UniformLayout> open_;    // that were not evaluated
   Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
-  std::size_t evaluated_ = 0;          // layouts
   std::int64_t evaluations_ = 0;       // of other shapes
   mutable std::atomic<bool> stopped_ = false;
 };

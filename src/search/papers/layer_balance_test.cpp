@@ -96,7 +96,8 @@ TEST(LayerBalance, MovesWorkOffAStageThatDoesNotFit) {
   Bytes& memory = problem.cluster.device_types[0].memory;
   while (fill(cut) <= 1) memory = 0.97 * memory;
   Ground ground(problem);
-  const LayerBalance::Result& found = LayerBalance(ground.search).run(ground.layout);
+  LayerBalance balance(ground.search);
+  const LayerBalance::Result& found = balance.run(ground.layout);
   EXPECT_FALSE(found.at_once);
   EXPECT_TRUE(found.fits);
 }

@@ -16,12 +16,12 @@ OLD = "what was there before\n"
 
 class Here:
     program = ""
-    library = ""
+    failing_calls = ""
     folder = pathlib.Path()
 
 
 def run(words, fail, count=None):
-    environment = dict(os.environ, LD_PRELOAD=Here.library, PLAIT_FAIL=fail)
+    environment = dict(os.environ, LD_PRELOAD=Here.failing_calls, PLAIT_FAIL=fail)
     if count:
         environment["PLAIT_FAIL_COUNT"] = str(count)
     return subprocess.run([Here.program, *words], cwd=Here.folder, env=environment, capture_output=True, text=True,
@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--library", required=True)
     given = parser.parse_args()
-    Here.program, Here.library = os.path.abspath(given.program), os.path.abspath(given.library)
+    Here.program, Here.failing_calls = os.path.abspath(given.program), os.path.abspath(given.library)
     failed = 0
     for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
         with tempfile.TemporaryDirectory() as folder:

@@ -12,8 +12,6 @@
 
 namespace plait {
 
-// Planners that only this table calls, each in the file of its name.
-
 namespace {
 
 constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/sample_complaint.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/test_folder.h"
 #include "io/plan/problem_json.h"
@@ -13,14 +14,7 @@
 namespace plait {
 namespace {
 
-std::string complaint(const auto& action) {
-  try {
-    action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+using samples::complaint;
 
 const Framework& nothing(const JsonValue& name) {
   throw InputError(name.where(), "nothing is known");

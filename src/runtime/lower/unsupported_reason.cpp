@@ -62,9 +62,10 @@ std::string sharing_fault(const Layout& layout, const ExecProgram& program) {
 
 std::string unsupported_reason(const Problem& problem, const Plan& plan) {
   if (const auto reason = why_not(*target_named("plait"), problem, plan)) return *reason;
-  if (problem.job.optimizer == Optimizer::adam8bit) return "8-bit Adam is not implemented";
+  if (problem.job.optimizer == Optimizer::adam8bit)
+    return "8-bit Adam, where plait train has the usual one";
   for (const int unit : problem.model.units)
-    if (problem.model.kinds[unit].frozen) return "training with frozen layers is not implemented";
+    if (problem.model.kinds[unit].frozen) return "frozen layers, where plait train trains all";
   const Lowered lowered = lower(problem.model);
   if (!lowered.fault.empty()) return lowered.fault;
   std::string fault = untrained_feature(problem.model);

@@ -4,8 +4,7 @@
 
 namespace plait {
 
-// One function for each planner, in a file of its own: those that other parts of the search call.
-// registry.cpp declares the others and lists all.
+// One function for each planner, in a file of its own; registry.cpp lists them.
 SearchResult search_automatically(const SearchContext& context);
 SearchResult search_like_amp(const SearchContext& context);
 SearchResult search_like_fasop(const SearchContext& context);

@@ -21,6 +21,14 @@ struct PlanArguments {
 // All flags of `plait plan`; other verbs take some of them.
 std::vector<FlagGroup> plan_flags(PlanArguments& arguments);
 
+// The largest degree that flags may ask for.
+inline constexpr int kMaxDegree = 1'000'000;
+
+// --tp, --pp, ..: what the plan must have.
+FlagGroup pin_flags(PlanRequest& request);
+// Megatron's switches for what plait says with a value; understood, not shown.
+FlagGroup borrowed_flags(PlanRequest& request);
+
 // --objective, --deadline, --budget, --tokens, --steps, --goodput.
 FlagGroup objective_flags(Objective& objective);
 // --tokens, --steps and --goodput of them.

@@ -40,6 +40,8 @@ def complaints(path):
     if path.suffix not in TEXT or path.name == "LICENSE":
         return
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md" and not re.match("##? ", text):
+        yield f"{path}: begins with no heading; was it formatted as C++?"
     if path.suffix in {".h", ".cpp"}:
         for name in TYPE.findall(text):
             for word in BANNED & set(words(name)):

@@ -1,7 +1,10 @@
 // For every target: each plan that is offered is one that the program runs, no slower than what
 // `exhaustive` finds among them, and the bound is below all of them.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "plan/check.h"
 #include "plan/sample_frameworks.h"
@@ -51,6 +54,21 @@ void adapt(Problem& problem, const Target& target) {
     problem.job.precision = target.precisions.front();
 }
 
+// `auto` is no slower than the best of all plans listed one by one, and its bound is below it.
+void expect_best(Problem problem, const Target& target) {
+  adapt(problem, target);
+  const SearchResult best = planned(problem, target, "auto", {});
+  const SearchResult every = planned(problem, target, "exhaustive", {});
+  expect_to_run(problem, target, best);
+  expect_to_run(problem, target, every);
+  if (every.plans.empty()) return;
+  const Seconds least = every.plans.front().cost.step;
+  ASSERT_FALSE(best.plans.empty()) << target.name;
+  EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << target.name;
+  const Seconds bound = best.lower_bound.value_or(Seconds(0));
+  EXPECT_LE(bound, (1 + kRounding) * least) << target.name;
+}
+
 class EveryTarget : public testing::TestWithParam<int> {
  protected:
   const Target& target() const { return targets()[GetParam()]; }
@@ -59,18 +77,8 @@ class EveryTarget : public testing::TestWithParam<int> {
 TEST_P(EveryTarget, IsNeverSlowerThanAllItsPlansOneByOne) {
   std::mt19937_64 random(1 + GetParam());
   for (int i = 0; i < kSmallProblems; ++i) {
-    Problem problem = random_problem(random, 5, 6);
-    adapt(problem, target());
-    const SearchResult best = planned(problem, target(), "auto", {});
-    const SearchResult every = planned(problem, target(), "exhaustive", {});
-    expect_to_run(problem, target(), best);
-    expect_to_run(problem, target(), every);
-    if (every.plans.empty()) continue;
-    const Seconds least = every.plans.front().cost.step;
-    ASSERT_FALSE(best.plans.empty()) << target().name << " " << i;
-    EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << target().name << " " << i;
-    const Seconds bound = best.lower_bound.value_or(Seconds(0));
-    EXPECT_LE(bound, (1 + kRounding) * least) << target().name << " " << i;
+    SCOPED_TRACE(i);
+    expect_best(random_problem(random, 5, 6), target());
   }
 }
 
@@ -131,12 +139,51 @@ TEST_P(EveryTarget, IsNotFasterWhenSomethingIsPinned) {
   }
 }
 
+std::string name_of(int index) {
+  std::string name(targets()[index].name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
                          testing::Range(0, static_cast<int>(targets().size())),
-                         [](const testing::TestParamInfo<int>& parameter) {
-                           std::string name(targets()[parameter.param].name);
-                           std::ranges::replace(name, '-', '_');
-                           return name;
+                         [](const auto& parameter) { return name_of(parameter.param); });
+
+// Five hundred problems a target, in ten parts: half of them small enough for `exhaustive`, half of
+// up to 256 devices, mixtures of experts and long sequences among them.
+class SlowEveryTarget : public testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  const Target& target() const { return targets()[std::get<0>(GetParam())]; }
+  int seed() const {
+    return 100'000 * (1 + std::get<0>(GetParam())) + 100 * std::get<1>(GetParam());
+  }
+};
+
+TEST_P(SlowEveryTarget, IsNeverSlowerThanAllItsPlansOneByOne) {
+  std::mt19937_64 random(seed());
+  for (int i = 0; i < 25; ++i) {
+    SCOPED_TRACE(i);
+    expect_best(random_problem(random, 5, 6), target());
+  }
+}
+
+TEST_P(SlowEveryTarget, OffersOnlyWhatItRunsOnLargeAndMixedClusters) {
+  for (int i = 0; i < 25; ++i) {
+    using second_opinion::Sequences;
+    auto [problem, arguments] = second_opinion::mixed_problem(
+        seed() + i, 256, i % 2 ? Sequences::up_to_64k : Sequences::usual);
+    SCOPED_TRACE(arguments);
+    adapt(problem, target());
+    expect_to_run(problem, target(), planned(problem, target(), "auto", {}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Slow, SlowEveryTarget,
+                         testing::Combine(testing::Range(0, static_cast<int>(targets().size())),
+                                          testing::Range(0, 10)),
+                         [](const auto& parameter) {
+                           return fmt::format("{}_{}", name_of(std::get<0>(parameter.param)),
+                                              std::get<1>(parameter.param));
                          });
 
 }  // namespace

@@ -37,6 +37,7 @@ class Evaluation {
     for (const std::vector<int>& order : orders) {
       if (ground_.stop() && !found.empty()) return layout_.bound;
       place(devices_in(ground_.kinds, order));
+      if (!tensor_groups_have_one_type()) continue;
       read_signatures(order);
       const Seconds wanted = std::min(limit, found.best());
       const Seconds bound = std::max(layout_.bound, order_bound());
@@ -80,6 +81,17 @@ class Evaluation {
                              .recompute = layout_.recompute});
       plan_.stages.push_back(std::move(stage));
     }
+  }
+
+  // Groups over several nodes are apart where hosts of two kinds take turns.
+  bool tensor_groups_have_one_type() const {
+    const Cluster& cluster = problem_.cluster;
+    for (const Stage& stage : plan_.stages)
+      for (std::size_t d = 0; d < stage.devices.size(); ++d) {
+        const DeviceId first = stage.devices[d - d % static_cast<std::size_t>(layout_.tensor)];
+        if (cluster.device(first).type != cluster.device(stage.devices[d]).type) return false;
+      }
+    return true;
   }
 
   // How many devices of which kind of node follow each other on every stage: stages that read the

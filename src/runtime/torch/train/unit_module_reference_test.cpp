@@ -2,6 +2,7 @@
 // compute.
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -165,7 +166,7 @@ class PlainDecoder {
 };
 
 TEST(UnitModule, ComputesTheDecodersThatConfigurationsDescribe) {
-  at::NoGradGuard no_gradients;
+  c10::NoGradGuard no_gradients;
   at::manual_seed(4);
   for (TransformerConfig config :
        {samples::tiny_gpt(), samples::tiny_llama(), samples::tiny_alibi(), samples::tiny_capped(),

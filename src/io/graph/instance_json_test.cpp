@@ -146,10 +146,13 @@ TEST_F(InstanceJson, RefusesMoreThanTwoToThe31Combinations) {
 }
 
 TEST_F(InstanceJson, RefusesWhatIsNotAnInstance) {
+  // The rest is the JSON library's own, and differs between its versions.
+  EXPECT_TRUE(
+      complaint(file("empty.json", "")).starts_with("empty.json: not valid JSON at byte 1: "));
   EXPECT_EQ(
-      complaint(file("empty.json", "")),
-      "empty.json: not valid JSON at byte 1: syntax error while parsing value - unexpected end "
-      "of input; expected '[', '{', or a literal");
+      complaint(file("cut.json", "{")),
+      "cut.json: not valid JSON at byte 2: syntax error while parsing object key - unexpected "
+      "end of input; expected string literal");
   EXPECT_EQ(complaint(file("list.json", "[]")), "list.json#: must be an object");
   EXPECT_EQ(complaint(file("number.json", "3")), "number.json#: must be an object");
   EXPECT_EQ(complaint(file("none.json", "{}")), "none.json#: key 'problem' is missing");

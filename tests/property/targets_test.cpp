@@ -170,9 +170,10 @@ TEST_P(SlowEveryTarget, IsNeverSlowerThanAllItsPlansOneByOne) {
 TEST_P(SlowEveryTarget, OffersOnlyWhatItRunsOnLargeAndMixedClusters) {
   for (int i = 0; i < 25; ++i) {
     using second_opinion::Sequences;
-    auto [problem, arguments] = second_opinion::mixed_problem(
-        seed() + i, 256, i % 2 ? Sequences::up_to_64k : Sequences::usual);
-    SCOPED_TRACE(arguments);
+    auto drawn = second_opinion::mixed_problem(seed() + i, 256,
+                                               i % 2 ? Sequences::up_to_64k : Sequences::usual);
+    Problem& problem = drawn.problem;
+    SCOPED_TRACE(drawn.arguments);
     adapt(problem, target());
     expect_to_run(problem, target(), planned(problem, target(), "auto", {}));
   }

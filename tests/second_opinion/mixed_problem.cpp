@@ -77,15 +77,17 @@ MixedProblem mixed_problem(std::uint64_t seed, int most_devices, Sequences seque
   } while (1.4 * 18 * problem.model.parameters() > memory_of(problem.cluster));
   std::string length;
   if (sequences == Sequences::up_to_64k && random() % 2 == 0) {
-    const int tokens = 8192 << random() % 4;
-    problem.model = load_model(model, tokens).model;
-    length = fmt::format(" --seq {}", tokens);
+    out.sequence = 8192 << random() % 4;
+    problem.model = load_model(model, out.sequence).model;
+    length = fmt::format(" --seq {}", *out.sequence);
   }
   int batch = 32 << random() % 4;
   if (random() % 4 == 0) batch = batch * 3 / 2;
   problem.job.global_batch = batch;
   problem.job.precision = Precision::fp16;
   problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
+  out.model = model;
+  out.cluster = cluster;
   out.arguments = fmt::format("--model {}{} --cluster {} --global-batch {} --precision fp16", model,
                               length, cluster, batch);
   return out;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "plan/problem.h"
@@ -10,7 +11,10 @@ namespace plait::second_opinion {
 // A problem and how to state it on the command line.
 struct MixedProblem {
   Problem problem;
-  std::string arguments;  // "--model gpt2-xl --cluster 2xT4:4/25Gbps+1xA100-40GB:8/25Gbps .."
+  std::string model;
+  std::string cluster;
+  std::optional<int> sequence;  // where it is not the model's own
+  std::string arguments;        // "--model gpt2-xl --cluster 2xT4:4/25Gbps+1xA100-40GB:8/25Gbps .."
 };
 
 // As the zoo has them, or at times 8, 16, 32 or 64 thousand tokens.

@@ -19,9 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
-constexpr std::size_t kMostLayouts = 1'500;  // that are evaluated with all nodes; and with fewer
-constexpr std::size_t kMostLeaders = 600;    // of these, those that come before others
-constexpr std::size_t kFewLayouts = 600;     // that are evaluated on single nodes to begin with
+// Layouts of which plans are costed. Those that do not fit cost little and are not counted.
+constexpr int kMostLayouts = 1'500;          // with all nodes; and with fewer
+constexpr int kMostLeaders = 600;            // of these, those that come before others
+constexpr int kFewLayouts = 600;             // on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
 constexpr std::size_t kShapes = 3;           // that are looked at for each other plan to show
 constexpr std::size_t kOfShape = 6;          // layouts of each
@@ -85,8 +86,9 @@ class UniformSearch {
     return which;
   }
 
-  // Lists the layouts of these mixes and evaluates them, lowest bound first, `most` at most.
-  void look_at(const std::vector<int>& mixes, std::size_t most) {
+  // Lists the layouts of these mixes and evaluates them, lowest bound first, until plans of `most`
+  // of them were costed.
+  void look_at(const std::vector<int>& mixes, int most) {
     if (mixes.empty()) return;
     std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
     std::erase_if(all, [&](const UniformLayout& layout) {
@@ -95,11 +97,12 @@ class UniformSearch {
     std::ranges::stable_sort(all, {}, &UniformLayout::bound);
     const auto leaders = static_cast<std::size_t>(lead_by_degrees(all));
     std::size_t next = 0;
-    while (next < std::min({leaders, kMostLeaders, most}) && !stop())
+    costed_ = 0;
+    while (next < leaders && costed_ < std::min(kMostLeaders, most) && !stop())
       next = evaluate_round(all, next);
     std::ranges::stable_sort(all.begin() + static_cast<long>(next), all.end(), {},
                              &UniformLayout::bound);
-    while (next < all.size() && all[next].bound < wanted() && next < most && !stop())
+    while (next < all.size() && all[next].bound < wanted() && costed_ < most && !stop())
       next = evaluate_round(all, next);
     if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
     open_.insert(open_.end(), all.begin() + static_cast<long>(next), all.end());
@@ -133,6 +136,7 @@ class UniformSearch {
     const Seconds before = found_.best();
     for (int i = 0; i < count; ++i) {
       bound_ = std::min(bound_, bounds[i]);
+      if (results[i].evaluations() > 0) ++costed_;
       keep(results[i]);
     }
     if (context_.on_improvement && found_.best() < before)
@@ -253,6 +257,7 @@ class UniformSearch {
   std::vector<UniformLayout> open_;    // that were not evaluated
   Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
   std::int64_t evaluations_ = 0;       // of other shapes
+  int costed_ = 0;                     // layouts since look_at() began
   mutable std::atomic<bool> stopped_ = false;
 };
 

@@ -247,22 +247,34 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 at::Tensor relative_buckets(std::int64_t positions, std::int64_t buckets, std::int64_t distance,
                             bool causal) {
   std::vector<std::int64_t> rows;
-  rows.reserve(positions * positions);
+  rows.reserve(2 * positions - 1);
   const std::int64_t side = causal ? buckets : buckets / 2;
   const std::int64_t exact = side / 2;
-  for (std::int64_t q = 0; q < positions; ++q)
-    for (std::int64_t k = 0; k < positions; ++k) {
-      const std::int64_t first = !causal && k > q ? side : 0;
-      const std::int64_t apart = causal ? std::max<std::int64_t>(0, q - k) : std::abs(q - k);
-      const double far = std::log(static_cast<double>(std::max<std::int64_t>(apart, 1)) /
-                                  static_cast<double>(exact)) /
-                         std::log(static_cast<double>(distance) / static_cast<double>(exact)) *
-                         static_cast<double>(side - exact);
-      const std::int64_t row =
-          apart < exact ? apart : std::min(side - 1, exact + static_cast<std::int64_t>(far));
-      rows.push_back(first + row);
-    }
+  for (std::int64_t ahead = 1 - positions; ahead < positions; ++ahead) {
+    const std::int64_t first = !causal && ahead > 0 ? side : 0;
+    const std::int64_t apart = causal ? std::max<std::int64_t>(0, -ahead) : std::abs(ahead);
+    const double far = std::log(static_cast<double>(std::max<std::int64_t>(apart, 1)) /
+                                static_cast<double>(exact)) /
+                       std::log(static_cast<double>(distance) / static_cast<double>(exact)) *
+                       static_cast<double>(side - exact);
+    const std::int64_t row =
+        apart < exact ? apart : std::min(side - 1, exact + static_cast<std::int64_t>(far));
+    rows.push_back(first + row);
+  }
   return at::tensor(rows, at::TensorOptions().dtype(at::kLong));
+}
+
+// Rows of 2 n - 1 with one cell more, read as rows of 2 n - 1, are each shifted by one more.
+at::Tensor by_query_and_key(const at::Tensor& by_difference) {
+  const std::int64_t heads = by_difference.size(0);
+  const std::int64_t width = by_difference.size(1);
+  const std::int64_t positions = (width + 1) / 2;
+  const at::Tensor longer = at::constant_pad_nd(by_difference, {0, 1}, 0);
+  const at::Tensor rows = longer.unsqueeze(1).expand({heads, positions, width + 1});
+  return rows.reshape({heads, positions * (width + 1)})
+      .narrow(1, 0, positions * width)
+      .view({heads, positions, width})
+      .narrow(2, positions - 1, positions);
 }
 
 at::Tensor alibi_bias(std::int64_t heads, std::int64_t first, std::int64_t count,

@@ -67,10 +67,15 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& bias, const AttentionShape& shape);
 
 // Row of the table that holds the bias of a query and a key so far apart, as in T5 (Raffel et al.,
-// arXiv 1910.10683): [positions * positions] of whole numbers below `buckets`; from `distance` on
-// all are in the last bucket.
+// arXiv 1910.10683): [2 * positions - 1] of whole numbers below `buckets`, for key - query from
+// 1 - positions to positions - 1; from `distance` on all are in the last bucket.
 at::Tensor relative_buckets(std::int64_t positions, std::int64_t buckets, std::int64_t distance,
                             bool causal);
+
+// [heads, 2 * positions - 1], by key - query, as [heads, positions, positions], by query and key.
+// Its gradient is a plain sum along diagonals: a gradient of single cells would be added to the few
+// rows of a table by all positions at once, which takes GPUs longer than the attention.
+at::Tensor by_query_and_key(const at::Tensor& by_difference);
 
 // The bias of ALiBi (Press et al., arXiv 2108.12409) for heads [first, first + count) of `heads`:
 // slope * (key - query), [count, positions, positions]. The slopes of n heads, n a power of 2, are

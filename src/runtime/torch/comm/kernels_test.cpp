@@ -92,12 +92,25 @@ TEST(Kernels, SlopesOfAlibiAreThoseOfThePaper) {
 
 TEST(Kernels, RelativePositionsBeyondTheDistanceShareABucket) {
   // 8 buckets looking back: 0 to 3 alone, 4 to 7 by the logarithm up to `distance`.
-  const at::Tensor rows = relative_buckets(40, 8, 16, /*causal=*/true).view({40, 40});
-  EXPECT_EQ(rows[39][36].item<std::int64_t>(), 3);
-  EXPECT_EQ(rows[39][39 - 16].item<std::int64_t>(), 7);
-  EXPECT_EQ(rows[39][0].item<std::int64_t>(), 7);
-  const at::Tensor wide = relative_buckets(40, 8, 128, true).view({40, 40});
-  EXPECT_LT(wide[39][39 - 16].item<std::int64_t>(), 7);
+  const at::Tensor rows = relative_buckets(40, 8, 16, /*causal=*/true);  // key - query + 39
+  EXPECT_EQ(rows[39 - 3].item<std::int64_t>(), 3);
+  EXPECT_EQ(rows[39 - 16].item<std::int64_t>(), 7);
+  EXPECT_EQ(rows[0].item<std::int64_t>(), 7);
+  const at::Tensor wide = relative_buckets(40, 8, 128, true);
+  EXPECT_LT(wide[39 - 16].item<std::int64_t>(), 7);
+}
+
+TEST(Kernels, DifferencesAreSpreadOverQueriesAndKeys) {
+  // Two heads, three positions: differences -2 to 2.
+  const at::Tensor table = at::arange(10, at::kDouble).view({2, 5}).requires_grad_();
+  const at::Tensor spread = by_query_and_key(table);
+  for (int head = 0; head < 2; ++head)
+    for (int query = 0; query < 3; ++query)
+      for (int key = 0; key < 3; ++key)
+        EXPECT_EQ(spread[head][query][key].item<double>(), 5 * head + key - query + 2);
+  // A difference of d stands in 3 - |d| cells.
+  spread.sum().backward();
+  EXPECT_TRUE(at::equal(table.grad()[1], at::tensor({1., 2., 3., 2., 1.}, at::kDouble)));
 }
 
 }  // namespace

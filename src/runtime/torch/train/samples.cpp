@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -24,11 +25,18 @@ class Numbers {
       : state_(mixed(mixed(mixed(seed) ^ step) ^ number) ^ use) {}
   std::uint64_t next() { return state_ = mixed(state_); }
   std::int64_t below(std::int64_t limit) { return static_cast<std::int64_t>(next() % limit); }
-  // From -1 to 1.
-  float noise() { return static_cast<float>(static_cast<double>(next() >> 11) * 0x1p-52 - 1); }
+  // From -1 to 1, two of one number.
+  float noise() {
+    const bool second = std::exchange(has_second_, !has_second_);
+    if (!second) noise_ = next();
+    const std::uint64_t bits = second ? noise_ & 0xffffffff : noise_ >> 32;
+    return static_cast<float>(bits >> 8) * 0x1p-23F - 1;
+  }
 
  private:
   std::uint64_t state_;
+  std::uint64_t noise_ = 0;
+  bool has_second_ = false;
 };
 
 enum Use : std::uint64_t { kTokens = 1, kMask, kImage, kSentence };

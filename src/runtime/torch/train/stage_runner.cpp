@@ -168,19 +168,37 @@ at::ScalarType StageRunner::dtype_of(const std::string& name) const {
 void StageRunner::begin_step(std::int64_t step, int micro_batches) {
   loss_ = at::zeros({1}, at::TensorOptions(ranks_.device()).dtype(at::kDouble));
   prepare(step, micro_batches);
+  if (!ranks_.device().is_cuda()) return;
+  coming_step_ = step + 1;
+  coming_ = std::async(std::launch::async, [this, step, micro_batches] {
+    return make_samples(step + 1, micro_batches);
+  });
+}
+
+StageRunner::StepSamples StageRunner::make_samples(std::int64_t step, int micro_batches) const {
+  StepSamples out;
+  for (const std::vector<LocalSpan>& chunk : chunks_)
+    for (const LocalSpan& span : chunk) {
+      if (!span.reads_batch) continue;
+      const Interval mine = span.place->samples[span.d];
+      std::vector<Batch>& own = out.emplace_back();
+      for (int m = 0; m < micro_batches; ++m)
+        own.push_back(samples_.batch(step, m * layout_.micro_batch + mine.begin, mine.size()));
+    }
+  return out;
 }
 
 void StageRunner::prepare(std::int64_t step, int micro_batches) {
   if (std::exchange(prepared_, step) == step) return;
+  const bool comes = coming_.valid() && coming_step_ == step;
+  StepSamples made = comes ? coming_.get() : make_samples(step, micro_batches);
+  auto next = made.begin();
   for (std::vector<LocalSpan>& chunk : chunks_)
     for (LocalSpan& span : chunk) {
       if (!span.reads_batch) continue;
       span.batches.clear();
-      const Interval mine = span.place->samples[span.d];
-      for (int m = 0; m < micro_batches; ++m)
-        span.batches.push_back(
-            on_device(samples_.batch(step, m * layout_.micro_batch + mine.begin, mine.size()),
-                      ranks_.device()));
+      for (Batch& batch : *next++)
+        span.batches.push_back(on_device(std::move(batch), ranks_.device()));
     }
 }
 

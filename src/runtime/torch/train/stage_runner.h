@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <future>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,8 +31,8 @@ class StageRunner {
               ParameterStore& parameters, Communicator& ranks, const Settings& settings);
   ~StageRunner();
 
-  // Makes the samples of a step, which all its micro-batches read. Called at the end of the step
-  // before, it does so while the device is still busy.
+  // Puts the samples of a step, which all its micro-batches read, on the device. GPUs have them
+  // made by a thread of its own while the step before is running.
   void prepare(std::int64_t step, int micro_batches);
   void begin_step(std::int64_t step, int micro_batches);
   void forward(int chunk, int micro_batch);
@@ -51,6 +52,10 @@ class StageRunner {
   struct LocalSpan;
   struct Boundary;
   struct InFlight;  // what forward keeps for backward
+
+  // Of a step, for every span that reads samples: those of each micro-batch, on the CPU.
+  using StepSamples = std::vector<std::vector<Batch>>;
+  StepSamples make_samples(std::int64_t step, int micro_batches) const;
 
   LocalSpan make_span(int number);
   void cut_into_pieces(LocalSpan& span);
@@ -74,7 +79,9 @@ class StageRunner {
   std::vector<std::vector<LocalSpan>> chunks_;
   std::map<int, Boundary> boundaries_;  // by the span before
   std::map<std::pair<int, int>, InFlight> flights_;
-  std::int64_t prepared_ = -1;  // the step whose samples are there
+  std::int64_t prepared_ = -1;       // the step whose samples are there
+  std::int64_t coming_step_ = -1;    // the step whose samples are being made
+  std::future<StepSamples> coming_;  // after chunks_, which its thread reads
   at::Tensor loss_;
 };
 

@@ -78,9 +78,7 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   }
   const at::Tensor q = take(bundle, "q"), k = take(bundle, "k"), v = take(bundle, "v");
   at::Tensor bias;
-  if (held.weight.defined())
-    bias = held.weight.index_select(1, buckets(held, q))
-               .view({held.weight.size(0), q.size(1), k.size(1)});
+  if (held.weight.defined()) bias = by_query_and_key(held.weight.index_select(1, buckets(held, q)));
   const bool masked = op.alibi || op.window > 0;
   if (masked) bias = bias.defined() ? bias + mask(op, q) : mask(op, q);
   bundle["x"] = attend(q, k, v, bias,

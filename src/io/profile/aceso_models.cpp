@@ -13,6 +13,7 @@ namespace plait {
 namespace {
 
 constexpr std::string_view kPrefix = "aceso:";
+constexpr std::string_view kMeasuredFamily = "V100";
 constexpr const char* kScaled = "scale-layer";
 constexpr int kMostScaledLayers = 100'000;
 
@@ -160,6 +161,26 @@ Model chain_of_ops(const AcesoTable& table, const std::vector<std::string>& ops,
     model.units.push_back(it->second);
   }
   return model;
+}
+
+void load_aceso_model(const AcesoModel& named, const std::string& database, Problem& problem,
+                      std::vector<std::string>& warnings) {
+  const ProfilePath files = find_profile_files(database);
+  const AcesoTable table = read_aceso_ops(files, named.table);
+  const std::vector<std::string> ops = aceso_op_list(named.family, named.layers);
+  const auto& types = problem.cluster.device_types;
+  for (const DeviceType& type : types) {
+    const bool as_measured = type.name.starts_with(kMeasuredFamily);
+    if (!as_measured && types.size() > 1) continue;
+    if (!as_measured)
+      warnings.push_back(fmt::format("{} is taken as measured on {}", table.name, type.name));
+    add_aceso_ops(table, ops, type, problem.profile);
+    read_aceso_links(files, type.name, problem.profile);
+  }
+  problem.profile.provenance.source = "aceso";
+  problem.model = chain_of_ops(table, ops, named.is_image_model() ? 4 : 2);
+  problem.model.name = named.name;
+  problem.model.sequence_length = named.sequence();
 }
 
 }  // namespace plait

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost/aceso_table.h"
-#include "model/model.h"
+#include "plan/problem.h"
 
 namespace plait {
 
@@ -36,5 +36,11 @@ AcesoModel aceso_model_named(const std::string& name, std::optional<int> layers)
 // The model as a chain of ops, with sizes from the table: those of one device that does all of the
 // work. InputError where the table lacks a file of tensor degree 1.
 Model chain_of_ops(const AcesoTable& table, const std::vector<std::string>& ops, double bytes);
+
+// Gives the problem the model and what the database measured of it. The database is taken as
+// measured on the cluster's devices where they are of one type; of several, on those of the family
+// that Aceso used. A warning says so.
+void load_aceso_model(const AcesoModel& named, const std::string& database, Problem& problem,
+                      std::vector<std::string>& warnings);
 
 }  // namespace plait

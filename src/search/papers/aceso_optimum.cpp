@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 
+#include "search/papers/aceso_inside.h"
 #include "search/papers/aceso_stages.h"
 
 namespace plait {
 namespace {
 
-constexpr int kAllCuts = 640;    // up to so many ops, every cut is tried
-constexpr int kCoarseCuts = 96;  // of a first look
-constexpr int kWindow = 20;      // positions on each side of a cut that are tried next
+constexpr int kAllCuts = 640;        // up to so many ops, every cut is tried
+constexpr int kAllMixedCuts = 3000;  // the same times devices, where stages may be mixed
+constexpr int kCoarseCuts = 96;      // of a first look
+constexpr int kWindow = 20;          // positions on each side of a cut that are tried next
 constexpr std::size_t kMostLabels = 6;
 constexpr int kMostRounds = 4;
 constexpr std::size_t kMostRefined = 6;
+constexpr int kInsideReach = 5;          // ops on each side of a cut
 constexpr double kWorthRefining = 1.05;  // over the best: pipelines of other numbers of stages
 constexpr double kWidening[] = {1.04, 1.1, 1.2, 1.4, 2, 4, 1e9};
 
@@ -223,7 +227,7 @@ Found refined(OneMicroBatch& search, Found found, int ops, double bar) {
 }
 
 void take(Candidate& candidate, const Found& found, double& bar) {
-  if (candidate.step() > found.step) candidate.found = {found};
+  if (candidate.step() > found.step) candidate.found.insert(candidate.found.begin(), found);
   bar = std::min(bar, found.step);
 }
 
@@ -236,22 +240,22 @@ void refine_all(std::vector<Candidate>& candidates, int ops, double& bar) {
 }
 
 // The most promising pipelines, whatever their micro-batch and number of stages.
-void refine_best(std::vector<Candidate>& candidates, int ops, double& bar) {
+std::vector<std::pair<Candidate*, Found>> promising(std::vector<Candidate>& candidates) {
   std::vector<std::pair<Candidate*, Found>> all;
   for (Candidate& one : candidates)
     for (const Found& found : one.found) all.emplace_back(&one, found);
   std::ranges::stable_sort(all, {}, [](const auto& pair) { return pair.second.step; });
   if (all.size() > kMostRefined) all.resize(kMostRefined);
-  for (auto& [candidate, found] : all)
+  return all;
+}
+
+void refine_best(std::vector<Candidate>& candidates, int ops, double& bar) {
+  for (auto& [candidate, found] : promising(candidates))
     take(*candidate, refined(*candidate->search, found, ops, found.step), bar);
 }
 
-}  // namespace
-
-AcesoOptimum search_aceso_optimum(const AcesoFormula& formula, const AcesoTask& task,
-                                  const SearchContext& context) {
-  AcesoOptimum out;
-  const int ops = formula.op_count();
+std::vector<Candidate> candidates_of(const AcesoFormula& formula, const AcesoTask& task,
+                                     const SearchContext& context) {
   std::vector<Candidate> candidates;
   const int widest = std::min(formula.devices_per_node(), task.devices);
   for (const int size : micro_batches(formula, task)) {
@@ -263,6 +267,11 @@ AcesoOptimum search_aceso_optimum(const AcesoFormula& formula, const AcesoTask& 
   }
   std::ranges::stable_sort(candidates, {},
                            [](const Candidate& c) { return c.search->lower_bound(); });
+  return candidates;
+}
+
+// Pipelines that are cut between layers; the best step.
+double look_coarsely(std::vector<Candidate>& candidates) {
   double best = HUGE_VAL;
   for (Candidate& one : candidates) {
     const std::vector<int> cuts = coarse_cuts(one.stages->segment_starts());
@@ -273,25 +282,66 @@ AcesoOptimum search_aceso_optimum(const AcesoFormula& formula, const AcesoTask& 
     best = std::min(best, one.step());
   }
   std::ranges::stable_sort(candidates, {}, &Candidate::step);
-  if (ops <= kAllCuts)
-    refine_all(candidates, ops, best);
-  else
-    refine_best(candidates, ops, best);
-  std::ranges::stable_sort(candidates, {}, &Candidate::step);
-  for (Candidate& one : candidates) {
-    if (one.found.empty()) continue;
-    AcesoRanked ranked;
-    ranked.micro_batch = one.stages->micro_batch();
-    const auto& stages = one.found.front().stages;
-    for (std::size_t i = 0; i < stages.size(); ++i)
-      ranked.stages.push_back(one.stages->stage(
-          stages[i].first, static_cast<int>(stages.size() - 1 - i),
-          {stages[i].second, i + 1 < stages.size() ? stages[i + 1].second : ops}));
-    const auto cost = formula.cost(ranked.stages, task.global_batch, ranked.micro_batch);
-    if (!cost || cost->memory > task.memory) continue;
-    ranked.cost = *cost;
-    out.plans.push_back(std::move(ranked));
+  return best;
+}
+
+void rank(std::vector<AcesoStage> stages, int micro_batch, const AcesoFormula& formula,
+          const AcesoTask& task, AcesoOptimum& out) {
+  const auto cost = formula.cost(stages, task.global_batch, micro_batch);
+  if (!cost || cost->memory > task.memory) return;
+  out.plans.push_back({std::move(stages), micro_batch, *cost});
+}
+
+void rank(Candidate& candidate, const AcesoFormula& formula, const AcesoTask& task,
+          AcesoOptimum& out) {
+  if (candidate.found.empty()) return;
+  const auto& found = candidate.found.front().stages;
+  std::vector<AcesoStage> stages;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    stages.push_back(candidate.stages->stage(
+        found[i].first, static_cast<int>(found.size() - 1 - i),
+        {found[i].second, i + 1 < found.size() ? found[i + 1].second : formula.op_count()}));
+  rank(std::move(stages), candidate.stages->micro_batch(), formula, task, out);
+}
+
+// The most promising pipelines, each op in its own way.
+void rank_inside(std::vector<Candidate>& candidates, const AcesoFormula& formula,
+                 const AcesoTask& task, AcesoOptimum& out) {
+  std::vector<std::pair<Candidate*, Found>> all = promising(candidates);
+  std::map<int, AcesoInside> insides;
+  for (const auto& [candidate, found] : all) {
+    const int micro_batch = candidate->stages->micro_batch();
+    AcesoInside& inside =
+        insides.try_emplace(micro_batch, formula, micro_batch, task.memory).first->second;
+    AcesoOutline outline;
+    for (const auto& [option, begin] : found.stages) {
+      outline.devices.push_back(candidate->stages->options()[option].devices);
+      outline.begins.push_back(begin);
+    }
+    auto stages = with_best_inside(inside, formula, std::move(outline),
+                                   task.global_batch / micro_batch, kInsideReach);
+    if (stages) rank(std::move(*stages), micro_batch, formula, task, out);
   }
+  for (const auto& [size, inside] : insides) out.evaluations += inside.evaluations();
+}
+
+}  // namespace
+
+AcesoOptimum search_aceso_optimum(const AcesoFormula& formula, const AcesoTask& task,
+                                  const SearchContext& context) {
+  AcesoOptimum out;
+  const int ops = formula.op_count();
+  std::vector<Candidate> candidates = candidates_of(formula, task, context);
+  double best = look_coarsely(candidates);
+  const bool mixes = std::ranges::any_of(candidates, [](const Candidate& c) {
+    return std::ranges::any_of(c.stages->options(), &AcesoStages::Option::mixed);
+  });
+  if (ops * (mixes ? task.devices : 1) <= (mixes ? kAllMixedCuts : kAllCuts))
+    refine_all(candidates, ops, best);
+  else if (!mixes)
+    refine_best(candidates, ops, best);
+  if (mixes) rank_inside(candidates, formula, task, out);
+  for (Candidate& one : candidates) rank(one, formula, task, out);
   for (const Candidate& one : candidates) out.evaluations += one.stages->evaluations();
   std::ranges::stable_sort(out.plans, {}, [](const AcesoRanked& r) { return r.cost.step; });
   out.cut_short = context.should_stop();

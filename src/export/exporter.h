@@ -27,6 +27,8 @@ struct Exporter {
   // Pins what the program has no words for and the user left free, so that a search for plans to
   // write does not find others; nullptr = nothing.
   void (*narrow)(Pins& pins) = nullptr;
+  // Of programs that read one file for each plan; nullptr = plans are rows, or one text.
+  std::string (*file_name)(const Problem& problem, const RankedPlan& ranked) = nullptr;
 };
 
 // The one table of exporters. To add one: write a file, add a row.
@@ -40,6 +42,7 @@ struct ExportedPlans {
   std::string text;                   // the heading and the plans that could be written
   int written = 0;                    // plans
   std::vector<std::string> left_out;  // a sentence for each of the others
+  std::vector<std::pair<std::string, std::string>> files{};  // name and text of each plan
 };
 // A table has all plans, a text the first that can be written.
 ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,

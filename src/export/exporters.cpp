@@ -11,6 +11,8 @@ namespace plait {
 Exported metis_row(const Problem& problem, const RankedPlan& ranked, int rank);
 Exported amp_row(const Problem& problem, const RankedPlan& ranked, int rank);
 Exported fasop_row(const Problem& problem, const RankedPlan& ranked, int rank);
+Exported aceso_configuration(const Problem& problem, const RankedPlan& ranked, int rank);
+std::string aceso_file_name(const Problem& problem, const RankedPlan& ranked);
 
 std::span<const Exporter> exporters() {
   static constexpr Exporter kTable[] = {
@@ -26,7 +28,9 @@ std::span<const Exporter> exporters() {
        "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
        "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,is_oom,"
        "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
-       fasop_row, narrow_to_papers}};
+       fasop_row, narrow_to_papers},
+      {"aceso", "a configuration of Aceso's search, for its runtime", "", aceso_configuration,
+       nullptr, aceso_file_name}};
   return kTable;
 }
 
@@ -50,6 +54,8 @@ ExportedPlans export_plans(const Exporter& exporter, const Problem& problem,
   for (std::size_t i = 0; i < plans.size() && (table || out.written == 0); ++i) {
     const Exported one = exporter.write(problem, plans[i], out.written + 1);
     out.text += one.text;
+    if (exporter.file_name && one.refusal.empty())
+      out.files.emplace_back(exporter.file_name(problem, plans[i]), one.text);
     if (one.refusal.empty())
       ++out.written;
     else

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "app/plan/aceso_plans.h"
 #include "app/plan/metis_plans.h"
 #include "app/plan/other_programs.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
 #include "plan/names.h"
+#include "report/plan_tables.h"
 
 namespace plait {
 namespace {
@@ -29,17 +31,30 @@ void search_mixes(const PlanRequest& request, const SearchContext& context, Plan
       out.result.plans.push_back(std::move(point.best));
 }
 
+// Tells as before, and writes it down.
+std::function<void(const RankedPlan&)> logged(std::function<void(const RankedPlan&)> tell,
+                                              const Stopwatch& watch,
+                                              std::vector<SearchEvent>& log) {
+  return [tell = std::move(tell), &watch, &log](const RankedPlan& best) {
+    log.push_back(
+        {.elapsed = watch.elapsed(), .best = best.cost.step, .what = short_description(best.plan)});
+    if (tell) tell(best);
+  };
+}
+
 void search(const PlanRequest& request, const Session& session, PlanAnswer& out) {
   const CostEngine engine(out.problem);
   SearchContext context = search_context(out.problem, out.options, session);
   context.engine = &engine;
   const Stopwatch watch;
+  context.on_improvement = logged(context.on_improvement, watch, out.log);
   out.length = length_of(request.objective, out.problem);
   if (request.objective.needs_prices())
     search_mixes(request, context, out);
   else
     out.result = run_search(planner_named(request.planner), context);
   out.elapsed = watch.elapsed();
+  add_passes(out.result, out.elapsed, out.log);
   out.interrupted = session.stop.stop_requested();
 }
 
@@ -89,7 +104,7 @@ void check_names(const PlanRequest& request) {
 }  // namespace
 
 const std::vector<std::string_view>& cost_model_names() {
-  static const std::vector<std::string_view> kNames{"plait", "metis"};
+  static const std::vector<std::string_view> kNames{"plait", "metis", "aceso"};
   return kNames;
 }
 
@@ -101,6 +116,7 @@ std::optional<double> PlanAnswer::gap() const {
 PlanAnswer answer(const PlanRequest& request, const Session& session) {
   check_names(request);
   if (is_costed_by_metis(request)) return plan_by_metis_formula(request, session);
+  if (is_costed_by_aceso(request)) return plan_by_aceso_formula(request, session);
   PlanRequest pinned = request;
   const Exporter* exporter = exporter_named(request.format);
   if (exporter && exporter->narrow) exporter->narrow(pinned.search.pins);

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "app/plan/advice.h"
+#include "app/plan/search_log.h"
 #include "app/request/search_request.h"
 #include "app/request/session.h"
 #include "cost/price.h"
 #include "export/exporter.h"
 #include "report/table.h"
+#include "search/papers/aceso_optimum.h"
 #include "search/papers/metis_optimum.h"
 
 namespace plait {
@@ -18,7 +20,7 @@ namespace plait {
 // Find the best plans for a model on a cluster.
 struct PlanRequest : SearchRequest {
   std::string format;  // plans in the words of another program (export/exporter.h); "" = none
-  // Whose step time is to be the least: plait, metis; "" = as fits `format`.
+  // Whose step time is to be the least: plait, metis, aceso; "" = as fits `format`.
   std::string cost_model;
   bool explain_search = false;  // show what each pass of the search took and gave
 };
@@ -46,6 +48,9 @@ struct PlanAnswer {
   std::int64_t mixes = 0;  // of nodes that were compared; 0 = all nodes were used at will
   // Costs by Metis' formula, where plans are the best by it; one for each plan of the result.
   std::optional<std::vector<MetisTerms>> metis_costs;
+  // The same by Aceso's.
+  std::optional<std::vector<AcesoCost>> aceso_costs;
+  std::vector<SearchEvent> log;  // what the search found, and when
 
   std::optional<NoPlan> no_plan;
   std::string missed;                     // by how much limits of time and money are missed

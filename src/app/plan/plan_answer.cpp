@@ -6,6 +6,7 @@
 #include "app/plan/plan.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
+#include "io/format/unit_factors.h"
 #include "plan/describe.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -35,6 +36,8 @@ std::string terms_json(const MetisTerms& terms) {
       .str();
 }
 
+std::string terms_json(const AcesoCost& cost);
+
 std::vector<std::string> plans_json(const PlanAnswer& answer) {
   std::vector<std::string> plans;
   for (std::size_t i = 0; i < answer.result.plans.size(); ++i) {
@@ -42,9 +45,39 @@ std::vector<std::string> plans_json(const PlanAnswer& answer) {
     if (answer.metis_costs)
       plan.number("metis_cost_ms", 1e3 * (*answer.metis_costs)[i].total().value)
           .json("metis_terms_ms", terms_json((*answer.metis_costs)[i]));
+    if (answer.aceso_costs) {
+      const AcesoCost& cost = (*answer.aceso_costs)[i];
+      plan.number("aceso_cost_ms", 1e3 * cost.step.value)
+          .number("aceso_memory_MiB", cost.memory.value / kMebibyte)
+          .json("aceso_stages", terms_json(cost));
+    }
     plans.push_back(plan.str());
   }
   return plans;
+}
+
+std::string terms_json(const AcesoCost& cost) {
+  std::vector<std::string> stages;
+  for (std::size_t s = 0; s < cost.stages.size(); ++s) {
+    const AcesoStageCost& own = cost.stages[s];
+    stages.push_back(JsonObject()
+                         .number("step_ms", 1e3 * cost.times[s].value)
+                         .number("forward_us", 1e6 * own.forward.value)
+                         .number("backward_us", 1e6 * own.backward.value)
+                         .number("recompute_us", 1e6 * own.recomputed.value)
+                         .number("in_us", 1e6 * own.in.value)
+                         .number("out_us", 1e6 * own.out.value)
+                         .number("reshard_us", 1e6 * own.reshard.value)
+                         .number("weights_MiB", own.weights.value / kMebibyte)
+                         .number("gradients_MiB", own.gradients.value / kMebibyte)
+                         .number("optimizer_MiB", own.optimizer.value / kMebibyte)
+                         .number("activations_MiB", own.activations.value / kMebibyte)
+                         .number("peak_MiB", own.peak.value / kMebibyte)
+                         .number("reserved_MiB", own.reserved.value / kMebibyte)
+                         .number("memory_MiB", own.memory().value / kMebibyte)
+                         .str());
+  }
+  return json_list(stages);
 }
 
 int idle_devices(const PlanAnswer& answer) {
@@ -111,6 +144,28 @@ std::string metis_text(const PlanAnswer& answer, const Style& style) {
          stage_table(answer.problem, plans.front().plan, plans.front().cost, style);
 }
 
+std::string aceso_text(const PlanAnswer& answer, const Style& style) {
+  const std::vector<RankedPlan>& plans = answer.result.plans;
+  Table table(
+      {{"#"}, {"by Aceso"}, {"memory"}, {"by plait"}, {"", Align::left}, {"plan", Align::left}});
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const AcesoCost& cost = (*answer.aceso_costs)[i];
+    table.row({std::to_string(i + 1), in_words(cost.step), in_words(cost.memory),
+               in_words(plans[i].cost.step), plans[i].cost.fits ? "" : "too large, says plait",
+               short_description(plans[i].plan)});
+  }
+  const std::string words = fmt::format(
+      "{} {} stages costed in {}.",
+      answer.result.cut_short ? "Cut short: the best so far."
+                              : "The fastest pipelines by Aceso's formula, for each size of "
+                                "micro-batch that its database has.",
+      grouped(static_cast<double>(answer.result.evaluations)), in_words(answer.elapsed));
+  return problem_heading(answer.problem, style) + "\n" + table.str(style) + "\n" +
+         paragraph(words, style) + "\n" +
+         style.bold("The best plan, stage by stage, as plait predicts it") + "\n" +
+         stage_table(answer.problem, plans.front().plan, plans.front().cost, style);
+}
+
 }  // namespace
 
 std::string reason(const PlanAnswer& answer) {
@@ -119,11 +174,12 @@ std::string reason(const PlanAnswer& answer) {
   if (answer.no_plan) return in_words(*answer.no_plan);
   if (!answer.found() && answer.result.cut_short)
     return "cut short before any plan was found; give more `time_limit`";
+  if (!answer.found() && answer.aceso_costs) return answer.result.reason;
   if (!answer.found())
     return "no plan that Metis' rows can say fits the memory that its profile asks for, with the "
            "tensor degrees and batches that were measured; `cost_model` plait has more kinds of "
            "plan";
-  if (!answer.exported || answer.exported->written > 0 || by_metis) return "";
+  if (!answer.exported || answer.exported->written > 0 || by_metis || answer.aceso_costs) return "";
   const std::string& format = answer.exported->format;
   const std::string none = fmt::format("none of the {} plans can be written for {}; ",
                                        answer.result.plans.size(), format);
@@ -155,11 +211,11 @@ std::string passes_json(const std::vector<PassReport>& passes) {
 
 std::string to_json(const PlanAnswer& answer) {
   const std::optional<Seconds>& bound = answer.result.lower_bound;
-  const bool by_metis = answer.metis_costs.has_value();
+  const bool by_metis = answer.metis_costs.has_value() || answer.aceso_costs.has_value();
   JsonObject object;
   object.json("plans", json_list(plans_json(answer)));
   if (by_metis)
-    object.text("cost_model", "metis");
+    object.text("cost_model", answer.aceso_costs ? "aceso" : "metis");
   else
     object.json("lower_bound_s", bound ? json_number(bound->value) : "null")
         .json("gap", number_or_null(answer.gap()));
@@ -177,7 +233,7 @@ std::string to_json(const PlanAnswer& answer) {
   if (!by_metis)
     object.text("runs_on", answer.options.target.name).json("other_ways", json_list(ways));
   if (answer.explain_search) object.json("passes", passes_json(answer.result.passes));
-  if (!answer.found() && !by_metis) object.text("reason", reason(answer));
+  if (!answer.found() && !answer.metis_costs) object.text("reason", reason(answer));
   if (answer.no_plan && answer.no_plan->nearest)
     object.json("nearest", ranked_plan_json(answer.problem, *answer.no_plan->nearest));
   return lay_out_json(object.json("warnings", sentences_json(answer.warnings))
@@ -197,6 +253,7 @@ std::string nearest_text(const PlanAnswer& answer, const Style& style) {
 
 std::string as_text(const PlanAnswer& answer, const Style& style) {
   if (answer.metis_costs) return metis_text(answer, style);
+  if (answer.aceso_costs) return aceso_text(answer, style);
   const Problem& problem = answer.problem;
   const RankedPlan& best = answer.result.plans.front();
   std::string out = problem_heading(problem, style) + "\n";

@@ -11,6 +11,7 @@
 #include "cost/framework/framework.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
+#include "io/profile/aceso_models.h"
 #include "io/profile/import_profile.h"
 #include "plan/names.h"
 #include "report/summary.h"
@@ -152,7 +153,59 @@ void apply_wishes(const ProblemSource& source, LoadedProblem& loaded) {
 
 }  // namespace
 
+namespace {
+
+// The cluster, with the catalogue that it was read with.
+struct CatalogueCluster {
+  Catalogue catalogue;
+  LoadedCluster cluster;
+};
+
+CatalogueCluster load_cluster_of(const ProblemSource& source) {
+  ClusterOptions options;
+  options.clusterfile = source.clusterfile;
+  options.device = source.device;
+  if (!source.catalogue.empty()) options.catalogue = load_catalogue(source.catalogue);
+  set_prices(source.prices, options.catalogue);
+  LoadedCluster cluster = load_cluster(source.cluster, options);
+  set_prices(source.prices, options.catalogue, cluster.cluster);
+  return {std::move(options.catalogue), std::move(cluster)};
+}
+
+// A model of Aceso's names: units are its ops, times are those of its database.
+LoadedProblem load_aceso_problem(const ProblemSource& source) {
+  const AcesoModel named = aceso_model_named(source.model, source.layers);
+  if (source.profile.empty())
+    throw RequestError(
+        "profile", fmt::format("is needed: the directory with Aceso's tables of {}", named.table));
+  if (source.sequence) throw RequestError("sequence", "is a part of Aceso's models; leave it out");
+  LoadedProblem loaded;
+  CatalogueCluster read = load_cluster_of(source);
+  Problem& problem = loaded.problem;
+  problem.cluster = std::move(read.cluster.cluster);
+  problem.job = source.job;
+  problem.job.precision = named.is_image_model() ? Precision::fp32 : Precision::fp16;
+  problem.job.attention = AttentionKernel::plain;
+  problem.job.framework = find_framework(
+      read.catalogue, source.framework.empty() ? "aceso" : source.framework, "`framework`");
+  loaded.target = target_of(source, problem.job.framework);
+  load_aceso_model(named, source.profile, problem, loaded.warnings);
+  apply_wishes(source, loaded);
+  if (problem.job.global_batch < 1)
+    throw RequestError("global_batch",
+                       "is missing: samples in one optimizer step, or tokens: 512, 4Mtokens");
+  for (const auto& warnings :
+       {read.cluster.warnings, memory_warnings(problem.cluster, problem.job)})
+    loaded.warnings.insert(loaded.warnings.end(), warnings.begin(), warnings.end());
+  return loaded;
+}
+
+}  // namespace
+
 LoadedProblem load_problem(const ProblemSource& source) {
+  if (is_aceso_name(source.model)) return load_aceso_problem(source);
+  if (source.layers)
+    throw RequestError("layers", "goes with models of Aceso's names, such as aceso:scale-layer");
   LoadedProblem loaded;
   LoadedModel model = source.metis && source.model.empty()
                           ? metis_model(*source.metis, source.sequence)

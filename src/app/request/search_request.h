@@ -21,6 +21,7 @@ enum class Granularity { layer, op };
 struct ProblemSource {
   std::string model;  // a zoo name, a config.json, a plait model file, Megatron-LM's flags
   std::optional<int> sequence;
+  std::optional<int> layers;  // of Aceso's models, instead of their own number
   Granularity granularity = Granularity::layer;
   std::string cluster;  // a shorthand, a cluster file, a hostfile
   std::string clusterfile;
@@ -67,6 +68,8 @@ struct SearchRequest {
   // number is pinned and the program has one layout for all of them.
   std::optional<bool> even_stages;
   Objective objective;
+  std::string
+      initial_point;  // where the planner aceso starts: a configuration of Aceso; "" = balance
 };
 
 // The planner of this name; RequestError when there is none.

@@ -48,6 +48,8 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"effort", "--effort"},
     {"target_gap", "--target-gap"},
     {"cost_model", "--cost-model"},
+    {"layers", "--layers"},
+    {"initial_point", "--initial-point"},
     {"format", "--format"},
     {"objective", "--objective"},
     {"deadline", "--deadline"},

@@ -16,6 +16,7 @@ struct PlanArguments {
   std::optional<LargestOf> largest;
   bool json = false;
   std::string output;
+  std::string log;  // what the search found, and when
 };
 
 // All flags of `plait plan`; other verbs take some of them.

@@ -18,6 +18,8 @@ namespace {
 constexpr int kMaxBatch = 1'000'000;
 constexpr int kMaxThreads = 256;
 constexpr int kMaxPlans = 1000;
+constexpr int kMaxLayers = 100'000;
+constexpr int kMaxHops = 100;
 
 // Words that a cluster can be made of.
 std::vector<std::string> node_names() {
@@ -92,8 +94,8 @@ FlagGroup problem_flags(PlanRequest& request) {
       "What to train, and on what",
       {{.name = "--model",
         .value = "M",
-        .help = "a name from plait models, a Hugging Face config.json, a plait model file, or a "
-                "file with Megatron-LM flags",
+        .help = "a name from plait models, a Hugging Face config.json, a plait model file, a file "
+                "with Megatron-LM flags, or, with its --profile, Aceso's aceso:gpt_1_3B",
         .set = into_text(a.model),
         .choices = zoo_names(),
         .required = true,
@@ -120,6 +122,10 @@ FlagGroup problem_flags(PlanRequest& request) {
         .set = into_tokens(a.sequence, 1, kMaxSequence),
         .hidden = {"--seq-length", "--sequence-length", "--seq-len", "--max-seq-len",
                    "--max-seq-length", "--context-length", "--block-size"}},
+       {.name = "--layers",
+        .value = "N",
+        .help = "layers of a model of Aceso's names, instead of its own: aceso:scale-layer",
+        .set = into_integer(a.layers, 1, kMaxLayers)},
        {.name = "--precision",
         .value = "P",
         .help = fmt::format("{} (bf16, or fp16 where devices have no bf16)",
@@ -199,8 +205,8 @@ FlagGroup search_flags(PlanRequest& a) {
             .choices = as_strings(planner_names())},
            {.name = "--cost-model",
             .value = "C",
-            .help = "whose step time is to be the least: plait's, or metis for the formula of "
-                    "Metis' program on its profile (plait; metis for its --format)",
+            .help = "whose step time is to be the least: plait's, or metis or aceso for the "
+                    "formulas of their programs on their profiles (plait; metis for its --format)",
             .set = into_one_of(a.cost_model, as_strings(cost_model_names())),
             .choices = as_strings(cost_model_names())},
            {.name = "--top",
@@ -240,7 +246,7 @@ FlagGroup search_flags(PlanRequest& a) {
 FlagGroup peer_flags(PlanRequest& a) {
   constexpr int kMaxPermuteLength = 12;
   return {
-      "Knobs of the planners fasop and metis",
+      "Knobs of the planners fasop, metis and aceso",
       {{.name = "--max-tp",
         .value = "N",
         .help = "fasop, metis: largest tensor degree (4)",
@@ -264,7 +270,23 @@ FlagGroup peer_flags(PlanRequest& a) {
         .help =
             "metis: the most samples of a micro-batch on one replica; 0 means without limit (0)",
         .set = into_integer(a.search.max_micro_batch, 0, kMaxBatch),
-        .hidden = {"--max-profiled-batch-size"}}}};
+        .hidden = {"--max-profiled-batch-size"}},
+       {.name = "--max-num-hops",
+        .value = "N",
+        .help = "aceso: moves in a row before one must have helped (7)",
+        .set = into_integer(a.search.max_hops, 1, kMaxHops)},
+       {.name = "--start-num-stages",
+        .value = "N",
+        .help = "aceso: pipelines with at least this many stages (1)",
+        .set = into_integer(a.search.first_stages, 1, kMaxDegree)},
+       {.name = "--end-num-stages",
+        .value = "N",
+        .help = "aceso: pipelines with at most this many stages (16)",
+        .set = into_integer(a.search.last_stages, 1, kMaxDegree)},
+       {.name = "--initial-point",
+        .value = "P",
+        .help = "aceso: balance, or a configuration of Aceso's search to start from (balance)",
+        .set = into_text(a.initial_point)}}};
 }
 
 // What may be used of each device, and what is to be as large as that allows.
@@ -308,9 +330,14 @@ std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
              .set = into_switch(arguments.json)},
             {.name = "--output",
              .value = "FILE",
-             .help = "save the best plan, with all that it was made from",
+             .help = "save the best plan, with all that it was made from; with --format aceso, the "
+                     "folder for its configurations",
              .set = into_text(arguments.output),
              .letter = "-o"},
+            {.name = "--log",
+             .value = "FILE",
+             .help = "what the search found, and when, as CSV: seconds, evaluations, step, bound",
+             .set = into_text(arguments.log)},
             {.name = "--format",
              .value = "F",
              .help = fmt::format("plans in the words of another program instead: {}",

@@ -17,6 +17,18 @@ int print_exported(const PlanAnswer& answer) {
   return answer.exported->written > 0 ? kDone : kNothingFits;
 }
 
+// Configurations of another program, each a file of the folder.
+int write_exported(const PlanAnswer& answer, const std::string& folder) {
+  for (const std::string& sentence : answer.exported->left_out) warn(sentence);
+  for (const auto& [name, text] : answer.exported->files) {
+    const std::string path = path_in_folder(folder, name);
+    write_text_file(path, text);
+    print(path + "\n");
+  }
+  if (const std::string why = reason(answer); !why.empty()) complain(in_flags(why));
+  return answer.exported->written > 0 ? kDone : kNothingFits;
+}
+
 int largest(const PlanArguments& arguments) {
   LargestAnswer answer =
       answer_here(LargestRequest{arguments.request, *arguments.largest}, arguments.json);
@@ -32,7 +44,11 @@ int largest(const PlanArguments& arguments) {
 }
 
 int plan(const PlanArguments& arguments) {
-  check_output(arguments.output);
+  if (!arguments.log.empty()) check_output(arguments.log);
+  if (arguments.request.format == "aceso" && !arguments.output.empty())
+    make_folder(arguments.output);
+  else
+    check_output(arguments.output);
   if (arguments.largest) return largest(arguments);
   PlanAnswer answer = answer_here(arguments.request, arguments.json);
   say_in_flags(answer.warnings);
@@ -42,6 +58,9 @@ int plan(const PlanArguments& arguments) {
     complain(why);
     return answer.interrupted ? kInterrupted : kNothingFits;
   }
+  if (!arguments.log.empty()) write_text_file(arguments.log, search_log_csv(answer.log));
+  if (answer.exported && !answer.exported->files.empty() && !arguments.output.empty())
+    return write_exported(answer, arguments.output);
   if (!arguments.output.empty()) write_text_file(arguments.output, plan_file(answer));
   if (answer.exported) return print_exported(answer);
   print(in_flags(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout))));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/json_reader.h"
+#include "io/profile/aceso_models.h"
 #include "io/profile/import_aceso.h"
 #include "io/profile/profile_path.h"
 #include "plan/check.h"
@@ -116,55 +117,26 @@ class Reader {
 
   void read_tables(const std::string& database, Problem& problem) {
     const ProfilePath files = find_profile_files(database);
-    const AcesoTable table = read_aceso_ops(files, family_ + "_" + size_);
+    const AcesoTable table = read_aceso_ops(files, table_name());
     const DeviceType& device = cluster_.device_types[cluster_.devices.front().type];
     add_aceso_ops(table, ops_, device, problem.profile);
     read_aceso_links(files, device.name, problem.profile);
     problem.profile.provenance.source = "aceso";
-    problem.model = model(table, problem.job.precision == Precision::fp32 ? 4 : 2);
-  }
-
-  // A chain of ops; sizes are those of one device that does all of the work.
-  Model model(const AcesoTable& table, double bytes) const {
-    const auto whole = std::ranges::find_if(
-        table.points, [](const auto& entry) { return entry.first.tensor == 1; });
-    if (whole == table.points.end())
-      throw InputError(table.name, "has no file with tp1, which sizes are taken from");
-    Model model;
-    model.name = table.name;
-    model.sequence_length = root_.integer_or("seq_length", 1, kMostPlanDegree, 1);
+    problem.model = chain_of_ops(table, ops_, problem.job.precision == Precision::fp32 ? 4 : 2);
+    problem.model.name = model_name();
+    problem.model.sequence_length = root_.integer_or("seq_length", 1, kMostPlanDegree, 1);
     if (const auto encoder = root_.find("encoder_seq_length"))
-      model.sequence_length = encoder->integer(1, kMostPlanDegree);
-    std::map<std::string, int> kinds;
-    for (const std::string& name : ops_) {
-      const auto [it, is_new] = kinds.emplace(name, static_cast<int>(model.kinds.size()));
-      if (is_new) {
-        const AcesoOp& row = whole->second.at(name);
-        Op op;
-        op.name = name;
-        op.parameters = row.weights.value / bytes;
-        if (is_cut(table, name)) op.split = Split::shard;
-        model.kinds.push_back({.name = name,
-                               .ops = {op},
-                               .output = row.output.value / bytes / whole->first.micro_batch,
-                               .starts_layer = starts_aceso_layer(name)});
-      }
-      model.units.push_back(it->second);
-    }
-    return model;
+      problem.model.sequence_length = encoder->integer(1, kMostPlanDegree);
   }
 
-  // Weights are divided by the tensor degree.
-  static bool is_cut(const AcesoTable& table, const std::string& name) {
-    const Bytes* whole = nullptr;
-    const Bytes* part = nullptr;
-    for (const auto& [point, rows] : table.points) {
-      const auto row = rows.find(name);
-      if (row == rows.end() || row->second.weights <= Bytes(0)) continue;
-      if (point.tensor == 1) whole = &row->second.weights;
-      if (point.tensor == 2) part = &row->second.weights;
-    }
-    return whole != nullptr && part != nullptr && *part < *whole * 0.75;
+  std::string model_name() const {
+    return family_ == "scale-layer" ? family_ : family_ + "_" + size_;
+  }
+
+  // T5 22B has the ops of 11B.
+  std::string table_name() const {
+    const AcesoModel* known = find_aceso_model(model_name());
+    return known != nullptr ? known->table : model_name();
   }
 
   Plan plan() const {

@@ -279,6 +279,45 @@ void read_aceso_links(const ProfilePath& files, const std::string& device_type, 
   }
 }
 
+namespace {
+
+std::vector<double> read_rates(const std::string& path) {
+  Profile profile;
+  read_sends(path, {.collective = "send"}, profile);  // says what is wrong with it
+  const CsvTable table = parse_csv(path, read_text_file(path));
+  std::vector<double> rates;
+  for (const std::string& size : table.header) rates.push_back(number(table, table.rows[0], size));
+  return rates;
+}
+
+}  // namespace
+
+AcesoTable read_aceso_tables(const ProfilePath& files, const std::string& wanted) {
+  AcesoTable table = read_aceso_ops(files, wanted);
+  const ProfilePath all = find_profile_files(files.directory.empty() ? "." : files.directory);
+  for (const std::string& name : all.names) {
+    if (name == "p2p_intra_node.csv") table.intra_node = read_rates(all.path(name));
+    if (name == "p2p_inter_node.csv") table.inter_node = read_rates(all.path(name));
+    for (const Collective& collective : kCollectives) {
+      std::string_view rest = name;
+      const std::string prefix = fmt::format("prim_{}{}_", table.name, collective.word);
+      int members = 0;
+      if (!rest.starts_with(prefix) || !rest.ends_with("gpus.csv")) continue;
+      rest.remove_suffix(8);
+      if (!take_last_number(rest, "_", members) || members < 2) continue;
+      const CsvTable csv = parse_csv(all.path(name), read_text_file(all.path(name)));
+      for (const char* column : {"data_size(MB)", "time(ms)"})
+        if (!csv.has(column))
+          throw InputError(all.path(name), fmt::format("has no column '{}'", column));
+      auto& times = table.collectives[{collective.name, members}];
+      for (const CsvTable::Row& row : csv.rows)
+        times[std::llrint(number(csv, row, "data_size(MB)"))] =
+            Seconds(number(csv, row, "time(ms)") * 1e-3);
+    }
+  }
+  return table;
+}
+
 const Importer kAcesoImporter{"aceso", "Aceso's MODEL_mbsM_tpT_algoA.csv", recognises_aceso,
                               read_aceso};
 

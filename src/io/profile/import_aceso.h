@@ -1,46 +1,22 @@
 #pragma once
 
-#include <compare>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "base/units.h"
 #include "cluster/cluster.h"
+#include "cost/aceso_table.h"
 #include "io/profile/profile_path.h"
 #include "profile/profile.h"
 
 namespace plait {
 
-// A row of gpt_1_3B_mbs2_tp4_algo0.csv in SI units: one op on one device of a tensor group, its
-// communication included. The files have microseconds, and MB of 2^20 bytes.
-struct AcesoOp {
-  Seconds forward;
-  Seconds backward;
-  Bytes input;   // what a cut before it must send, tensors that only pass by included
-  Bytes output;  // what a cut after it must send
-  Bytes weights;
-  Bytes activations;        // what memory has grown by after its forward pass, its output included
-  Bytes forward_reserved;   // by which the allocator's pool grows beyond that
-  Bytes backward_reserved;  // by which it grows in the backward pass that follows
-};
-
-struct AcesoPoint {
-  int micro_batch = 1;  // on one replica
-  int tensor = 1;
-  int algorithm = 0;  // which way the tensor group cuts it
-  friend auto operator<=>(const AcesoPoint&, const AcesoPoint&) = default;
-};
-
-// All op files of one model and size.
-struct AcesoTable {
-  std::string name;  // "gpt_1_3B"
-  std::map<AcesoPoint, std::map<std::string, AcesoOp>> points;
-};
-
 // Ops named in `files`, which must be of one model: InputError lists the models otherwise, and says
 // which `wanted` one is missing. Rows with the 10,000,000 that stands for "did not fit" are errors.
 AcesoTable read_aceso_ops(const ProfilePath& files, const std::string& wanted = "");
+
+// The same with the curves of the model's prim_*_Ngpus.csv and of p2p_*_node.csv as they are, for
+// AcesoFormula. A model without collectives of its own has none.
+AcesoTable read_aceso_tables(const ProfilePath& files, const std::string& wanted);
 
 // The curves of prim_*_Ngpus.csv (of all models: the machine is the same) and of p2p_*_node.csv.
 void read_aceso_links(const ProfilePath& files, const std::string& device_type, Profile& profile);

@@ -45,7 +45,11 @@ struct SearchOptions {
   int rotations = 0;        // fasop: node orders tried, evenly spaced among the cyclic; 0 = all
   int max_permute_len = 6;  // metis: device groups are fused until at most so many are permuted
   double group_scale_variance = 1;  // metis: smallest group over the mean; less tries more groups
-  int max_micro_batch = 0;          // metis: samples of a micro-batch on a replica; 0 = any number
+  int first_stages = 1;             // aceso: pipelines with at least and at most so many stages
+  int last_stages = 16;
+  int max_hops = 7;             // aceso: moves in a row that may make a plan slower
+  std::vector<Plan> initial{};  // aceso: where it starts; empty = stages of equally many units
+  int max_micro_batch = 0;      // metis: samples of a micro-batch on a replica; 0 = any number
 };
 
 struct RankedPlan {

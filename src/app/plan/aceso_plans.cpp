@@ -1,0 +1,157 @@
+#include "app/plan/aceso_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "app/request/request_error.h"
+#include "cost/engine.h"
+#include "cost/framework/framework.h"
+#include "io/format/unit_factors.h"
+#include "io/profile/aceso_models.h"
+#include "io/profile/import_aceso.h"
+#include "plan/names.h"
+#include "search/papers/aceso_optimum.h"
+
+namespace plait {
+namespace {
+
+constexpr const char* kField = "cost_model";
+
+// The first pin that Aceso's configurations have no words for.
+std::optional<Dimension> pin_beyond(const Pins& pins) {
+  if (pins.zero.value_or(ZeroStage::off) != ZeroStage::off) return Dimension::zero;
+  if (pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b)
+    return Dimension::schedule;
+  if (pins.chunks.value_or(1) > 1) return Dimension::chunks;
+  if (pins.context.value_or(1) > 1) return Dimension::context;
+  if (pins.expert.value_or(1) > 1) return Dimension::expert;
+  if (pins.sequence_parallel.value_or(false)) return Dimension::sequence_parallel;
+  if (pins.tensor) return Dimension::tensor;
+  if (pins.data) return Dimension::data;
+  if (pins.recompute) return Dimension::recompute;
+  if (pins.micro_batches) return Dimension::micro_batches;
+  if (pins.micro_batch) return Dimension::micro_batch;
+  if (!pins.stages.empty()) return Dimension::stages;
+  return std::nullopt;
+}
+
+int devices_of_first_node(const Cluster& cluster) {
+  return static_cast<int>(std::ranges::count(cluster.devices, 0, &Device::node));
+}
+
+void refuse_beyond_formula(const PlanRequest& request, const Problem& problem) {
+  if (request.planner != "auto" && request.planner != "aceso")
+    throw RequestError(kField, "aceso goes with the planners auto and aceso");
+  if (request.objective.needs_prices())
+    throw RequestError(kField, "aceso does not know prices; leave limits and objectives out");
+  if (const auto pin = pin_beyond(request.search.pins))
+    throw RequestError(name_of(*pin), "is not chosen under Aceso's formula (`cost_model` aceso)");
+  const Cluster& cluster = problem.cluster;
+  if (cluster.device_types.size() > 1)
+    throw RequestError(kField, "aceso knows devices of one type only");
+  if (devices_of_first_node(cluster) * static_cast<int>(cluster.nodes.size()) !=
+      cluster.device_count())
+    throw RequestError(kField, "aceso knows nodes of equally many devices only");
+}
+
+// Its MB are 2^20 bytes: a limit in MB or GB is meant in them, one in MiB or GiB is what it says.
+Bytes memory_of(const Problem& problem) {
+  const Bytes limit = problem.job.memory_limit;
+  if (limit <= Bytes(0)) return usable_memory(problem.job, problem.cluster.device_types.front());
+  const bool decimal = std::fmod(limit.value, 1e6) == 0 && std::fmod(limit.value, kMebibyte) != 0;
+  return decimal ? limit * (kMebibyte / 1e6) : limit;
+}
+
+AcesoTask task_of(const PlanRequest& request, const Problem& problem) {
+  AcesoTask task;
+  task.global_batch = problem.job.global_batch;
+  task.devices = problem.cluster.device_count();
+  task.memory = memory_of(problem);
+  task.first_stages = request.search.first_stages;
+  task.last_stages = request.search.last_stages;
+  if (request.search.pins.pipeline)
+    task.first_stages = task.last_stages = *request.search.pins.pipeline;
+  return task;
+}
+
+// By how much the states of the weights alone miss the memory, or that the rest does.
+std::string why_nothing(const AcesoFormula& formula, const AcesoTask& task) {
+  Bytes weights;
+  for (int op = 0; op < formula.op_count(); ++op) {
+    std::optional<Bytes> least;
+    for (const auto& [point, rows] : formula.table().points)
+      if (const AcesoOp* row = formula.row(op, point))
+        least = std::min(least.value_or(row->weights * point.tensor),
+                         row->weights * static_cast<double>(point.tensor));
+    weights += least.value_or(Bytes(0));
+  }
+  const Bytes states = weights * formula.state_share() / static_cast<double>(task.devices);
+  const auto mebibytes = [](Bytes bytes) { return bytes.value / kMebibyte; };
+  if (states > task.memory)
+    return fmt::format(
+        "weights, gradients and optimizer states alone take {:.0f} MiB on each of {} devices by "
+        "Aceso's formula, {:.0f} MiB more than `memory_limit` leaves",
+        mebibytes(states), task.devices, mebibytes(states - task.memory));
+  return fmt::format(
+      "no pipeline of {} to {} stages fits into {:.0f} MiB a device by Aceso's formula, with the "
+      "degrees and micro-batches that were measured",
+      task.first_stages, std::min(task.last_stages, task.devices), mebibytes(task.memory));
+}
+
+void add_plan(const AcesoRanked& ranked, const CostEngine& engine, PlanAnswer& out) {
+  const int micro_batches = out.problem.job.global_batch / ranked.micro_batch;
+  const Plan plan = plan_of(ranked.stages, micro_batches);
+  out.result.plans.push_back({plan, engine.simulate(plan)});
+  out.aceso_costs->push_back(ranked.cost);
+}
+
+}  // namespace
+
+bool is_costed_by_aceso(const PlanRequest& request) { return request.cost_model == "aceso"; }
+
+PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& session) {
+  if (!is_aceso_name(request.source.model))
+    throw RequestError(kField, "aceso needs a model of Aceso's names, such as aceso:gpt_1_3B");
+  LoadedProblem loaded = load_problem(request.source);
+  refuse_beyond_formula(request, loaded.problem);
+  session.warn(loaded.warnings);
+  PlanAnswer out;
+  out.problem = std::move(loaded.problem);
+  out.options = request.search;
+  out.warnings = std::move(loaded.warnings);
+  const AcesoModel model = aceso_model_named(request.source.model, request.source.layers);
+  const AcesoTable table =
+      read_aceso_tables(find_profile_files(request.source.profile), model.table);
+  const AcesoFormula formula(table, aceso_op_list(model.family, model.layers),
+                             devices_of_first_node(out.problem.cluster));
+  SearchContext context = search_context(out.problem, out.options, session);
+  context.deadline = std::chrono::steady_clock::now() +
+                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(out.options.time_limit.value));
+  const Stopwatch watch;
+  const AcesoTask task = task_of(request, out.problem);
+  AcesoOptimum optimum = search_aceso_optimum(formula, task, context);
+  out.elapsed = watch.elapsed();
+  out.interrupted = session.stop.stop_requested();
+  out.result.evaluations = optimum.evaluations;
+  out.result.cut_short = optimum.cut_short;
+  for (const AcesoRanked& ranked : optimum.plans)
+    out.log.push_back({.elapsed = out.elapsed,
+                       .evaluations = optimum.evaluations,
+                       .best = ranked.cost.step,
+                       .what = fmt::format("micro-batches of {}", ranked.micro_batch)});
+  out.aceso_costs.emplace();
+  const CostEngine engine(out.problem);
+  for (const AcesoRanked& ranked : optimum.plans)
+    if (static_cast<int>(out.result.plans.size()) < request.search.keep)
+      add_plan(ranked, engine, out);
+  if (!out.found() && !out.result.cut_short) out.result.reason = why_nothing(formula, task);
+  if (out.found() && !request.format.empty())
+    out.exported = export_plans(*exporter_named(request.format), out.problem, out.result.plans);
+  return out;
+}
+
+}  // namespace plait

@@ -13,6 +13,7 @@ set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
 set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp)
+our_own(plait_tests)
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
@@ -37,6 +38,7 @@ add_executable(compare_opinions EXCLUDE_FROM_ALL ${second_opinion}
 target_include_directories(compare_opinions PRIVATE tests)
 target_link_libraries(compare_opinions PRIVATE plait_core)
 add_executable(compare_pairs EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_pairs.cpp)
+our_own(compare_opinions compare_pairs)
 target_include_directories(compare_pairs PRIVATE tests)
 target_link_libraries(compare_pairs PRIVATE plait_core)
 
@@ -60,6 +62,7 @@ endif()
 # Calls to the system that fail; sanitizers have an allocator of their own.
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_library(failing_calls MODULE tests/failing/failing_calls.cpp)
+  our_own(failing_calls)
   target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
   add_test(NAME failing COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/failing_test.py
                                 --program $<TARGET_FILE:plait> --library $<TARGET_FILE:failing_calls>)

@@ -9,6 +9,7 @@ if(NOT Torch_FOUND)
 endif()
 
 add_library(plait_torch STATIC ${torch_sources})
+our_own(plait_torch)
 target_link_libraries(plait_torch PUBLIC plait_core)
 # Its headers do not pass our warnings.
 target_include_directories(plait_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
@@ -34,14 +35,15 @@ separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(plait_torch PUBLIC ${torch_flags} -Wno-array-bounds -Wno-stringop-overflow)
 
 add_executable(plait-torch src/cli/main.cpp)
+our_own(plait-torch)
 target_link_libraries(plait-torch PRIVATE plait_cli plait_torch)
-install(TARGETS plait-torch)
 
 if(PLAIT_TESTS AND torch_tests)
   find_package(GTest REQUIRED)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   include(GoogleTest)
   add_executable(plait_torch_tests ${torch_tests})
+  our_own(plait_torch_tests)
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
   add_dependencies(plait_torch_tests plait plait-torch)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "torch."

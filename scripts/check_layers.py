@@ -19,7 +19,8 @@ LAYERS = [
     {"export", "validation"},
     {"runtime"},
     {"app"},
-    {"cli", "python", "serve"},
+    {"cli"},
+    {"python", "serve"},  # keywords are the flags of cli/flags
 ]
 
 # The same inside a layer; "" is the files that stand in the layer's own folder. A layer that is not

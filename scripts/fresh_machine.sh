@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tries ./dev on a bare Debian 12 that has nothing but apt: ./dev fresh [VERB...]  (demo test)
+# Tries ./dev on a bare Debian 12 that has nothing but apt: ./dev fresh [VERB...]
+# (demo package try_package test)
 #   FRESH_SUITE=trixie  Debian 13 instead; noble: Ubuntu 24.04, for which debootstrap must know Ubuntu
 #                       and its keys (package ubuntu-keyring)
 # Makes the machine with debootstrap in a temporary folder, copies the tree into it without its
@@ -14,7 +15,7 @@ fail() { echo "fresh_machine: $*" >&2; exit 1; }
 
 ((EUID == 0)) || fail "needs root to make a machine: sudo ./dev fresh"
 command -v debootstrap >/dev/null || fail "needs debootstrap: apt-get install debootstrap"
-(($#)) || set -- demo test
+(($#)) || set -- demo package try_package test
 
 # Mounts are this script's own and vanish with it.
 if [[ -z ${FRESH_INSIDE:-} ]]; then

@@ -12,7 +12,9 @@ set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
 # Pairs of problems of which one is better off; the same.
 set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
-                           tests/sample_frameworks.cpp tests/source_tree.cpp)
+                           tests/sample_frameworks.cpp tests/source_tree.cpp
+                           src/python/keywords.cpp)
+our_own(plait_tests)
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
@@ -37,6 +39,7 @@ add_executable(compare_opinions EXCLUDE_FROM_ALL ${second_opinion}
 target_include_directories(compare_opinions PRIVATE tests)
 target_link_libraries(compare_opinions PRIVATE plait_core)
 add_executable(compare_pairs EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_pairs.cpp)
+our_own(compare_opinions compare_pairs)
 target_include_directories(compare_pairs PRIVATE tests)
 target_link_libraries(compare_pairs PRIVATE plait_core)
 
@@ -60,6 +63,7 @@ endif()
 # Calls to the system that fail; sanitizers have an allocator of their own.
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_library(failing_calls MODULE tests/failing/failing_calls.cpp)
+  our_own(failing_calls)
   target_link_libraries(failing_calls PRIVATE ${CMAKE_DL_LIBS})
   add_test(NAME failing COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/failing_test.py
                                 --program $<TARGET_FILE:plait> --library $<TARGET_FILE:failing_calls>)
@@ -72,6 +76,12 @@ if(TARGET plait AND NOT PLAIT_SANITIZE)
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/graph_jax_test.py
                    --program $<TARGET_FILE:plait>)
   set_tests_properties(graph_jax PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
+endif()
+
+# The Python package, built and installed as users do it (./dev setup_python); skipped where that is absent.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME python COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/python_test.py)
+  set_tests_properties(python PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
 
 # What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.

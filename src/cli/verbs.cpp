@@ -160,7 +160,10 @@ std::span<const Verb> verbs() {
            "  source <(plait completion zsh)            # in ~/.zshrc\n"
            "  plait completion fish | source            # in ~/.config/fish/config.fish\n",
            completion_command},
-      Verb{"version", "print the version", "  plait version\n", version_command},
+      Verb{"version", "print the version",
+           "  plait version\n"
+           "  plait version --json\n",
+           version_command},
       Verb{"help", "explain the program or a verb",
            "  plait help\n"
            "  plait help plan\n",

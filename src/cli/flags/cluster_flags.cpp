@@ -121,4 +121,69 @@ Setter into_slow(std::vector<SlowNode>& into) {
   };
 }
 
+FlagGroup offer_flags(std::vector<Offer>& instances, bool& spot) {
+  return {"What can be rented",
+          {{.name = "--instances",
+            .value = "LIST",
+            .help = "p4d.24xlarge:0-8,g5.24xlarge@east:4: instances (plait instances) and "
+                    "how many of each at most; add :spot for the spot price",
+            .set = into_offers(instances),
+            .required = true},
+           {.name = "--spot",
+            .value = "",
+            .help = "all at their spot prices",
+            .set = into_switch(spot)}}};
+}
+
+std::vector<FlagGroup> pareto_plan_flags(PlanArguments& arguments) {
+  return without_flags(
+      plan_flags(arguments),
+      {"--cluster", "--clusterfile", "--device", "--top", "--output", "--objective", "--json",
+       "--metis-args", "--cost-model", "--format", "--max-batch", "--max-seq", "--explain-search"});
+}
+
+FlagGroup change_flags(ReplanRequest& a) {
+  return {"What changed",
+          {{.name = "--lost",
+            .value = "NODES",
+            .help = "nodes that are gone, by name: node3,node7",
+            .set = into_words(a.lost),
+            .repeats = true},
+           {.name = "--lost-devices",
+            .value = "IDS",
+            .help = "devices that are gone: 5,6 or 8-15",
+            .set = into_devices(a.lost_devices),
+            .repeats = true},
+           {.name = "--slow",
+            .value = "NODE=F",
+            .help = "a node that computes at a fraction of its speed: node2=0.5",
+            .set = into_slow(a.slow),
+            .repeats = true},
+           {.name = "--add",
+            .value = "C",
+            .help = "nodes that came, as the cluster shorthand has them: 2xA100-80GB:8",
+            .set = [&a](const std::string&, const std::string& text) { a.add.push_back(text); },
+            .repeats = true},
+           {.name = "--restart",
+            .value = "T",
+            .help = "what a restart takes besides moving state (60s)",
+            .set = [&a](const std::string& flag, const std::string& text) {
+              a.restart = Seconds(parse_seconds(flag, text));
+            }}}};
+}
+
+std::vector<FlagGroup> replan_plan_flags(PlanArguments& arguments) {
+  return only_flags(plan_flags(arguments),
+                    {"--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output",
+                     "--memory-limit", "--reserve", "--offload"});
+}
+
+void take_plan_arguments(const PlanArguments& arguments, ReplanRequest& request) {
+  request.catalogue = arguments.request.source.catalogue;
+  request.planner = arguments.request.planner;
+  request.search = arguments.request.search;
+  request.search.keep = 1;
+  request.memory = arguments.request.source.memory;
+}
+
 }  // namespace plait

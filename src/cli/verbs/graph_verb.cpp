@@ -84,10 +84,13 @@ std::string python_program(const fs::path& self) {
 
 std::string runner_file(const fs::path& self) {
   if (const char* named = std::getenv("PLAIT_JAX_RUNNER"); named != nullptr) return named;
-  const fs::path beside = self.parent_path() / "../../python/plait/jax.py";
-  if (fs::exists(beside)) return beside.lexically_normal().string();
+  // In the sources, and where plait was installed.
+  for (const char* place : {"../../python/plait/jax.py", "../share/plait/jax.py"}) {
+    const fs::path beside = self.parent_path() / place;
+    if (fs::exists(beside)) return beside.lexically_normal().string();
+  }
   throw InputError("plait graph run",
-                   "python/plait/jax.py is not beside this build: name it in PLAIT_JAX_RUNNER");
+                   "python/plait/jax.py is not beside this program: name it in PLAIT_JAX_RUNNER");
 }
 
 int run(const GraphArguments& arguments) {

@@ -37,24 +37,9 @@ int pareto(const ParetoArguments& arguments) {
   return answer.interrupted ? kInterrupted : kNothingFits;
 }
 
-// The flags of plait plan, but the cluster is to be found.
 std::vector<FlagGroup> pareto_flags(ParetoArguments& a) {
-  std::vector<FlagGroup> groups = without_flags(
-      plan_flags(a.plan),
-      {"--cluster", "--clusterfile", "--device", "--top", "--output", "--objective", "--json",
-       "--metis-args", "--cost-model", "--format", "--max-batch", "--max-seq", "--explain-search"});
-  FlagGroup offers{"What can be rented",
-                   {{.name = "--instances",
-                     .value = "LIST",
-                     .help = "p4d.24xlarge:0-8,g5.24xlarge@east:4: instances (plait instances) and "
-                             "how many of each at most; add :spot for the spot price",
-                     .set = into_offers(a.instances),
-                     .required = true},
-                    {.name = "--spot",
-                     .value = "",
-                     .help = "all at their spot prices",
-                     .set = into_switch(a.spot)}}};
-  groups.insert(groups.begin() + 1, std::move(offers));
+  std::vector<FlagGroup> groups = pareto_plan_flags(a.plan);
+  groups.insert(groups.begin() + 1, offer_flags(a.instances, a.spot));
   FlagGroup output{"What to print", {}};
   output.flags.push_back({.name = "--json",
                           .value = "",

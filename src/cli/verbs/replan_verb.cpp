@@ -24,11 +24,7 @@ int replan(const ReplanArguments& arguments) {
   check_change(request);
   check_output(arguments.plan.output);
   request.before = read_plan_file(arguments.path);
-  request.catalogue = arguments.plan.request.source.catalogue;
-  request.planner = arguments.plan.request.planner;
-  request.search = arguments.plan.request.search;
-  request.search.keep = 1;
-  request.memory = arguments.plan.request.source.memory;
+  take_plan_arguments(arguments.plan, request);
   const bool json = arguments.plan.json;
   const ReplanAnswer answer = answer_here(request, json);
   if (!answer.found()) {
@@ -40,36 +36,6 @@ int replan(const ReplanArguments& arguments) {
   return kDone;
 }
 
-FlagGroup change_flags(ReplanRequest& a) {
-  return {"What changed",
-          {{.name = "--lost",
-            .value = "NODES",
-            .help = "nodes that are gone, by name: node3,node7",
-            .set = into_words(a.lost),
-            .repeats = true},
-           {.name = "--lost-devices",
-            .value = "IDS",
-            .help = "devices that are gone: 5,6 or 8-15",
-            .set = into_devices(a.lost_devices),
-            .repeats = true},
-           {.name = "--slow",
-            .value = "NODE=F",
-            .help = "a node that computes at a fraction of its speed: node2=0.5",
-            .set = into_slow(a.slow),
-            .repeats = true},
-           {.name = "--add",
-            .value = "C",
-            .help = "nodes that came, as the cluster shorthand has them: 2xA100-80GB:8",
-            .set = [&a](const std::string&, const std::string& text) { a.add.push_back(text); },
-            .repeats = true},
-           {.name = "--restart",
-            .value = "T",
-            .help = "what a restart takes besides moving state (60s)",
-            .set = [&a](const std::string& flag, const std::string& text) {
-              a.restart = Seconds(parse_seconds(flag, text));
-            }}}};
-}
-
 }  // namespace
 
 Command replan_command() {
@@ -77,10 +43,7 @@ Command replan_command() {
   Command command;
   command.groups = {{"Arguments", {plan_file_flag(arguments->path)}},
                     change_flags(arguments->request)};
-  for (FlagGroup& group :
-       only_flags(plan_flags(arguments->plan),
-                  {"--catalogue", "--planner", "--time-limit", "--threads", "--json", "--output",
-                   "--memory-limit", "--reserve", "--offload"})) {
+  for (FlagGroup& group : replan_plan_flags(arguments->plan)) {
     if (group.flags.front().name == "--catalogue") group.title = "What can be added";
     command.groups.push_back(std::move(group));
   }

@@ -152,7 +152,7 @@ const Catalogue& builtin_catalogue() {
 
 Catalogue load_catalogue(const std::vector<std::string>& paths) {
   Catalogue out = builtin_catalogue();
-  for (const std::string& path : paths) add_file(out, read_json_file(path));
+  for (const std::string& path : paths) add_file(out, read_json_document(path, "catalogue"));
   price_devices(out);
   return out;
 }

@@ -29,6 +29,13 @@ bool looks_like_path(const std::string& text) {
          text.ends_with("hostfile");
 }
 
+void refuse_host_options(const std::string& name, const ClusterOptions& options) {
+  if (!options.clusterfile.empty())
+    throw InputError(name, "is JSON; --clusterfile goes with a hostfile only");
+  if (!options.device.empty())
+    throw InputError(name, "is JSON; --device goes with a hostfile only");
+}
+
 LoadedCluster from_file(const std::string& path, const ClusterOptions& options) {
   const std::string text = read_text_file(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -38,13 +45,17 @@ LoadedCluster from_file(const std::string& path, const ClusterOptions& options) 
   const bool address = text[first] == '[' && text.find(']', first) < text.find(',', first) &&
                        text.find(':', first) < text.find(']', first) && !path.ends_with(".json");
   if (!json || address) return read_hostfile(path, text, options);
-  if (!options.clusterfile.empty())
-    throw InputError(path, "is JSON; --clusterfile goes with a hostfile only");
-  if (!options.device.empty())
-    throw InputError(path, "is JSON; --device goes with a hostfile only");
+  refuse_host_options(path, options);
   LoadedCluster loaded = read_cluster_json(parse_json(path, text), options.catalogue);
   if (loaded.cluster.name.empty())
     loaded.cluster.name = std::filesystem::path(path).stem().string();
+  return loaded;
+}
+
+LoadedCluster from_text(const std::string& text, const ClusterOptions& options) {
+  refuse_host_options("cluster", options);
+  LoadedCluster loaded = read_cluster_json(parse_json("cluster", text), options.catalogue);
+  if (loaded.cluster.name.empty()) loaded.cluster.name = "cluster";
   return loaded;
 }
 
@@ -62,6 +73,7 @@ LoadedCluster with_cluster_constants(LoadedCluster loaded, const Catalogue& cata
 }
 
 LoadedCluster read_cluster(const std::string& text_or_path, const ClusterOptions& options) {
+  if (is_json_text(text_or_path)) return from_text(text_or_path, options);
   if (text_or_path == "-" || exists(text_or_path)) return from_file(text_or_path, options);
   if (looks_like_path(text_or_path))
     throw InputError(text_or_path, fmt::format("no such file; {}", kThreeForms));

@@ -19,8 +19,9 @@ struct LoadedCluster {
   std::vector<std::string> warnings;  // what was assumed, one sentence each
 };
 
-// What `--cluster` takes: the path of a native JSON file or of a hostfile, or a shorthand
-// ("2xA100-80GB:8+4xV100-16GB:4"). A file of that name wins over a shorthand. docs/files.md.
+// What `--cluster` takes: the path of a native JSON file or of a hostfile, the JSON itself, or a
+// shorthand ("2xA100-80GB:8+4xV100-16GB:4"). A file of that name wins over a shorthand.
+// docs/files.md.
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options = {});
 
 // Between two zones when nothing is said: 50 Gbit/s for all nodes together and 1 ms, as between

@@ -28,6 +28,17 @@ TEST(LoadCluster, TellsTheThreeFormsApart) {
   EXPECT_EQ(load_cluster(example("metis_hostfile"), options).cluster.device_count(), 12);
 }
 
+TEST(LoadCluster, ATextThatBeginsWithABraceIsTheFileItself) {
+  const std::string text = R"({"plait_cluster": 1, "nodes": [{"device": "T4", "devices": 4}]})";
+  EXPECT_EQ(load_cluster(text).cluster.device_count(), 4);
+  EXPECT_EQ(load_cluster(text).cluster.name, "cluster");
+  EXPECT_EQ(complaint(R"( {"plait_cluster": 1, "node": []})"),
+            "cluster: unknown key 'node' (did you mean 'nodes'?)");
+  ClusterOptions options;
+  options.device = "T4";
+  EXPECT_EQ(complaint(text, options), "cluster: is JSON; --device goes with a hostfile only");
+}
+
 TEST(LoadCluster, WhatWasMeasuredOnOneDeviceHoldsForOneAlone) {
   const auto h200 = [](const char* cluster) {
     return load_cluster(cluster).cluster.device_types.front();

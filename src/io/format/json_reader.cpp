@@ -269,6 +269,15 @@ JsonValue parse_json(const std::string& name, std::string_view text) {
 
 JsonValue read_json_file(const std::string& path) { return parse_json(path, read_text_file(path)); }
 
+bool is_json_text(std::string_view path_or_text) {
+  const std::size_t first = path_or_text.find_first_not_of(" \t\r\n");
+  return first != path_or_text.npos && path_or_text[first] == '{';
+}
+
+JsonValue read_json_document(const std::string& path_or_text, const std::string& name) {
+  return is_json_text(path_or_text) ? parse_json(name, path_or_text) : read_json_file(path_or_text);
+}
+
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
   const auto lower = [](char c) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

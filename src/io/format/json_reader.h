@@ -69,6 +69,11 @@ class JsonValue {
 JsonValue parse_json(const std::string& name, std::string_view text);
 JsonValue read_json_file(const std::string& path);
 
+// Where a path is expected, a text that begins with a brace is the document itself: for callers
+// that have no file. Messages then call it `name`.
+bool is_json_text(std::string_view path_or_text);
+JsonValue read_json_document(const std::string& path_or_text, const std::string& name);
+
 // The known word that is nearest to `word`, or "" when none is near enough to suggest.
 std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 

@@ -63,6 +63,7 @@ LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
 }
 
 LoadedModel load_model(const std::string& name_or_path, std::optional<int> sequence) {
+  if (is_json_text(name_or_path)) return read_model(parse_json("model", name_or_path), sequence);
   if (!looks_like_path(name_or_path))
     if (auto known = zoo_model(name_or_path, sequence)) return std::move(*known);
   if (const auto file = file_of(name_or_path)) return read_model_file(*file, sequence);

@@ -53,6 +53,16 @@ TEST_F(LoadModel, DecidesByContent) {
   EXPECT_EQ(load_model(flags, std::nullopt).model.unit_count(), 4);
 }
 
+TEST_F(LoadModel, ATextThatBeginsWithABraceIsTheFileItself) {
+  const std::string text =
+      R"({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257,)"
+      R"( "n_positions": 1024})";
+  EXPECT_EQ(load_model(text, std::nullopt).model.unit_count(),
+            load_model("gpt2", std::nullopt).model.unit_count());
+  EXPECT_TRUE(complaint(R"({"model_type": "gpt2", "n_layer": -1})").starts_with("model#/n_layer: "))
+      << complaint(R"({"model_type": "gpt2", "n_layer": -1})");
+}
+
 TEST_F(LoadModel, MistakesSayWhatIsNeeded) {
   EXPECT_EQ(complaint((folder_ / "none.json").string()), "none.json: no such file");
   EXPECT_EQ(complaint(file("empty.json", " \n")), "empty.json: is empty");

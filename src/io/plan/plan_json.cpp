@@ -176,7 +176,7 @@ PlanFile plan_file_from_json(const JsonValue& root) {
 }
 
 PlanFile read_plan_file(const std::string& path) {
-  const JsonValue root = read_json_file(path);
+  const JsonValue root = read_json_document(path, "plan");
   PlanFile file = plan_file_from_json(root);
   const std::vector<Violation> violations = check_plan(file.problem, file.plan);
   if (violations.empty()) return file;

@@ -161,14 +161,17 @@ void check_profile_path(const std::string& path) {
 
 LoadedProfile load_profile(const std::string& path, const Model& model, const Cluster& cluster) {
   LoadedProfile loaded;
-  if (std::optional<Profile> shipped = shipped_profile(path)) {
+  const bool inlined = is_json_text(path);
+  if (inlined) {
+    loaded.profile = read_profile_file(path);
+  } else if (std::optional<Profile> shipped = shipped_profile(path)) {
     loaded.profile = std::move(*shipped);
   } else if (const ProfilePath files = find_profile_files(path); is_native(files)) {
     loaded.profile = read_profile_file(files.path(files.names[0]));
   } else {
     loaded = import_profile("", path, model);
   }
-  check_units(path, loaded.profile, model);
+  check_units(inlined ? "profile" : path, loaded.profile, model);
   name_as_cluster(loaded, cluster);
   return loaded;
 }

@@ -339,7 +339,8 @@ Profile restore_profile(const JsonValue& json) {
 }
 
 Profile read_profile_file(const std::string& path) {
-  return parse_profile(path, read_text_file(path));
+  return is_json_text(path) ? parse_profile("profile", path)
+                            : parse_profile(path, read_text_file(path));
 }
 
 Profile parse_profile(const std::string& name, std::string_view text) {

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes wheels in build/packages: one in the stable ABI by the first CPython from 3.12 on, one by each of 3.9 to 3.11.
+#   scripts/wheels.sh [PYTHON...]      by default those of python3.9 to python3.13 that are found
+# One after the other in one build folder, so that the library is compiled once where there is ccache. auditwheel of
+# build/python (./dev setup_python) says which systems a wheel runs on and names it so.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tools=(nanobind==2.9.2 scikit-build-core==0.11.6 cmake==3.31.6)
+out=build/packages
+mkdir -p "$out" build/wheels/raw
+
+found=("$@")
+if (($# == 0)); then
+  for version in 3.9 3.10 3.11 3.12 3.13; do
+    ! "python$version" --version >/dev/null 2>&1 || found+=("python$version")
+  done
+fi
+
+stable=0
+for python in "${found[@]}"; do
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  if [[ $(printf '3.12\n%s\n' "$version" | sort -V | head -n 1) == 3.12 ]]; then
+    ((stable == 0)) || continue
+    stable=1
+  fi
+  echo "==> a wheel by $("$python" --version)" >&2
+  environment=build/wheels/python$version
+  [[ -x $environment/bin/python ]] || "$python" -m venv "$environment"
+  "$environment/bin/pip" install -q "${tools[@]}"
+  rm -f build/wheels/raw/*.whl
+  "$environment/bin/pip" wheel -q --no-build-isolation --no-deps -w build/wheels/raw .
+  build/python/bin/auditwheel -v repair --plat manylinux_2_35_x86_64 -w "$out" build/wheels/raw/*.whl \
+    >"build/wheels/auditwheel-$version.log" 2>&1 ||
+    { tail -n 5 "build/wheels/auditwheel-$version.log" >&2; exit 1; }
+done
+ls -l "$out"/*.whl

@@ -1,0 +1,133 @@
+// Functions of saved plans: the class of them, estimate, explain, check, diff.
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "app/request/search_request.h"
+#include "app/saved/check.h"
+#include "app/saved/diff.h"
+#include "app/saved/estimate.h"
+#include "app/saved/explain.h"
+#include "cli/flags/plan_arguments.h"
+#include "plan/describe.h"
+#include "python/answered.h"
+
+namespace plait {
+namespace {
+
+namespace nb = nanobind;
+
+template <typename Answer>
+std::shared_ptr<const Answer> kept(Answer answer) {
+  return std::make_shared<const Answer>(std::move(answer));
+}
+
+std::vector<FlagGroup> estimate_keywords(EstimateRequest& request) {
+  std::vector<Flag> flags = memory_flags(request.memory);
+  flags.push_back(price_flag(request.prices));
+  return {{"", std::move(flags)}};
+}
+
+Answered estimate(const SavedPlan& saved, const Keywords& keywords) {
+  EstimateRequest request{.name = "plan", .file = file_of(saved)};
+  set_keywords(estimate_keywords(request), keywords);
+  const auto found = kept(run_to_the_end([&] { return answer(request); }));
+  Answered out = answered(found);
+  out.picture = [saved] { return timeline(saved); };
+  out.reason = in_keywords(reason(*found));
+  return out;
+}
+
+std::vector<FlagGroup> check_keywords(MemoryRule& rule) { return {{"", memory_flags(rule)}}; }
+
+Answered check(const SavedPlan& saved, const Keywords& keywords) {
+  CheckRequest request{.name = "plan", .file = file_of(saved)};
+  set_keywords(check_keywords(request.memory), keywords);
+  return answered(kept(run_to_the_end([&] { return answer(request); })));
+}
+
+std::vector<FlagGroup> explain_keywords(ExplainRequest& request) {
+  return {{"",
+           {{.name = "--time-limit",
+             .value = "T",
+             .help = "for each search among other plans (3s)",
+             .set =
+                 [&request](const std::string& flag, const std::string& text) {
+                   request.time_limit = Seconds(parse_seconds(flag, text));
+                 }},
+            {.name = "--threads",
+             .value = "N",
+             .help = "the answer does not depend on it (all cores)",
+             .set = into_integer(request.threads, 1, 1024)}}}};
+}
+
+Answered explain(const SavedPlan& saved, const Keywords& keywords) {
+  ExplainRequest request{.file = file_of(saved)};
+  request.threads = usual_threads();
+  set_keywords(explain_keywords(request), keywords);
+  std::optional<Explanation> found;
+  const bool pressed =
+      run_listening({}, [&](const Session& session) { found = answer(request, session); });
+  Answered out = answered(kept(std::move(*found)));
+  out.picture = [saved] { return timeline(saved); };
+  out.interrupted = pressed;
+  return out;
+}
+
+Answered diff(const SavedPlan& first, const SavedPlan& second) {
+  const DiffRequest request{{"first", "second"}, {file_of(first), file_of(second)}};
+  return answered(kept(run_to_the_end([&] { return answer(request); })));
+}
+
+template <typename Function>
+auto unlocked(const Function& function) {
+  const nb::gil_scoped_release release;
+  return function();
+}
+
+}  // namespace
+
+void add_saved_calls(nb::module_& module) {
+  nb::class_<SavedPlan>(module, "SavedPlan")
+      .def_static(
+          "read",
+          [](const std::string& path) { return unlocked([&] { return read_saved_plan(path); }); })
+      .def_static(
+          "read_any",
+          [](const std::string& path) { return unlocked([&] { return read_any_plan(path); }); })
+      .def(
+          "__eq__", [](const SavedPlan& a, const SavedPlan& b) { return a == b; },
+          nb::is_operator())
+      .def("describe", [](const SavedPlan& plan) { return describe(plan.plan); })
+      .def("file", [](const SavedPlan& plan) { return unlocked([&] { return file_text(plan); }); })
+      .def("json",
+           [](const SavedPlan& plan) { return unlocked([&] { return ranked_json(plan); }); })
+      .def("text",
+           [](const SavedPlan& plan, int columns) {
+             return unlocked([&] { return as_text(plan, Style{.columns = columns}); });
+           })
+      .def("timeline",
+           [](const SavedPlan& plan) { return unlocked([&] { return timeline(plan); }); })
+      .def("trace", [](const SavedPlan& plan) { return unlocked([&] { return trace(plan); }); });
+  module.def("estimate", estimate);
+  module.def("check", check);
+  module.def("explain", explain);
+  module.def("diff", diff);
+  module.def("estimate_keywords", [] {
+    EstimateRequest request;
+    return keyword_entries(estimate_keywords(request));
+  });
+  module.def("check_keywords", [] {
+    MemoryRule rule;
+    return keyword_entries(check_keywords(rule));
+  });
+  module.def("explain_keywords", [] {
+    ExplainRequest request;
+    return keyword_entries(explain_keywords(request));
+  });
+}
+
+}  // namespace plait

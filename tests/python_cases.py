@@ -1,0 +1,440 @@
+"""Facts about the installed package `plait`; tests/python_test.py runs them. Needs nothing but CPython and the
+package; what needs mypy or pandas says so where they are absent."""
+import contextlib
+import gc
+import html.parser
+import importlib.util
+import io
+import json
+import math
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+import plait
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+SMALL = {"model": "gpt2", "cluster": "2xA100-80GB:4", "global_batch": 32}
+LONG = {"model": "gpt3-175b", "cluster": "16xA100-80GB:8+16xV100-32GB:8", "global_batch": 1536,
+        "effort": "prove", "time_limit": 120}
+# A small network as the hub describes it.
+CONFIG = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257,
+          "n_positions": 1024, "architectures": ["GPT2LMHeadModel"]}
+
+
+def raised(kind, function, *words, **options):
+    try:
+        function(*words, **options)
+    except kind as error:
+        return error
+    raise AssertionError(f"{function.__name__}({words}, {options}) did not raise {kind.__name__}")
+
+
+def program(*words):
+    """What the program of the same wheel prints."""
+    path = pathlib.Path(sys.executable).with_name("plait")
+    return subprocess.run([path, *map(str, words)], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_plan_is_what_the_program_finds():
+    printed = json.loads(program("plan", "--model", "gpt2", "--cluster", "2xA100-80GB:4", "--global-batch", 32,
+                                 "--json"))
+    plan = plait.plan(**SMALL)
+    assert plan.describe() == printed["plans"][0]["describe"]
+    assert plan.step_s == printed["plans"][0]["step_s"]
+    assert [other.to_dict() for other in plan.search.plans] == printed["plans"]
+    assert plan.search.gap == printed["gap"]
+
+
+def test_the_first_line_of_the_acceptance_prints_plans():
+    text = str(plait.plan(model="gpt2-xl", cluster="4xT4:4", global_batch=64))
+    assert "4 nodes" in text or "T4" in text
+    assert "The best plan, stage by stage" in text
+
+
+def test_names_of_megatron_are_the_same_arguments():
+    ours = plait.plan(**SMALL, tp=2, pp=2, micro_batch=2, sp=True)
+    theirs = plait.plan(model="gpt2", cluster="2xA100-80GB:4", global_batch_size=32, tensor_model_parallel_size=2,
+                        pipeline_model_parallel_size=2, micro_batch_size=2, sequence_parallel=True)
+    assert ours == theirs
+    plain = plait.plan(**SMALL, tp=2, sp=False)
+    assert plain == plait.plan(**SMALL, tp=2, no_sp=True)
+    assert plain.layout["sequence_parallel"] is False
+    error = raised(plait.InputError, plait.plan, **SMALL, tp=2, tensor_model_parallel_size=2)
+    assert error.where == "tensor_model_parallel_size" and "the same as tp" in error.what
+
+
+def test_a_model_may_be_a_name_a_path_a_dict_or_a_configuration_object():
+    class Configuration:
+        def to_dict(self):
+            return {**CONFIG, "torch_dtype": object(), "id2label": {0: "no", 1: "yes"}}
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "config.json"
+        path.write_text(json.dumps(CONFIG))
+        job = {"cluster": "4xT4:4", "global_batch": 16}
+        by_dict = plait.plan(model=CONFIG, **job)
+        assert by_dict == plait.plan(model=path, **job) == plait.plan(model=str(path), **job)
+        assert by_dict.describe() == plait.plan(model=Configuration(), **job).describe()
+    assert plait.describe_model(CONFIG).parameters == plait.describe_model("gpt2").parameters
+
+
+def test_a_cluster_may_be_a_shorthand_a_path_or_a_dict():
+    cluster = {"plait_cluster": 1, "nodes": [{"count": 2, "device": "A100-80GB", "devices": 4}]}
+    by_dict = plait.plan(model="gpt2", cluster=cluster, global_batch=32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "cluster.json"
+        path.write_text(json.dumps({**cluster, "name": "cluster"}))
+        assert plait.plan(model="gpt2", cluster=path, global_batch=32) == by_dict
+    assert by_dict.describe() == plait.plan(**SMALL).describe()
+
+
+def test_wrong_arguments_are_input_errors_that_name_the_place():
+    huge = 10**5000
+    rows = [
+        ({"model": 5}, "model", ""),
+        ({"model": None}, "model", "missing"),
+        ({"model": []}, "model", "empty"),
+        ({"model": object()}, "model", "object"),
+        ({"model": "gpt2-xx"}, "model gpt2-xx", "did you mean"),
+        ({"model": "a\0b"}, "model", "NUL"),
+        ({"model": "\udc80"}, "model", "Unicode"),
+        ({"model": {**CONFIG, "n_layer": math.nan}}, "model#/n_layer", "finite"),
+        ({"model": {**CONFIG, "n_layer": huge}}, "model#/n_layer", "large"),
+        ({"model": {**CONFIG, "n_layer": 10**30}}, "model#/n_layer", ""),
+        ({"model": {**CONFIG, "n_layer": {1, 2}}}, "model#/n_layer", ""),
+        ({"model": {"plait_model": 1, "nam": "x"}}, "model", ""),
+        ({"cluster": {"plait_cluster": 1, "node": []}}, "cluster", "did you mean 'nodes'"),
+        ({"cluster": 4}, "", ""),
+        ({"cluster": True}, "cluster", "True or False"),
+        ({"cluster": "4xT5:4"}, "", ""),
+        ({"global_batch": "many"}, "global_batch", "many"),
+        ({"global_batch": -1}, "global_batch", ""),
+        ({"global_batch": 0}, "global_batch", ""),
+        ({"global_batch": huge}, "global_batch", "large"),
+        ({"global_batch": 10**20}, "global_batch", "from 1 to"),
+        ({"global_batch": math.nan}, "global_batch", "finite"),
+        ({"global_batch": math.inf}, "global_batch", "finite"),
+        ({"global_batch": [32, [1]]}, "global_batch", "list"),
+        ({"tp": "four"}, "tp", "whole number"),
+        ({"tp": 2.5}, "tp", "whole number"),
+        ({"tp": True}, "tp", "needs a value"),
+        ({"tp": b"2"}, "tp", "bytes"),
+        ({"sp": "yes"}, "sp", "True or False"),
+        ({"micro_bach": 2}, "micro_bach", "did you mean 'micro_batch'"),
+        ({"tensor_model_paralel_size": 2}, "tensor_model_paralel_size", "tensor_model_parallel_size"),
+        ({"schedule": "1f2b"}, "schedule", "did you mean '1f1b'"),
+        ({"planner": "autp"}, "planner", "did you mean 'auto'"),
+        ({"time_limit": math.nan}, "time_limit", "finite"),
+        ({"time_limit": -1}, "time_limit", ""),
+        ({"memory_limit": "lots"}, "memory_limit", "70GiB"),
+        ({"stages": [13, 12]}, "stages", ""),
+        ({"stages": [1, math.nan]}, "stages", "finite"),
+        ({"price": {"H1000": 2}}, "price", ""),
+        ({"price": {"A100-80GB": math.nan}}, "price", "finite"),
+        ({"profile": {"plait_profile": 1, "computee": []}}, "profile", "did you mean"),
+        ({"deadline": "10d"}, "deadline", "give tokens or steps"),
+    ]
+    for change, where, what in rows:
+        error = raised(plait.InputError, plait.plan, **{**SMALL, **change})
+        assert error.where.startswith(where), (change, error.where, error.what)
+        assert what in error.what, (change, error.where, error.what)
+        assert "--" not in str(error) and not re.search(r"`(?!plait )\w+`", str(error)), str(error)
+        assert str(error) == f"{error.where}: {error.what}"
+    nested = []
+    nested.append(nested)
+    assert "deep" in raised(plait.InputError, plait.plan, **{**SMALL, "model": {"n_layer": nested}}).what
+    for function, words in ((plait.estimate, (5,)), (plait.estimate, ("no_such_file.json",)),
+                            (plait.explain, ({"plan": 1},)), (plait.check, (None,)), (plait.diff, ("", "")),
+                            (plait.replan, (plait.plan(**SMALL),)), (plait.describe_model, (7,)),
+                            (plait.merge_profiles, ({"plait_profile": 2}, {})), (plait.Plan.load, ({},)),
+                            (plait.Plan.loads, ("no",)), (plait.devices, (3,)), (plait.import_profile, ("no_such",))):
+        raised(plait.InputError, function, *words)
+    assert issubclass(plait.InputError, ValueError)
+
+
+def test_where_nothing_fits_the_nearest_plan_is_told():
+    error = raised(plait.NothingFits, plait.plan, model="llama-2-7b", cluster="1xA10:2", global_batch=8)
+    assert "fits" in error.reason and "--" not in error.reason
+    assert error.nearest is None or not plait.estimate(error.nearest).fits
+    small = raised(plait.NothingFits, plait.plan, model="gpt2-xl", cluster="1xA10:1", global_batch=8)
+    assert small.nearest is not None and small.answer["plans"] == []
+    assert small.nearest.stages[0].spare_memory_GiB < 0
+    estimated = plait.estimate(small.nearest)
+    assert not estimated.fits and "GiB" in estimated.reason
+
+
+def test_a_plan_is_a_value():
+    plan = plait.plan(**SMALL)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan.json"
+        plan.save(path)
+        loaded = plait.Plan.load(path)
+        assert loaded == plan and hash(loaded) == hash(plan) and loaded.search is None
+        assert plait.Plan.load(json.loads(path.read_text())) == plan
+        assert pickle.loads(pickle.dumps(plan)) == plan == plait.Plan.loads(plan.dumps())
+        assert program("estimate", path, "--json") == plait.estimate(path)._answered.json()
+        raised(plait.InputError, plan.save, folder)
+    assert plan != plait.plan(**{**SMALL, "global_batch": 64})
+    assert plan != 5 and {plan: 1}[loaded] == 1
+    assert [stage.what for stage in plan.stages] and plan.stages[0].memory.capacity_GiB > 0
+    assert sum(len(stage.spans) for stage in plan.stages) >= len(plan.stages)
+    raised(AttributeError, lambda: plan.stages[0].nothing)
+
+
+def test_every_function_answers_as_its_verb_does():
+    plan = plait.plan(**SMALL)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan.json"
+        plan.save(path)
+        assert plait.check(path).to_dict() == json.loads(program("check", path, "--json"))
+        again = plait.plan(**SMALL, tp=2)
+        changed = plait.diff(path, again)
+        assert changed and changed.change == again.step_s / plan.step_s - 1
+        assert not plait.diff(plan, path)
+        lost = plait.replan(path, lost=["A100-80GB-1"])
+        assert lost.plan.step_s == lost.to_dict()["plan"]["step_s"] and not lost.kept
+        assert lost.pause_s > lost.transfer_s
+    assert plait.check(plan) and "megatron" in {runner.program for runner in plait.check(plan).runs_on}
+    explained = plait.explain(plan, time_limit="1s")
+    shares = explained.shares.to_dict().values()
+    assert abs(sum(shares) - 1) < 1e-6, shares
+    compared = plait.compare(**SMALL, time_limit=2)
+    assert {"auto", "amp", "metis"} <= {row.planner for row in compared.planners}
+    front = plait.pareto(model="gpt2", instances=["g5.24xlarge:0-2", "p4d.24xlarge:0-1"], global_batch=32)
+    assert front.front and front.to_svg().startswith("<svg") and front.chosen is None
+    accuracy = plait.validate(by="gpu").accuracy
+    assert accuracy and all(row.rows >= row.predicted for row in accuracy)
+
+
+def test_lists_are_those_of_the_program():
+    for name in ("models", "devices", "instances"):
+        assert getattr(plait, name)().to_dict() == json.loads(program(name, "--json"))
+    assert "A100-80GB" in [device.name for device in plait.devices()]
+    assert "megatron" in plait.frameworks() and "auto" in plait.planners() and "any" in plait.programs()
+    added = plait.devices({"plait_catalogue": 1, "devices": [{"name": "mine", "like": "T4"}]})
+    assert len(added) == len(plait.devices()) + 1
+
+
+def test_profiles_are_merged_and_used():
+    profile = plait.merge_profiles(*[{"plait_profile": 1}] * 2)
+    assert profile.to_dict()["plait_profile"] == 1
+    assert plait.plan(**SMALL, profile=profile.to_dict()).step_s == plait.plan(**SMALL).step_s
+    assert plait.plan(model="gpt3-1.3b", cluster="1xH200:8", global_batch=64, profile="h200").step_s > 0
+
+
+def test_eight_threads_plan_at_once():
+    batches = [16, 32, 48, 64, 80, 96, 112, 128]
+    alone = [plait.plan(**{**SMALL, "global_batch": batch}) for batch in batches]
+    together = [None] * len(batches)
+
+    def work(i):
+        together[i] = plait.plan(**{**SMALL, "global_batch": batches[i]})
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(batches))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+def test_other_threads_run_while_a_search_runs():
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    plait.plan(**{**LONG, "time_limit": 1})
+    done.set()
+    thread.join()
+    assert counted[0] > 50, counted
+
+
+def resident():
+    """Bytes of this process that are in memory."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_thousand_plans_leak_nothing():
+    def many(count):
+        for i in range(count):
+            plan = plait.plan(model="gpt2", cluster="1xA100-80GB:2", global_batch=8 + i % 8, threads=1)
+            assert plan.stages and str(plan)
+            raised(plait.InputError, plait.plan, model="gpt2", cluster="1xA100-80GB:2", tpp=1)
+        gc.collect()
+        return resident()
+
+    before = many(250)
+    after = many(1000)
+    assert after - before < 4e6, f"{(after - before) / 1e6:.1f} MB more after 1,000 plans"
+
+
+def test_improvements_are_told_where_the_caller_is():
+    steps, parts, threads = [], [], set()
+
+    def improved(step):
+        steps.append(step)
+        threads.add(threading.get_ident())
+
+    plan = plait.plan(model="gpt2-xl", cluster="2xA100-80GB:4+2xV100-32GB:4", global_batch=64,
+                      precision="fp16", on_improvement=improved, on_progress=parts.append)
+    assert steps and steps == sorted(steps, reverse=True), steps
+    assert threads == {threading.get_ident()} and plan.step_s > 0
+    assert all(0 <= part <= 1 for part in parts)
+
+
+def test_a_callback_that_raises_ends_the_search():
+    def fail(_):
+        raise LookupError("enough")
+
+    assert str(raised(LookupError, plait.plan, **LONG, on_improvement=fail)) == "enough"
+
+
+def test_ctrl_c_gives_the_best_plan_so_far():
+    code = f"""
+import os, signal, threading, plait
+def press(_):
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+plan = plait.plan(**{LONG!r}, on_improvement=press)
+assert plan.search.interrupted and plan.search.cut_short, str(plan.search)
+print("so far", plan.step_s)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("so far"), done.stderr + done.stdout
+
+
+def test_notebooks_show_tables_and_pictures():
+    plan = plait.plan(**SMALL, pp=2)
+    shown = [plan, plan.search, plait.estimate(plan), plait.explain(plan, time_limit=1), plait.check(plan),
+             plait.diff(plan, plait.plan(**SMALL)), plait.models(), plait.devices()]
+    for value in shown:
+        page = value._repr_html_()
+        assert page.count("<table>") == page.count("</table>") <= 1 and "<script" not in page
+        parser = html.parser.HTMLParser()
+        parser.feed(page)
+        parser.close()
+    assert "<svg" in plan._repr_html_() and plan.timeline().count("stage ") == len(plan.stages)
+    assert json.loads(plan.trace())["traceEvents"]
+    named = plait.plan(model={**CONFIG, "_name_or_path": "<b>"}, cluster="T4:1", global_batch=2)
+    assert "<b>" not in named._repr_html_()
+
+
+def test_tables_become_data_frames():
+    if importlib.util.find_spec("pandas") is None:
+        print("  without pandas: to_pandas() is not tried")
+        return
+    plan = plait.plan(**SMALL, pp=2)
+    assert list(plan.to_pandas()["stage"]) == [1, 2]
+    assert len(plan.search.to_pandas()) == len(plan.search.plans)
+    assert len(plait.models().to_pandas()) == len(plait.models())
+
+
+def test_the_largest_sequence_is_found():
+    plan = plait.plan(model="gpt2", cluster="1xT4:1", global_batch=1, max_seq=True)
+    assert plan.search is not None and plan.search.largest and plan.search.largest % 128 == 0
+
+
+def test_docstrings_are_the_reference():
+    for name in plait.__all__:
+        value = getattr(plait, name)
+        assert value.__doc__, name
+    assert "tensor_model_parallel_size" in plait.plan.__doc__ and "--" not in plait.plan.__doc__.replace(" -- ", "")
+
+
+def test_types_pass_mypy_in_strict_mode():
+    if importlib.util.find_spec("mypy") is None:
+        print("  without mypy: types are not checked")
+        return
+    user = """
+from __future__ import annotations
+from typing import Optional
+import plait
+best: plait.Plan = plait.plan(model="gpt2", cluster="T4:4", global_batch=8, tp=2, recompute="full",
+                              tensor_model_parallel_size=2, sp=True, stages=[13, 12], price={"T4": 0.5})
+seconds: float = best.stages[0].time.forward_s
+gap: Optional[float] = best.search.gap if best.search else None
+rows = [(row.planner, row.step_s) for row in plait.compare(model={}, cluster={}, global_batch="4Mtokens").planners]
+mixes: list[plait.Mix] = plait.pareto(model="gpt2", instances=["a:1"], global_batch=8).front
+ok: bool = bool(plait.check("plan.json", memory_limit="40GiB")) and plait.replan(best, lost=["a"]).kept
+names: list[str] = [model.name for model in plait.models()]
+"""
+    wrong = ["import plait\nplait.plan(model='gpt2', cluster='T4:4', tpp=2)\n",
+             "import plait\nplait.plan(model='gpt2', cluster='T4:4', sp='yes')\n",
+             "import plait\nplait.plan('gpt2', 'T4:4').stages[0].nothing\n"]
+    with tempfile.TemporaryDirectory() as folder:
+        def checked(code):
+            path = pathlib.Path(folder) / "user.py"
+            path.write_text(code)
+            return subprocess.run([sys.executable, "-m", "mypy", "--strict", str(path)], cwd=folder,
+                                  capture_output=True, text=True, check=False)
+        good = checked(user)
+        assert good.returncode == 0, good.stdout + good.stderr
+        for code in wrong:
+            assert checked(code).returncode == 1, code
+        package = subprocess.run([sys.executable, "-m", "mypy", "--strict", "-p", "plait._calls", "-p", "plait._plan",
+                                  "-p", "plait._results", "-p", "plait._known", "-p", "plait._words"], cwd=folder,
+                                 capture_output=True, text=True, check=False)
+        assert package.returncode == 0, package.stdout
+
+
+def test_types_of_arguments_are_those_of_the_flags():
+    done = subprocess.run([sys.executable, SOURCE / "scripts/python_options.py",
+                           *(["--write"] if os.environ.get("PLAIT_UPDATE_GOLDEN") == "1" else [])],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_python_blocks_of_the_documents_run():
+    count = 0
+    for document in (SOURCE / "README.md", SOURCE / "docs/python.md"):
+        blocks = re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), re.M | re.S)
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(SOURCE / "examples", pathlib.Path(folder) / "examples")
+            here, names = os.getcwd(), {"__name__": document.name}
+            os.chdir(folder)
+            try:
+                for block in blocks:
+                    with contextlib.redirect_stdout(io.StringIO()):
+                        exec(compile(block, document.name, "exec"), names)  # pylint: disable=exec-used
+                    count += 1
+            finally:
+                os.chdir(here)
+    assert count >= 2, count
+
+
+def test_sources_without_the_compiled_part_say_so():
+    code = "import plait.compiled, plait\ntry:\n  plait.plan\nexcept ImportError as e:\n  assert 'pip install' in str(e)\n"
+    done = subprocess.run([sys.executable, "-S", "-c", code], env={"PYTHONPATH": str(SOURCE / "python")},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def main():
+    tests = {name: test for name, test in globals().items() if name.startswith("test_")}
+    failed = 0
+    for name in sys.argv[1:] or tests:
+        try:
+            tests[name]()
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"{name} FAILED\n{traceback.format_exc()}", flush=True)
+    print(f"{len(sys.argv[1:] or tests) - failed} ok, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main())

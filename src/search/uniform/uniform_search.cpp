@@ -18,14 +18,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRound = 16;           // layouts that start from the same incumbent
-// Layouts of which plans are costed. Those that do not fit cost little and are not counted.
-constexpr int kMostLayouts = 1'500;          // with all nodes; and with fewer
-constexpr int kMostLeaders = 600;            // of these, those that come before others
-constexpr int kFewLayouts = 600;             // on single nodes to begin with
-constexpr std::size_t kMostMixes = 600;      // besides the one of all nodes
-constexpr std::size_t kShapes = 3;           // that are looked at for each other plan to show
-constexpr std::size_t kOfShape = 6;          // layouts of each
+constexpr std::size_t kRound = 16;  // layouts that start from the same incumbent
+// Layouts of which plans are costed. One that does not fit costs about an eighth of that, and
+// counts as much: on long sequences those with the lowest bounds do not fit.
+constexpr double kOfAMisfit = 0.125;
+constexpr double kMostLayouts = 1'500;   // with all nodes; and with fewer
+constexpr double kMostLeaders = 600;     // of these, those that come before others
+constexpr double kFewLayouts = 600;      // on single nodes to begin with
+constexpr std::size_t kMostMixes = 600;  // besides the one of all nodes
+constexpr std::size_t kShapes = 3;       // that are looked at for each other plan to show
+constexpr std::size_t kOfShape = 6;      // layouts of each
 
 // What people call a layout: tensor, stages, context, expert.
 using Shape = std::tuple<int, int, int, int>;
@@ -88,7 +90,7 @@ class UniformSearch {
 
   // Lists the layouts of these mixes and evaluates them, lowest bound first, until plans of `most`
   // of them were costed.
-  void look_at(const std::vector<int>& mixes, int most) {
+  void look_at(const std::vector<int>& mixes, double most) {
     if (mixes.empty()) return;
     std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
     std::erase_if(all, [&](const UniformLayout& layout) {
@@ -136,7 +138,7 @@ class UniformSearch {
     const Seconds before = found_.best();
     for (int i = 0; i < count; ++i) {
       bound_ = std::min(bound_, bounds[i]);
-      if (results[i].evaluations() > 0) ++costed_;
+      costed_ += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
       keep(results[i]);
     }
     if (context_.on_improvement && found_.best() < before)
@@ -257,7 +259,7 @@ class UniformSearch {
   std::vector<UniformLayout> open_;    // that were not evaluated
   Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
   std::int64_t evaluations_ = 0;       // of other shapes
-  int costed_ = 0;                     // layouts since look_at() began
+  double costed_ = 0;                  // layouts since look_at() began
   mutable std::atomic<bool> stopped_ = false;
 };
 

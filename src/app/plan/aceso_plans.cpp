@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kField = "cost_model";
 
 // The first pin that Aceso's configurations have no words for.
-std::optional<Dimension> pin_beyond(const Pins& pins) {
+std::optional<Dimension> pin_unknown_to_aceso(const Pins& pins) {
   if (pins.zero.value_or(ZeroStage::off) != ZeroStage::off) return Dimension::zero;
   if (pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b)
     return Dimension::schedule;
@@ -42,12 +42,12 @@ int devices_of_first_node(const Cluster& cluster) {
   return static_cast<int>(std::ranges::count(cluster.devices, 0, &Device::node));
 }
 
-void refuse_beyond_formula(const PlanRequest& request, const Problem& problem) {
+void refuse_unknown_to_aceso(const PlanRequest& request, const Problem& problem) {
   if (request.planner != "auto" && request.planner != "aceso")
     throw RequestError(kField, "aceso goes with the planners auto and aceso");
   if (request.objective.needs_prices())
     throw RequestError(kField, "aceso does not know prices; leave limits and objectives out");
-  if (const auto pin = pin_beyond(request.search.pins))
+  if (const auto pin = pin_unknown_to_aceso(request.search.pins))
     throw RequestError(name_of(*pin), "is not chosen under Aceso's formula (`cost_model` aceso)");
   const Cluster& cluster = problem.cluster;
   if (cluster.device_types.size() > 1)
@@ -58,7 +58,7 @@ void refuse_beyond_formula(const PlanRequest& request, const Problem& problem) {
 }
 
 // Its MB are 2^20 bytes: a limit in MB or GB is meant in them, one in MiB or GiB is what it says.
-Bytes memory_of(const Problem& problem) {
+Bytes limit_of(const Problem& problem) {
   const Bytes limit = problem.job.memory_limit;
   if (limit <= Bytes(0)) return usable_memory(problem.job, problem.cluster.device_types.front());
   const bool decimal = std::fmod(limit.value, 1e6) == 0 && std::fmod(limit.value, kMebibyte) != 0;
@@ -69,7 +69,7 @@ AcesoTask task_of(const PlanRequest& request, const Problem& problem) {
   AcesoTask task;
   task.global_batch = problem.job.global_batch;
   task.devices = problem.cluster.device_count();
-  task.memory = memory_of(problem);
+  task.memory = limit_of(problem);
   task.first_stages = request.search.first_stages;
   task.last_stages = request.search.last_stages;
   if (request.search.pins.pipeline)
@@ -116,7 +116,7 @@ PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& sess
   if (!is_aceso_name(request.source.model))
     throw RequestError(kField, "aceso needs a model of Aceso's names, such as aceso:gpt_1_3B");
   LoadedProblem loaded = load_problem(request.source);
-  refuse_beyond_formula(request, loaded.problem);
+  refuse_unknown_to_aceso(request, loaded.problem);
   session.warn(loaded.warnings);
   PlanAnswer out;
   out.problem = std::move(loaded.problem);

@@ -1,6 +1,8 @@
 # cmake --install, and what packages are made of. Components: `program`, `torch` (plait-torch, where it was
 # built) and `python` (all of a wheel, which pip installs).
 include(GNUInstallDirs)
+# Packages are made of what is built; tests and benchmarks need not be.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(jax_runner python/plait/compiled.py python/plait/constraints.py python/plait/jax.py)
 if(DEFINED SKBUILD)
   install(TARGETS plait DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # Makes wheels in build/packages: one in the stable ABI by the first CPython from 3.12 on, one by each of 3.9 to 3.11.
 #   scripts/wheels.sh [PYTHON...]      by default those of python3.9 to python3.13 that are found
-# One after the other in one build folder, so that the library is compiled once where there is ccache. auditwheel of
+# One after the other in one build folder and with the same tools, so that the library is compiled once. auditwheel of
 # build/python (./dev setup_python) says which systems a wheel runs on and names it so.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tools=(nanobind==2.9.2 scikit-build-core==0.11.6 cmake==3.31.6)
 out=build/packages
+tools=$PWD/build/wheels/tools
 mkdir -p "$out" build/wheels/raw
+if [[ ! -d $tools/nanobind ]]; then
+  # Pure Python, for any version; those that 3.9 needs, too.
+  build/python/bin/pip install -q --target "$tools" nanobind==2.9.2 scikit-build-core==0.11.6 cmake==3.31.6 \
+    packaging==25.0 pathspec==0.12.1 tomli==2.2.1 exceptiongroup==1.3.0 typing_extensions==4.15.0
+fi
 
 found=("$@")
 if (($# == 0)); then
@@ -25,11 +30,8 @@ for python in "${found[@]}"; do
     stable=1
   fi
   echo "==> a wheel by $("$python" --version)" >&2
-  environment=build/wheels/python$version
-  [[ -x $environment/bin/python ]] || "$python" -m venv "$environment"
-  "$environment/bin/pip" install -q "${tools[@]}"
   rm -f build/wheels/raw/*.whl
-  "$environment/bin/pip" wheel -q --no-build-isolation --no-deps -w build/wheels/raw .
+  PYTHONPATH=$tools "$python" -m pip wheel -q --no-build-isolation --no-deps -w build/wheels/raw .
   build/python/bin/auditwheel -v repair --plat manylinux_2_35_x86_64 -w "$out" build/wheels/raw/*.whl \
     >"build/wheels/auditwheel-$version.log" 2>&1 ||
     { tail -n 5 "build/wheels/auditwheel-$version.log" >&2; exit 1; }

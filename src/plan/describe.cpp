@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "plan/fold.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -18,18 +19,22 @@ std::string by_stage(const std::vector<std::string>& stages) {
                                            : fmt::format("{}", fmt::join(stages, ","));
 }
 
-// What the spans of each stage say, joined by "+" and, between chunks, by "/". With `merge`, a
-// stage whose spans all say the same says it once.
+// What the spans of each stage say, joined by "+" and folded, and, between chunks, by "/". With
+// `merge`, a stage whose spans all say the same says it once.
 template <typename Text>
 std::string by_span(const Plan& plan, bool merge, const Text& text) {
   std::vector<std::string> stages;
   for (const Stage& stage : plan.stages) {
     std::string joined;
+    std::vector<std::string> chunk;
     bool same = true;
     for (std::size_t i = 0; i < stage.spans.size(); ++i) {
-      if (i > 0) joined += stage.spans[i].chunk == stage.spans[i - 1].chunk ? "+" : "/";
-      joined += text(stage.spans[i]);
-      same = same && text(stage.spans[i]) == text(stage.spans[0]);
+      chunk.push_back(text(stage.spans[i]));
+      same = same && chunk.back() == text(stage.spans[0]);
+      const bool last = i + 1 == stage.spans.size();
+      if (!last && stage.spans[i + 1].chunk == stage.spans[i].chunk) continue;
+      joined += folded(chunk) + (last ? "" : "/");
+      chunk.clear();
     }
     stages.push_back(merge && same && !stage.spans.empty() ? text(stage.spans[0]) : joined);
   }

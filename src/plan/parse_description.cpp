@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "cluster/cluster_builder.h"
 #include "plan/describe.h"
+#include "plan/fold.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -81,7 +83,7 @@ class Parser {
         continue;
       }
       const std::size_t equals = word.find('=');
-      const std::size_t digit = word.find_first_of("0123456789");
+      const std::size_t digit = word.find_first_of("0123456789(");
       const std::size_t name_end = std::min({equals, digit, word.size()});
       const std::string_view name = word.substr(0, name_end);
       // "tp2" and "layers=12": each name has one of the two forms.
@@ -94,10 +96,19 @@ class Parser {
           is_long ? std::ranges::count(long_names, name) > 0
                   : std::ranges::count(short_names, name) > 0 && (name == "sp") == (word == "sp");
       if (!known) fail(fmt::format("'{}' is not a word of a plan's description", shown(word)));
-      if (!words_.emplace(name, word.substr(name_end + (is_long ? 1 : 0))).second)
+      const std::string_view said = word.substr(name_end + (is_long ? 1 : 0));
+      if (!words_.emplace(name, written_out(name, said)).second)
         fail(fmt::format("'{}' is there twice", name));
     }
     plan_.sequence_parallel = words_.count("sp") > 0;
+  }
+
+  // "(none+full)*2" as "none+full+none+full".
+  std::string_view written_out(std::string_view name, std::string_view said) {
+    if (said.find_first_of("*(") == said.npos) return said;
+    std::optional<std::string> text = unfolded(said, kMaxText);
+    if (!text) fail(fmt::format("'{}' of '{}' does not fold out", shown(said), name));
+    return unfolded_.emplace_back(std::move(*text));
   }
 
   static std::string_view shown(std::string_view word) { return word.substr(0, 40); }
@@ -260,6 +271,7 @@ class Parser {
   const std::string& where_;
   std::string_view text_;
   std::map<std::string_view, std::string_view> words_;  // name to value
+  std::deque<std::string> unfolded_;                    // what some of them point to
   int stages_ = 0;
   std::vector<std::string> shape_;  // joints of `layers`, by stage
   int device_count_ = 0;

@@ -28,6 +28,8 @@ std::span<const Planner> planners() {
        search_like_fasop},
       {"metis", "as in Metis: device groups of powers of two, degrees by a greedy path",
        search_like_metis},
+      {"aceso", "as in Aceso: bottlenecks alleviated one by one, several changes deep",
+       search_like_aceso},
       {"exhaustive", "every plan of the space, each simulated; the oracle, for small problems",
        search_exhaustively},
   };

@@ -9,6 +9,7 @@
 #include "app/request/saved_target.h"
 #include "app/request/search_request.h"
 #include "cost/engine.h"
+#include "cost/known_times.h"
 #include "io/cluster/cluster_shorthand.h"
 
 namespace plait {
@@ -83,7 +84,8 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
   check_change(request);
   const Planner& planner = planner_named(request.planner);
   const Problem& before = request.before.problem;
-  ChangedCluster changed = changed_cluster(before.cluster, change_of(request, before.cluster));
+  const ClusterChange change = change_of(request, before.cluster);
+  ChangedCluster changed = changed_cluster(before.cluster, change);
   if (changed.cluster.devices.empty())
     throw RequestError(request.lost.empty() ? "lost_devices" : "lost",
                        "takes all devices; nothing is left to plan for");
@@ -92,6 +94,8 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
   out.old_cost = CostEngine(before).simulate(request.before.plan);
   out.after = before;
   out.after.cluster = std::move(changed.cluster);
+  add_slowed_points(before.cluster, change, out.after.profile);
+  refuse_unknown_times(out.after);
   apply(request.memory, out.after.job);
   memory_warnings(out.after.cluster, out.after.job);
   SearchOptions search = request.search;

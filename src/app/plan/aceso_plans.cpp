@@ -10,6 +10,7 @@
 #include "cost/engine.h"
 #include "cost/framework/framework.h"
 #include "io/format/unit_factors.h"
+#include "io/plan/aceso_plan.h"
 #include "io/profile/aceso_models.h"
 #include "io/profile/import_aceso.h"
 #include "plan/names.h"
@@ -101,6 +102,17 @@ std::string why_nothing(const AcesoFormula& formula, const AcesoTask& task) {
       task.first_stages, std::min(task.last_stages, task.devices), mebibytes(task.memory));
 }
 
+// What the search began with, where nothing better was found.
+void add_start(const Plan& plan, const AcesoFormula& formula, const AcesoTask& task,
+               AcesoOptimum& optimum) {
+  AcesoRanked own{aceso_stages(plan), task.global_batch / plan.micro_batches, {}};
+  const auto cost = formula.cost(own.stages, task.global_batch, own.micro_batch);
+  if (!cost || cost->memory > task.memory) return;
+  own.cost = *cost;
+  optimum.plans.push_back(std::move(own));
+  std::ranges::stable_sort(optimum.plans, {}, [](const AcesoRanked& r) { return r.cost.step; });
+}
+
 void add_plan(const AcesoRanked& ranked, const CostEngine& engine, PlanAnswer& out) {
   const int micro_batches = out.problem.job.global_batch / ranked.micro_batch;
   const Plan plan = plan_of(ranked.stages, micro_batches);
@@ -109,6 +121,23 @@ void add_plan(const AcesoRanked& ranked, const CostEngine& engine, PlanAnswer& o
 }
 
 }  // namespace
+
+std::vector<Plan> initial_plans(const PlanRequest& request, const Problem& problem) {
+  const std::string& path = request.initial_point;
+  if (path.empty() || path == "balance") return {};
+  if (!is_aceso_name(request.source.model))
+    throw RequestError("initial_point", "needs a model of Aceso's names, such as aceso:gpt_1_3B");
+  const AcesoPlan read = read_aceso_plan(path, request.source.profile, problem.cluster);
+  const Model& model = read.problem.model;
+  if (model.name != problem.model.name || model.unit_count() != problem.model.unit_count())
+    throw InputError(
+        path, fmt::format("is a configuration of {} with {} ops, not of {} with {}", model.name,
+                          model.unit_count(), problem.model.name, problem.model.unit_count()));
+  if (read.problem.job.global_batch != problem.job.global_batch)
+    throw InputError(path, fmt::format("is for a batch of {}, not of {}",
+                                       read.problem.job.global_batch, problem.job.global_batch));
+  return {read.plan};
+}
 
 bool is_costed_by_aceso(const PlanRequest& request) { return request.cost_model == "aceso"; }
 
@@ -134,6 +163,8 @@ PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& sess
   const Stopwatch watch;
   const AcesoTask task = task_of(request, out.problem);
   AcesoOptimum optimum = search_aceso_optimum(formula, task, context);
+  for (const Plan& plan : initial_plans(request, out.problem))
+    add_start(plan, formula, task, optimum);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
   out.result.evaluations = optimum.evaluations;

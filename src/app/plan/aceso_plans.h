@@ -10,4 +10,8 @@ bool is_costed_by_aceso(const PlanRequest& request);
 // Answers such a request.
 PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& session);
 
+// The plan that the planner aceso is to start from: none, or what the file of `initial_point` says.
+// InputError when it is a configuration of another model or batch.
+std::vector<Plan> initial_plans(const PlanRequest& request, const Problem& problem);
+
 }  // namespace plait

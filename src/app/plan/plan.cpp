@@ -131,6 +131,7 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   out.options = std::move(loaded.options);
   out.warnings = std::move(loaded.warnings);
   out.explain_search = request.explain_search;
+  out.options.initial = initial_plans(request, out.problem);
   if (!is_hopeless(out.problem, out.options.pins)) search(request, session, out);
   if (loaded.newer_job && !request.objective.needs_prices())
     try_newer_devices(request, *loaded.newer_job, session, out);

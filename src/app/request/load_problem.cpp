@@ -9,6 +9,7 @@
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
 #include "cost/framework/framework.h"
+#include "cost/known_times.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
 #include "io/profile/aceso_models.h"
@@ -197,6 +198,7 @@ LoadedProblem load_aceso_problem(const ProblemSource& source) {
   for (const auto& warnings :
        {read.cluster.warnings, memory_warnings(problem.cluster, problem.job)})
     loaded.warnings.insert(loaded.warnings.end(), warnings.begin(), warnings.end());
+  refuse_unknown_times(problem);
   return loaded;
 }
 
@@ -245,6 +247,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
   const auto memory = memory_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), memory.begin(), memory.end());
+  refuse_unknown_times(loaded.problem);
   return loaded;
 }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "cost/known_times.h"
 #include "io/cluster/catalogue.h"
 #include "io/format/json_reader.h"
 #include "io/profile/aceso_models.h"
@@ -65,6 +66,7 @@ class Reader {
     out.problem.cluster = cluster_;
     out.problem.job = job();
     read_tables(database, out.problem);
+    refuse_unknown_times(out.problem);
     out.plan = plan();
     const std::vector<Violation> faults = check_plan(out.problem, out.plan);
     if (!faults.empty())

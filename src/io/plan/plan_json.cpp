@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cluster/cluster_builder.h"
+#include "cost/known_times.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
 #include "io/plan/problem_json.h"
@@ -179,7 +180,10 @@ PlanFile read_plan_file(const std::string& path) {
   const JsonValue root = read_json_document(path, "plan");
   PlanFile file = plan_file_from_json(root);
   const std::vector<Violation> violations = check_plan(file.problem, file.plan);
-  if (violations.empty()) return file;
+  if (violations.empty()) {
+    refuse_unknown_times(file.problem);
+    return file;
+  }
   const std::string more = violations.size() == 1 ? ""
                                                   : fmt::format(" (and {} more: see 'plait check')",
                                                                 violations.size() - 1);

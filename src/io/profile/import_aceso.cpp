@@ -15,6 +15,7 @@
 #include "io/format/csv.h"
 #include "io/format/json_reader.h"
 #include "io/format/unit_factors.h"
+#include "io/profile/aceso_mapping.h"
 #include "io/profile/import_profile.h"
 
 namespace plait {
@@ -197,9 +198,79 @@ std::vector<std::string> ops_of_model(const AcesoTable& table, const Model& mode
   return aceso_op_list(family, blocks);
 }
 
+// The unit of a model whose units are ops: "decoder.attention.core" for the third op of "decoder"
+// and several of Aceso's. "" where the op is a part of one that has its sample already.
+std::string unit_of(const std::string& op, const Model& model, const std::string& family) {
+  for (const AcesoMapping& mapping : aceso_mappings(family)) {
+    if (mapping.aceso != op) continue;
+    for (const LayerKind& kind : model.kinds)
+      if (kind.name.starts_with(std::string(mapping.kind) + ".") && kind.ops.size() == 1 &&
+          matches(mapping, kind.ops[0]))
+        return kind.name;
+  }
+  return "";
+}
+
+bool is_op_by_op(const Model& model, const std::string& family) {
+  return !unit_of("enc-attention-qkv", model, family).empty();
+}
+
+// Ops that are inside one of Aceso's with other ops: measured with that one, and nothing by
+// themselves.
+void add_empty_units(const Model& model, std::map<std::string, ComputeSample>& kinds) {
+  for (const LayerKind& kind : model.kinds)
+    if (!kinds.contains(kind.name)) {
+      ComputeSample& sample = kinds[kind.name];
+      sample.forward = sample.backward = Seconds(0);
+      sample.saved_activations = sample.input = sample.workspace = Bytes(0);
+      sample.communication_inside = true;
+    }
+}
+
+// How far the weights of the table's query, key and value product are from the model's.
+double distance(const AcesoTable& table, const Model& model) {
+  double wanted = 0;
+  for (const LayerKind& kind : model.kinds)
+    for (const Op& op : kind.ops)
+      if (op.name == "attention.qkv") wanted = std::max(wanted, op.parameters);
+  for (const auto& [point, rows] : table.points) {
+    const auto row = rows.find("enc-attention-qkv");
+    if (point.tensor != 1 || row == rows.end() || wanted <= 0) continue;
+    return std::abs(std::log(row->second.weights.value / 2 / wanted));
+  }
+  return HUGE_VAL;
+}
+
+// Of several models in one directory, that of the same family and size.
+AcesoTable table_of(const ProfilePath& files, const Model& model) {
+  constexpr double kSameSize = 0.05;
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(model.kinds,
+                               [&](const LayerKind& k) { return k.name.starts_with(name); });
+  };
+  const std::string family = has("stage1_first") ? "resnet" : has("encoder") ? "t5" : "gpt";
+  std::set<std::string> models;
+  for (const std::string& name : files.names)
+    if (const auto file = parse_op_file(name)) models.insert(file->model);
+  if (models.size() < 2 || family == "resnet") return read_aceso_ops(files);
+  AcesoTable best;
+  double nearest = kSameSize;
+  for (const std::string& name : models) {
+    if (aceso_family(name) != family) continue;
+    AcesoTable table = read_aceso_ops(files, name);
+    const double away = distance(table, model);
+    if (away >= nearest) continue;
+    nearest = away;
+    best = std::move(table);
+  }
+  return best.points.empty() ? read_aceso_ops(files) : best;
+}
+
 LoadedProfile read_aceso(const ProfilePath& files, const Model& model) {
-  const AcesoTable table = read_aceso_ops(files);
+  const AcesoTable table = table_of(files, model);
+  const std::string family = aceso_family(table.name);
   const DeviceType device = find_device(builtin_catalogue(), kDevice, files.directory).type;
+  const bool by_unit = is_op_by_op(model, family);
   const std::vector<std::string> ops = ops_of_model(table, model);
   Profile by_op;
   add_aceso_ops(table, ops, device, by_op);
@@ -214,8 +285,10 @@ LoadedProfile read_aceso(const ProfilePath& files, const Model& model) {
                            .device_type = device.name,
                            .tensor = point.tensor,
                            .micro_batch = point.micro_batch};
-      add(kinds[kind_of(op, has_encoder)], by_op.compute.at(key));
+      const std::string kind = by_unit ? unit_of(op, model, family) : kind_of(op, has_encoder);
+      if (!kind.empty()) add(kinds[kind], by_op.compute.at(key));
     }
+    if (by_unit) add_empty_units(model, kinds);
     for (const auto& [kind, sample] : kinds)
       loaded.profile.compute[{.unit = kind,
                               .device_type = kDevice,

@@ -10,46 +10,12 @@
 #include "io/cluster/catalogue.h"
 #include "io/format/csv.h"
 #include "io/format/unit_factors.h"
+#include "io/profile/aceso_mapping.h"
 #include "io/profile/import_aceso.h"
 #include "io/profile/write_profiles.h"
 
 namespace plait {
 namespace {
-
-// Which of the model's ops an op of Aceso is, and which part of its time it takes.
-struct Mapping {
-  const char* aceso;
-  const char* kind;
-  const char* op;
-  double share = 1;
-};
-// Attention is one op here and five there; its time goes to the three that compute.
-constexpr Mapping kGpt[] = {
-    {"encoder-embedding", "embedding", ""},
-    {"enc-1st-layernorm", "decoder", "attention.norm"},
-    {"enc-attention-qkv", "decoder", "attention.qkv"},
-    {"enc-attention-score", "decoder", "attention.core", 1.0 / 3},
-    {"enc-attention-softmax", "decoder", "attention.core", 1.0 / 3},
-    {"enc-attention-dropout", "decoder", "attention.core", 0},
-    {"enc-attention-context", "decoder", "attention.core", 1.0 / 3},
-    {"enc-attention-dense", "decoder", "attention.projection"},
-    {"enc-post-attention-dropout", "decoder", "attention.residual"},
-    {"enc-2nd-layernorm", "decoder", "mlp.norm"},
-    {"enc-MLP-GEMM-1", "decoder", "mlp.up"},
-    {"enc-MLP-gelu", "decoder", "mlp.activation"},
-    {"enc-MLP-GEMM-2", "decoder", "mlp.down"},
-    {"enc-post-MLP-dropout", "decoder", "mlp.residual"},
-    {"final-layernorm", "head", "norm"},
-    {"gpt-post-process", "head", "!norm"},
-};
-
-bool matches(const Mapping& mapping, const Op& op) {
-  const std::string_view wanted = mapping.op;
-  if (wanted.empty()) return true;
-  const bool norm = op.kind == OpKind::norm;
-  if (mapping.kind == std::string_view("head")) return (wanted == "norm") == norm;
-  return op.name == wanted;
-}
 
 // A unit's measured times, divided over its ops as the analytic model divides them.
 class Division {
@@ -60,7 +26,7 @@ class Division {
     sharding_.tensor = point.tensor;
   }
 
-  std::string row(const Mapping& mapping) const {
+  std::string row(const AcesoMapping& mapping) const {
     int unit = 0;
     while (unit < model_.unit_count() && model_.unit(unit).name != mapping.kind) ++unit;
     if (unit == model_.unit_count())
@@ -95,7 +61,7 @@ class Division {
     const Seconds measured_backward = sum - measured_forward;
     const double element = activation_bytes(job_.precision) * sharding_.samples / kMebibyte;
     const bool repeated = mapping.share != 1;
-    return csv_line({mapping.aceso,
+    return csv_line({std::string(mapping.aceso),
                      number(measured_forward.value * (forward / all_forward) / kMicrosecond),
                      number(measured_backward.value * (backward / all_backward) / kMicrosecond),
                      number(element * input), number(element * output),
@@ -155,7 +121,7 @@ TextFiles aceso_files(const Profile& profile, const Model& model, const Job& job
     std::string text =
         csv_line({"op_name", "forward-compute", "backward-compute", "input_size", "output_size",
                   "weights", "activations", "fwd_reserved", "bwd_reserved"});
-    for (const Mapping& mapping : kGpt) text += division.row(mapping);
+    for (const AcesoMapping& mapping : aceso_mappings("gpt")) text += division.row(mapping);
     files[fmt::format("{}_mbs{}_tp{}_algo0.csv", name, point.micro_batch, point.tensor)] = text;
   }
   add_curves(profile, name, files);

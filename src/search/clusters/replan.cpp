@@ -15,9 +15,13 @@
 namespace plait {
 namespace {
 
+std::string slowed_name(const std::string& name, double speed) {
+  return fmt::format("{} at {:.4g} %", name, speed * 100);
+}
+
 int type_at_speed(Cluster& cluster, int type, double speed) {
   DeviceType slowed = cluster.device_types[type];
-  slowed.name = fmt::format("{} at {:.4g} %", slowed.name, speed * 100);
+  slowed.name = slowed_name(slowed.name, speed);
   for (FlopsPerSecond& peak : slowed.peak) peak = peak * speed;
   slowed.memory_bandwidth = slowed.memory_bandwidth * speed;
   const auto it = std::ranges::find(cluster.device_types, slowed);
@@ -149,6 +153,50 @@ ChangedCluster changed_cluster(const Cluster& before, const ClusterChange& chang
   for (const Cluster& added : change.added) add_nodes(out.cluster, added);
   out.before.resize(out.cluster.devices.size(), -1);
   return out;
+}
+
+namespace {
+
+template <typename Sample, std::size_t count>
+void lengthen(Sample& sample, std::optional<Seconds> Sample::*const (&times)[count], double speed) {
+  for (const auto time : times)
+    if (sample.*time) sample.*time = *(sample.*time) / speed;
+}
+
+// Copies all entries of one device type to another.
+template <typename Entries, typename Change>
+void copy_entries(Entries& entries, const std::string& from, const std::string& to, Change change) {
+  Entries copies;
+  for (const auto& [key, value] : entries) {
+    if (key.device_type != from) continue;
+    auto copied = key;
+    copied.device_type = to;
+    change(copies.emplace(copied, value).first->second);
+  }
+  entries.merge(copies);
+}
+
+}  // namespace
+
+void add_slowed_points(const Cluster& before, const ClusterChange& change, Profile& profile) {
+  if (change.speed.empty()) return;
+  for (const Device& device : before.devices) {
+    const double speed = change.speed[device.node];
+    if (speed == 1) continue;
+    const std::string& from = before.device_types[device.type].name;
+    const std::string to = slowed_name(from, speed);
+    copy_entries(profile.compute, from, to, [&](ComputeSample& sample) {
+      lengthen(sample,
+               {&ComputeSample::forward, &ComputeSample::backward, &ComputeSample::both,
+                &ComputeSample::optimizer},
+               speed);
+    });
+    copy_entries(profile.ops, from, to, [&](OpSample& sample) {
+      lengthen(sample, {&OpSample::forward, &OpSample::backward, &OpSample::weight_gradient},
+               speed);
+    });
+    copy_entries(profile.collectives, from, to, [](const auto&) {});
+  }
 }
 
 Migration migration(const Problem& before, const Plan& old_plan, const Problem& after,

@@ -25,6 +25,10 @@ struct ChangedCluster {
 // that differs from an old one of its name gets another. May be without devices.
 ChangedCluster changed_cluster(const Cluster& before, const ClusterChange& change);
 
+// Adds what was measured on devices that became slower, under their new type: times are as much
+// longer, memory and collectives stay.
+void add_slowed_points(const Cluster& before, const ClusterChange& change, Profile& profile);
+
 // Weights and optimizer state of one device under the new plan.
 struct DeviceState {
   DeviceId device = DeviceId(0);

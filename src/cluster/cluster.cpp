@@ -50,7 +50,13 @@ Link link_between_nodes(const Cluster& cluster, int a, int b) {
 Link link_between(const Cluster& cluster, DeviceId a, DeviceId b) {
   const int from = cluster.device(a).node;
   const int to = cluster.device(b).node;
-  return from == to ? cluster.nodes[from].intra : link_between_nodes(cluster, from, to);
+  if (from != to) return link_between_nodes(cluster, from, to);
+  Link link = cluster.nodes[from].intra;
+  const DeviceType& type = cluster.type_of(a);
+  // Without a switch two neighbours have one of the links between them.
+  if (!type.switched && type.per_node > 2)
+    link.bandwidth = link.bandwidth / static_cast<double>(type.per_node - 1);
+  return link;
 }
 
 }  // namespace plait

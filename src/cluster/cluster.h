@@ -35,14 +35,16 @@ struct Efficiency {
   double fp4 = 2;            // rate of fp4 products relative to fp8
   double batched = 0.454;    // fraction of peak in the products of plain attention
   double batched_misaligned = 0.0235;  // the same when 8 does not divide the head size
-  double attention = 0.424;            // fraction of peak in flash attention, forward
-  double attention_backward = 0.676;   // of that, backward
+  double attention = 0.62;             // fraction of peak in flash attention, forward
+  double attention_backward = 0.85;    // of that, backward
   double portable_attention = 1;       // flash kernels not written for this architecture, relative
+  double early_attention = 0.58;       // of that, the kernels of 2022 and 2023
   double memory = 0.714;               // fraction of memory bandwidth in memory-bound kernels
   double optimizer = 0.90;             // fraction of memory bandwidth in the optimizer step
   Seconds kernel = Seconds(4.05e-6);   // time that a kernel takes however small it is
   double intra = 0.80;                 // fraction of the node's link that a collective reaches
   double inter = 0.80;                 // fraction of the network that a collective reaches
+  double spread = 0;                   // by which devices of the type differ, relative
   friend auto operator<=>(const Efficiency&, const Efficiency&) = default;
 };
 
@@ -54,6 +56,9 @@ struct DeviceType {
   int multiprocessors = 100;                 // what a wave of tiles fills
   Link intra;        // to a neighbour in the same node (NVLink, or PCIe where there is none)
   int per_node = 8;  // in the usual server
+  // Whether the links of a node meet in a switch. Otherwise each goes to one neighbour, so that a
+  // group of k in a node of n reaches (k - 1)/(n - 1) of a device's links.
+  bool switched = true;
   Efficiency efficiency;
   UsdPerSecond price;  // of one device in the usual instance; 0 = unknown
   // To the memory of the host, and what the host's processors read and write of it for one device,

@@ -124,6 +124,10 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
   const double even = static_cast<double>(problem.job.global_batch) / settings.micro_batches / data;
   data_group_ = groups.make(0, tensor, copies());
   expert_data_group_ = groups.make(0, tensor * settings.expert, copies() / settings.expert);
+  const int group = problem.job.zero_group;
+  shard_copies_ = group > 0 && copies() % group == 0 ? group : copies();
+  shard_group_ = groups.make(0, tensor, shard_copies_);
+  outer_group_ = groups.make(0, tensor * shard_copies_, copies() / shard_copies_);
   data_ring_ = Ring(data_group_);
   expert_data_ring_ = Ring(expert_data_group_);
   tied_are_trained_ = std::ranges::all_of(problem.model.ties,
@@ -158,7 +162,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
     shape.context_group = groups.make(first, tensor, settings.context);
     shape.expert_group = groups.make(block * tensor, tensor, settings.expert);
     if (weights_are_cut_) {
-      shape.weight_group = data_group_;
+      shape.weight_group = shard_group_;
       shape.expert_weight_group = expert_data_group_;
       shape.gathers_backward = settings.zero == ZeroStage::parameters;
     }
@@ -190,12 +194,35 @@ SpanFrame::Reduction SpanFrame::reduce(double parameters, const Group& group,
   const Bytes weights(parameters * state_.gathered);
   const bool plain = settings_.zero == ZeroStage::off;
   if (problem_.profile.collectives.empty()) {
-    const Seconds there = ring.one_way(gradients);
-    return plain ? Reduction{2 * there, {}} : Reduction{there, ring.one_way(weights)};
+    if (plain) return {2 * ring.one_way(gradients), {}};
+    const Seconds pieces = parameters * piece_latency(ring);
+    if (shard_copies_ < copies() && &group == &data_group_) return hybrid(gradients, weights);
+    return {ring.one_way(gradients) + pieces, ring.one_way(weights) + pieces};
   }
   const MeasuredLinks links(problem_.profile, replicas_.front().device->name);
   if (plain) return {links.all_reduce(group, gradients), {}};
   return {links.reduce_scatter(group, gradients), links.all_gather(group, weights)};
+}
+
+// Of a parameter, where every tensor has a collective of its own.
+Seconds SpanFrame::piece_latency(const Ring& ring) const {
+  return of_parameter(traits_.sync_pieces * ring.ring_latency());
+}
+
+// Of a parameter, what a block takes.
+Seconds SpanFrame::of_parameter(Seconds block) const {
+  if (block <= Seconds(0)) return {};
+  const UnitRange whole{0, problem_.model.unit_count()};
+  const double parameters = block_parameters(*replicas_.front().table, whole);
+  return parameters > 0 ? block / parameters : Seconds(0);
+}
+
+// Gradients are scattered in a group and its parts summed over the groups; weights are gathered in
+// the group.
+SpanFrame::Reduction SpanFrame::hybrid(Bytes gradients, Bytes weights) const {
+  const double parts = shard_copies_;
+  return {reduce_scatter(shard_group_, gradients) + all_reduce(outer_group_, gradients / parts),
+          all_gather(shard_group_, weights)};
 }
 
 double SpanFrame::block_parameters(const UnitTable& table, const UnitRange& units) const {
@@ -238,8 +265,10 @@ Seconds SpanFrame::block_sync(const UnitRange& units) const {
   const UnitTable& table = *replicas_.front().table;
   const double block = block_parameters(table, units);
   const double trained = block * trained_share(table, units);
-  return all_gather(data_group_, Bytes(block * state_.gathered)) +
-         reduce_scatter(data_group_, Bytes(trained * state_.sent_gradient));
+  const Bytes gradients(trained * state_.sent_gradient);
+  return all_gather(shard_group_, Bytes(block * state_.gathered)) +
+         reduce_scatter(shard_group_, gradients) +
+         all_reduce(outer_group_, gradients / static_cast<double>(shard_copies_));
 }
 
 Seconds SpanFrame::gradient_sync(const UnitRange& units, const Cover& cover) const {
@@ -265,7 +294,7 @@ Seconds SpanFrame::sync_network(const UnitRange& units) const {
 }
 
 double SpanFrame::cut(double parameters, double expert_parameters) const {
-  return parameters / copies() + expert_parameters * settings_.expert / copies();
+  return parameters / shard_copies_ + expert_parameters * settings_.expert / copies();
 }
 
 // A parameter whose state is on the device is read and written there. Of one whose state is in the
@@ -293,7 +322,8 @@ Seconds SpanFrame::optimizer(const UnitRange& units) const {
       unmeasured *= 1 - cost.optimizer_parameters / all;
       time = cost.optimizer * (updated / all);
     }
-    slowest = std::max(slowest, time + unmeasured * update_time(*replica.device));
+    slowest = std::max(slowest, time + unmeasured * update_time(*replica.device) +
+                                    all * of_parameter(traits_.host_update));
   }
   return slowest;
 }
@@ -327,12 +357,15 @@ std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
     return is_measured(replica.table->cost(whole, Recompute::none));
   });
   if (weights_are_cut_ || measured || !problem_.profile.collectives.empty()) return std::nullopt;
+  if (shard_copies_ < copies()) return std::nullopt;
   const bool plain = settings_.zero == ZeroStage::off;
   const auto way = [&](double bytes, double ways) {
     if (bytes <= 0) return FinishRates::Way{};
-    return FinishRates::Way{ways * data_ring_.start(), ways * expert_data_ring_.start(),
-                            ways * bytes * data_ring_.of_byte(),
-                            ways * bytes * expert_data_ring_.of_byte()};
+    return FinishRates::Way{
+        ways * data_ring_.start(), ways * expert_data_ring_.start(),
+        ways * bytes * data_ring_.of_byte() + (plain ? Seconds(0) : piece_latency(data_ring_)),
+        ways * bytes * expert_data_ring_.of_byte() +
+            (plain ? Seconds(0) : piece_latency(expert_data_ring_))};
   };
   rates.gradients = way(state_.sent_gradient, plain ? 2 : 1);
   if (!plain) rates.weights = way(state_.gathered, 1);
@@ -340,8 +373,9 @@ std::optional<SpanFrame::FinishRates> SpanFrame::finish_rates() const {
   Seconds slowest;
   for (const Replica& replica : replicas_)
     slowest = std::max(slowest, update_time(*replica.device));
-  rates.updated = (plain ? 1.0 : 1.0 / copies()) * slowest;
-  rates.expert_updated = (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest;
+  const Seconds host = of_parameter(traits_.host_update);
+  rates.updated = (plain ? 1.0 : 1.0 / copies()) * slowest + host;
+  rates.expert_updated = (plain ? 1.0 : 1.0 * settings_.expert / copies()) * slowest + host;
   return rates;
 }
 

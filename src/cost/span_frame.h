@@ -177,6 +177,9 @@ class SpanFrame {
     Seconds weights;
   };
   Reduction reduce(double parameters, const Group& group, const Ring& ring) const;
+  Reduction hybrid(Bytes gradients, Bytes weights) const;
+  Seconds piece_latency(const Ring& ring) const;
+  Seconds of_parameter(Seconds block) const;
   Reduction reductions(const UnitRange& units) const;
   Seconds block_sync(const UnitRange& units) const;
   // Parameters of an average layer that is not an input or output layer, as far as `units` have
@@ -195,7 +198,10 @@ class SpanFrame {
   int tensor_ = 1;
   int data_ = 1;
   std::vector<Replica> replicas_;  // distinct ones
+  int shard_copies_ = 1;           // over which ZeRO cuts, of copies()
   Group data_group_;
+  Group shard_group_;        // neighbours of it, over which ZeRO cuts
+  Group outer_group_;        // those that have the same part
   Group expert_data_group_;  // copies of one expert
   Ring data_ring_;
   Ring expert_data_ring_;

@@ -12,6 +12,13 @@ enum class KernelStyle {
   eager,  // every primitive is a kernel of its own, as PyTorch runs it (cost/op/eager.h)
 };
 
+// Generation of a program's flash attention kernels: a property of the software, not of the device.
+enum class FlashKernel {
+  first,   // FlashAttention 1 and Triton's kernels of 2022 and 2023
+  second,  // FlashAttention 2, which is also PyTorch's scaled_dot_product_attention
+  native,  // written for the device's architecture: FlashAttention 3, cuDNN; on Ampere the second
+};
+
 // How fast a program executes a plan, and what it keeps in memory. The constants are fitted on runs
 // of that program on all its device types together (docs/cost-model.md#frameworks). The defaults
 // are those of a program that launches its work for free and hides no communication.
@@ -27,6 +34,7 @@ struct FrameworkTraits {
   Seconds host_experts;           // of a mixture of experts
   Seconds host_head;              // of the output layer; never hidden
   Seconds host_embedding;         // of the input layer; never hidden
+  Seconds host_update;            // of a block's tensors in the optimizer step; never hidden
   // Exponent p of (host^p + device^p)^(1/p), the time of a layer: the larger, the sharper the
   // corner where the host becomes slower than the device.
   double host_overlap_exponent = 6;
@@ -38,8 +46,8 @@ struct FrameworkTraits {
   double loss_bytes = 20;     // traffic per logit in the loss, forward and backward together
   double cast_bytes = 0;      // traffic per parameter, forward and again backward, to cast weights
   double clip_bytes = 0;      // traffic per parameter of the optimizer step for norm and clipping
-  bool native_attention = false;  // flash kernels written for the device's architecture
-  bool fused_softmax = false;     // has a fused softmax for plain attention
+  FlashKernel flash_kernel = FlashKernel::second;
+  bool fused_softmax = false;  // has a fused softmax for plain attention
   // Passes over the scores, 2 bytes each, that separate kernels add where it cannot be used.
   double softmax_forward = 8;
   double softmax_backward = 4;
@@ -58,6 +66,12 @@ struct FrameworkTraits {
   double data_exposed = 1;
   double expert_exposed = 1;
   double context_exposed = 1;
+  // Of weights that are gathered for every layer (ZeRO-3) beside the neighbouring layer's compute,
+  // as far as they pass the links inside a node: the kernels that move them take multiprocessors.
+  double gather_exposed = 0;
+  // Collectives of a block's parameters, where each tensor is reduced and gathered by itself; 0 =
+  // those of many blocks go together.
+  double sync_pieces = 0;
   BytesPerSecond send_limit;  // of one device; 0 = as fast as the link
   bool send_blocks = false;   // stages wait for their hand-overs, which go both ways at once
   // Between nodes each member of a tensor group sends its part of a stage's output, which the
@@ -73,7 +87,9 @@ struct FrameworkTraits {
   bool keeps_quantised = false;
   // Routing weights are applied in the experts' activation, so that their results are not kept.
   bool applies_router_weight_in_activation = false;
-  bool keeps_gradients = true;   // false: they are freed before each step's first forward
+  bool keeps_gradients = true;  // false: they are freed before each step's first forward
+  // With sequence parallelism: products keep their gathered input instead of gathering it again.
+  bool keeps_gathered = false;
   bool packs_gradients = false;  // copied for their reduction where spans are cut differently
 
   friend bool operator==(const FrameworkTraits&, const FrameworkTraits&) = default;

@@ -59,6 +59,11 @@ const Names& dtype_names() {
   return names;
 }
 
+const Names& flash_kernel_names() {
+  static const Names names = {"first", "second", "native"};
+  return names;
+}
+
 const Names& op_kind_names() {
   static const Names names = {"matmul",      "attention", "convolution", "norm",
                               "elementwise", "embedding", "loss",        "reduction"};
@@ -96,6 +101,9 @@ std::string_view name_of(Optimizer value) {
 std::string_view name_of(AttentionKernel value) {
   return attention_names()[static_cast<std::size_t>(value)];
 }
+std::string_view name_of(FlashKernel value) {
+  return flash_kernel_names()[static_cast<std::size_t>(value)];
+}
 std::string_view name_of(DType value) { return dtype_names()[static_cast<std::size_t>(value)]; }
 std::string_view name_of(OpKind value) { return op_kind_names()[static_cast<std::size_t>(value)]; }
 std::string_view name_of(Function value) {
@@ -120,6 +128,9 @@ std::optional<Optimizer> optimizer_named(std::string_view name) {
 }
 std::optional<AttentionKernel> attention_named(std::string_view name) {
   return find<AttentionKernel>(attention_names(), name);
+}
+std::optional<FlashKernel> flash_kernel_named(std::string_view name) {
+  return find<FlashKernel>(flash_kernel_names(), name);
 }
 std::optional<DType> dtype_named(std::string_view name) { return find<DType>(dtype_names(), name); }
 std::optional<OpKind> op_kind_named(std::string_view name) {

@@ -19,10 +19,11 @@ const std::vector<std::string_view>& zero_stage_names();  // 0 1 2 3
 const std::vector<std::string_view>& precision_names();   // fp32 .. pure-bf16 fp8 fp8-row fp4
 const std::vector<std::string_view>& optimizer_names();   // adam sgd momentum
 const std::vector<std::string_view>& attention_names();   // flash plain
-const std::vector<std::string_view>& dtype_names();       // fp32 tf32 fp16 bf16 fp8
-const std::vector<std::string_view>& op_kind_names();     // as the enumerators
-const std::vector<std::string_view>& function_names();    // as the enumerators
-const std::vector<std::string_view>& split_names();       // as the enumerators
+const std::vector<std::string_view>& flash_kernel_names();  // first second native
+const std::vector<std::string_view>& dtype_names();         // fp32 tf32 fp16 bf16 fp8
+const std::vector<std::string_view>& op_kind_names();       // as the enumerators
+const std::vector<std::string_view>& function_names();      // as the enumerators
+const std::vector<std::string_view>& split_names();         // as the enumerators
 
 std::string_view name_of(Schedule value);
 std::string_view name_of(Recompute value);
@@ -30,6 +31,7 @@ std::string_view name_of(ZeroStage value);
 std::string_view name_of(Precision value);
 std::string_view name_of(Optimizer value);
 std::string_view name_of(AttentionKernel value);
+std::string_view name_of(FlashKernel value);
 std::string_view name_of(DType value);
 std::string_view name_of(OpKind value);
 std::string_view name_of(Function value);
@@ -42,6 +44,7 @@ std::optional<ZeroStage> zero_stage_named(std::string_view name);
 std::optional<Precision> precision_named(std::string_view name);
 std::optional<Optimizer> optimizer_named(std::string_view name);
 std::optional<AttentionKernel> attention_named(std::string_view name);
+std::optional<FlashKernel> flash_kernel_named(std::string_view name);
 std::optional<DType> dtype_named(std::string_view name);
 std::optional<OpKind> op_kind_named(std::string_view name);
 std::optional<Function> function_named(std::string_view name);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/dtype.h"
@@ -35,17 +36,28 @@ struct Job {
   Precision precision = Precision::bf16;
   Optimizer optimizer = Optimizer::adam;
   AttentionKernel attention = AttentionKernel::flash;
+  // Generation of the flash kernels; nothing = the framework's.
+  std::optional<FlashKernel> flash_kernel;
   // Whose execution is predicted; decides fused kernels, overlap, per-op overhead and what is kept
   // in memory. Readers take it from the catalogue.
   Framework framework;
   // False: the framework's overlap of communication with compute is switched off.
   bool overlap = true;
+  // True: steps are captured and replayed (CUDA graphs); the host launches nothing.
+  bool graph_capture = false;
+  // Devices over which ZeRO and FSDP cut states, the replicas of which sum their gradients (hybrid
+  // sharding), where it divides the copies of a parameter; 0 = over all of them.
+  int zero_group = 0;
   // True: only small adapters are trained (LoRA); no gradients, states or updates of the weights.
   bool adapters = false;
   // Columns of the first, rows of the second matrix of each adapter; 0 = not known: adapters then
   // need neither memory nor an update.
   int adapter_rank = 0;
+  // True: weights, gradients and optimizer state are kept in 16 bits without a master copy,
+  // whatever products multiply in; pure_bf16 says so by itself.
+  bool pure_states = false;
   int gradient_bytes = 0;       // of an accumulated gradient; 0 = as the framework does
+  int reduce_bytes = 0;         // of a gradient that is summed over replicas; 0 = likewise
   int logit_bytes = 0;          // per logit at the peak of the loss; 0 = as the framework does
   int vocabulary_multiple = 0;  // the table is padded to a multiple; 0 = as the framework does
   double reserve = 0.06;        // fraction of device memory left to the driver and to fragmentation

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "cost/engine.h"
 #include "io/format/embedded.h"
 #include "io/profile/import_profile.h"
 #include "model/gan.h"
@@ -37,7 +38,9 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      job.global_batch, static_cast<int>(job.precision),
                      static_cast<int>(job.attention), job.framework.name) +
          fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
-                     job.logit_bytes, job.vocabulary_multiple);
+                     job.logit_bytes, job.vocabulary_multiple) +
+         fmt::format(" {} {} {} {} {}", job.flash_kernel ? static_cast<int>(*job.flash_kernel) : -1,
+                     job.zero_group, job.pure_states, job.reduce_bytes, job.graph_capture);
 }
 
 // Flops of forward and backward of one sample. Megatron's formula, which NeMo prints too, counts
@@ -82,6 +85,21 @@ void take_profile(const std::string& path, Problem& problem) {
   }
 }
 
+// Where the row leaves recompute open and a plan without it does not fit, but one with it does.
+// Only of programs that recompute whole layers and have no other means, such as offload.
+void take_what_fits(RunRow row, const RunDegrees& degrees, const Problem& problem,
+                    MeasuredRun& run) {
+  const CostEngine engine(problem);
+  if (run.failed || engine.simulate(run.plan).fits) return;
+  row.notes.clear();
+  row.recompute = "full";
+  Assumptions unused;
+  const Plan plan = plan_of(row, problem.job, degrees, problem.model, unused);
+  if (!check_plan(problem, plan).empty() || !engine.simulate(plan).fits) return;
+  run.plan = plan;
+  run.assumptions.emplace_back("full recompute, without which it does not fit in memory");
+}
+
 void interpret(const RunRow& row, const RunReading& reading, Problems& problems, MeasuredRun& run) {
   refuse_what_is_not_modelled(row);
   Assumptions& assumptions = run.assumptions;
@@ -108,6 +126,8 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
     assumptions.emplace_back("memory is not compared: which ops are recomputed is not stated");
   }
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
+  if (!states_recompute(row) && shared->job.framework.fully_sharded)
+    take_what_fits(row, degrees, *shared, run);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
   run.step = run.failed ? std::nullopt : step_of(row, *shared);

@@ -276,5 +276,34 @@ TEST(PublishedRuns, TrialsOfAmpAreReadWithWhatTheirExperimentRan) {
   EXPECT_NE(runs[4].refusal.find("experiment is 'other'"), std::string::npos);
 }
 
+TEST(PublishedRuns, WordsOfARowBecomeKnobsOfTheJob) {
+  const auto job = [](const samples::Cells& cells) { return samples::read(cells).problem->job; };
+  EXPECT_EQ(job({{"framework", "InternEvo"}, {"dp_sharding", "ZeRO-1 group=4"}}).zero_group, 4);
+  // Kernels of 2023 are those of the first generation, later ones the program's own.
+  const samples::Cells fsdp{
+      {"framework", "PyTorch FSDP"}, {"tp", "1"},     {"pp", "1"}, {"dp", "16"},
+      {"dp_sharding", "FSDP"},       {"date", "2023"}};
+  EXPECT_EQ(job(fsdp).flash_kernel, FlashKernel::first);
+  samples::Cells later = fsdp;
+  later["date"] = "2025-02";
+  EXPECT_FALSE(job(later).flash_kernel);
+  later["notes"] = "all-bf16 weights";
+  EXPECT_TRUE(job(later).pure_states);
+  // Megatron-LM adds fp16 gradients up in fp16.
+  EXPECT_EQ(job({{"precision", "fp16"}}).gradient_bytes, 2);
+  EXPECT_EQ(job({{"precision", "bf16"}}).gradient_bytes, 0);
+}
+
+TEST(PublishedRuns, EverySecondLayerIsHalfOfThemRecomputed) {
+  const MeasuredRun run =
+      samples::read({{"recompute", "selective (every 2nd layer)"}, {"pp", "1"}, {"dp", "8"}});
+  int full = 0;
+  for (const Span& span : run.plan.stages[0].spans)
+    if (span.recompute == Recompute::full) full += span.units.size();
+  EXPECT_EQ(full, 13);  // of 26 units, of which 24 are layers
+  EXPECT_EQ(samples::read({{"recompute", "per-op SAC"}}).plan.stages[0].spans.back().recompute,
+            Recompute::selective);
+}
+
 }  // namespace
 }  // namespace plait

@@ -116,6 +116,7 @@ Cluster mixed_cluster(const RunRow& row, const Catalogue& catalogue, Assumptions
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   if (row.heterogeneous) return mixed_cluster(row, catalogue, assumptions);
   DeviceEntry entry = device_of(row, catalogue);
+  if (entry.in_clusters && *row.gpus > 1) entry.type.efficiency = *entry.in_clusters;
   if (row.gpu_memory_gb) {
     const Bytes stated(*row.gpu_memory_gb * 0x1p30);
     if (std::abs(stated / entry.type.memory - 1) > kMemoryTolerance) {

@@ -130,6 +130,9 @@ bool is_transgan(const RunRow& row) { return mentions(row.model, "transgan"); }
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
   auto known = zoo_transformer(name);
+  // "BERT-48L" is BERT with other sizes, which the row states.
+  if (!known && mentions(name, "bert") && row.layers && row.hidden)
+    known = zoo_transformer("bert-large");
   if (!known && !row.hidden && row.parameters) known = zoo_transformer_of(*row.parameters);
   constexpr std::array kOthers{"gan", "resnet", "dlrm", "bert", "vit-", "t5"};
   if (!known &&

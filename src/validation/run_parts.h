@@ -63,6 +63,9 @@ std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Sched
 Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
              Assumptions& assumptions);
 
+// Whether the row says how much is computed twice.
+bool states_recompute(const RunRow& row);
+
 // "7|8|9|8" in the text, after `label` where one is given; empty when there is none.
 std::vector<int> numbers_with_bars(const std::string& text, const std::string& label = "");
 

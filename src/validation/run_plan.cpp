@@ -92,7 +92,7 @@ Recomputing recomputed_layers(const std::string& text, const std::vector<int>& l
 Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<int>& layers,
                            Assumptions& assumptions) {
   const std::string& text = row.recompute;
-  if (text.empty()) {
+  if (!states_recompute(row)) {
     // Before selective recompute (May 2022) large models ran with full recompute.
     const bool early =
         !is_megatron_core(job.framework) && !row.date.empty() && row.date < "2022-05";
@@ -106,7 +106,13 @@ Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<
           fmt::format("recompute lists {} stages, pp is {}", out.parts.size(), layers.size()));
     return out;
   }
-  if (mentions(text, "selective")) return {Recompute::selective};
+  static const std::regex every(R"(every (\d{1,3})(?:nd|rd|th) layer)");
+  std::smatch match;
+  if (std::regex_search(text, match, every)) {
+    const double part = 1 / std::max(1.0, std::stod(match[1]));
+    return {Recompute::full, std::vector<double>(layers.size(), part)};
+  }
+  if (mentions(text, "selective") || mentions(text, "SAC")) return {Recompute::selective};
   if (mentions(text, "full")) return {Recompute::full};
   if (!mentions(text, "none")) assumptions.push_back(fmt::format("no recompute for '{}'", text));
   return {Recompute::none};
@@ -132,6 +138,10 @@ void add_spans(Recompute kind, Recompute rest, UnitRange units, int model_units,
 }
 
 }  // namespace
+
+bool states_recompute(const RunRow& row) {
+  return !row.recompute.empty() && !mentions(row.notes, "recompute not stated");
+}
 
 Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
              Assumptions& assumptions) {

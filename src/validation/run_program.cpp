@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "validation/run_parts.h"
 
 namespace plait {
@@ -18,6 +20,10 @@ bool mentions_any(const std::string& text, std::initializer_list<const char*> wo
 constexpr const char* kGraphsSince = "2026-06";
 constexpr const char* kRouterGraphsSince = "2025-09";
 
+// FlashAttention 2 appeared in July 2023: tables of before and of that year had kernels of the
+// first generation, Triton's among them.
+constexpr const char* kSecondFlashSince = "2024";
+
 // Names of the catalogue.
 constexpr const char* kMegatron = "megatron";
 constexpr const char* kMegatronRouter = "megatron-router";
@@ -27,12 +33,20 @@ constexpr const char* kMegatronDeepspeed = "megatron-deepspeed";
 constexpr const char* kDeepspeed3d = "deepspeed-3d";
 
 const char* pytorch(const RunRow& row) {
-  return mentions(row.framework + row.plan_detail, "compile") ? "fsdp-compile" : "fsdp";
+  const bool compiled = mentions(row.framework + row.plan_detail, "compile");
+  if (mentions(row.framework, "fms")) return "fms-fsdp";
+  if (mentions_any(row.framework + row.data_sharding, {"torchtitan", "FSDP2"}))
+    return compiled ? "fsdp-compile" : "fsdp2";
+  return compiled ? "fms-fsdp" : "fsdp";
 }
 
 // The catalogue's name of the program that the row names.
 const char* framework_of(const RunRow& row, Assumptions& assumptions) {
   const std::string& name = row.framework;
+  if (mentions_any(name, {"llmq", "llm.c", "c++ cuda"})) return "cuda";
+  if (mentions(name, "automodel")) return "automodel";
+  if (mentions(name, "nanotron")) return "nanotron";
+  if (mentions(name, "internevo")) return "internevo";
   if (mentions_any(name, {"jax", "maxtext", "paxml", "t5x"})) return "jax";
   if (mentions_any(name, {"eager", "hugging face"})) return "eager";
   if (mentions(name, "deepspeed 3d")) return kDeepspeed3d;
@@ -40,7 +54,7 @@ const char* framework_of(const RunRow& row, Assumptions& assumptions) {
     return mentions(name, "megatron") ? kMegatronDeepspeed : "deepspeed";
   if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
   if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return kMegatron;
-  if (!mentions_any(name, {"megatron", "internevo", "aceso", "mist"}))
+  if (!mentions_any(name, {"megatron", "aceso", "mist"}))
     assumptions.emplace_back("a program like Megatron-LM");
   return kMegatronLm;
 }
@@ -53,9 +67,30 @@ Framework in_catalogue(const Catalogue& catalogue, const char* name) {
 AttentionKernel attention_of(const RunRow& row, const std::string& framework) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
-  const bool plain = framework == kMegatronDeepspeed || framework == kDeepspeed3d ||
-                     (framework == kMegatronLm && !mentions(row.framework, "internevo"));
+  const bool plain =
+      framework == kMegatronDeepspeed || framework == kDeepspeed3d || framework == kMegatronLm;
   return plain ? AttentionKernel::plain : AttentionKernel::flash;
+}
+
+// The generation of flash kernels that the row's words or its date say, where the program's own are
+// not those of the architecture.
+std::optional<FlashKernel> flash_kernel_of(const RunRow& row, const Framework& framework) {
+  const std::string words = row.framework + row.plan_detail;
+  if (mentions_any(words, {"FlashAttention 3", "FA3", "cuDNN attention"}))
+    return FlashKernel::native;
+  if (mentions(words, "triton")) return FlashKernel::first;
+  const bool early = !row.date.empty() && row.date < kSecondFlashSince;
+  if (early && framework.traits.flash_kernel == FlashKernel::second) return FlashKernel::first;
+  return std::nullopt;
+}
+
+// "ZeRO-1 group=8", "HSDP": the devices over which states are cut; 0 = all.
+int zero_group_of(const RunRow& row) {
+  static const std::regex group(R"(group=(\d{1,6}))");
+  std::smatch match;
+  if (std::regex_search(row.data_sharding, match, group)) return std::stoi(match[1]);
+  const bool hybrid = mentions_any(row.data_sharding, {"HSDP", "hybrid"});
+  return hybrid ? row.gpus_per_node.value_or(0) : 0;
 }
 
 }  // namespace
@@ -78,11 +113,18 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
   Job job;
   job.framework = in_catalogue(catalogue, framework_of(row, assumptions));
   job.attention = attention_of(row, job.framework.name);
+  job.flash_kernel = flash_kernel_of(row, job.framework);
+  job.zero_group = zero_group_of(row);
+  job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
   job.adapters = mentions(row.task, "lora");
   // Aceso, Mist, InternEvo and the recipes of NeMo and Megatron Bridge (grad_reduce_in_fp32 off)
   // keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in fp32.
   if (mentions_any(row.framework, {"aceso", "mist", "internevo", "nemo", "bridge"}))
+    job.gradient_bytes = 2;
+  // Megatron-LM adds up the gradients of fp16 in fp16, unless a flag says otherwise.
+  if (job.framework.name == kMegatronLm && mentions(row.precision, "fp16") &&
+      !mentions(row.precision, "bf16"))
     job.gradient_bytes = 2;
   if (job.framework.name == kMegatronDeepspeed && mentions(row.precision, "bf16"))
     job.gradient_bytes = 4;

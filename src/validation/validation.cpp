@@ -49,11 +49,31 @@ double median_of(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+// Of the stage that computes longest; what is left of the pipeline is waiting for others.
+StepTerms terms_of(const Estimate& estimate, int micro_batches) {
+  const auto busy = [](const StageCost& stage) {
+    return stage.forward_total() + stage.backward_total();
+  };
+  const StageCost& stage = *std::ranges::max_element(
+      estimate.stages, {}, [&](const StageCost& s) { return busy(s).value; });
+  StepTerms terms;
+  terms.compute = micro_batches * (stage.forward + stage.backward + stage.recompute);
+  terms.communication = micro_batches * (stage.forward_comm + stage.backward_comm);
+  terms.optimizer = stage.optimizer;
+  terms.data = stage.gradient_sync + stage.tied_sync;
+  terms.pipeline =
+      estimate.step - terms.compute - terms.communication - terms.optimizer - terms.data;
+  return terms;
+}
+
 // What one run's plan costs.
 RunPrediction predict(const CostEngine& engine, const MeasuredRun& run) {
   const Estimate estimate = engine.simulate(run.plan);
-  RunPrediction prediction{
-      .made = true, .step = estimate.step, .memory = Bytes(0), .fits = estimate.fits};
+  RunPrediction prediction{.made = true,
+                           .step = estimate.step,
+                           .terms = terms_of(estimate, run.plan.micro_batches),
+                           .memory = Bytes(0),
+                           .fits = estimate.fits};
   for (const StageCost& stage : estimate.stages) {
     Bytes held = stage.peak_memory();
     if (run.memory_meaning == MemoryMeaning::device) held += stage.reserve;
@@ -160,6 +180,34 @@ class Tally {
 };
 
 }  // namespace
+
+MeanOverSources mean_over(const std::vector<Accuracy>& sources) {
+  MeanOverSources out;
+  double time = 0;
+  double memory = 0;
+  for (const Accuracy& source : sources) {
+    out.rows += source.predicted - source.failed_fitting - source.failed_not_fitting;
+    out.ran_not_fitting += source.ran_not_fitting;
+    if (source.mape) {
+      ++out.sources;
+      time += *source.mape;
+    }
+    if (source.memory_mape) {
+      ++out.memory_sources;
+      memory += *source.memory_mape;
+    }
+  }
+  if (out.sources > 0) out.mape = time / out.sources;
+  if (out.memory_sources > 0) out.memory_mape = memory / out.memory_sources;
+  return out;
+}
+
+std::optional<double> needed_factor(Seconds term, Seconds predicted, Seconds measured) {
+  constexpr double kLeastShare = 0.01;
+  if (term < kLeastShare * predicted) return std::nullopt;
+  const double factor = (measured - (predicted - term)) / term;
+  return factor > 0 ? std::optional(factor) : std::nullopt;
+}
 
 std::vector<RunPrediction> predict_runs(const std::vector<MeasuredRun>& runs, int threads) {
   std::vector<const Problem*> problems;

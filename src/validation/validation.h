@@ -9,10 +9,20 @@
 
 namespace plait {
 
+// Where the time of a step goes, as the busiest stage sees it; together they are the step.
+struct StepTerms {
+  Seconds compute;        // kernels and what their launches add, recompute included
+  Seconds communication;  // exposed, of tensor, context and expert groups and of gathered weights
+  Seconds pipeline;       // waiting for other stages
+  Seconds data;           // sums of gradients and gathered weights after the pipeline
+  Seconds optimizer;
+};
+
 // What the cost engine says of one measured run; empty for a refused one.
 struct RunPrediction {
   bool made = false;
   Seconds step;
+  StepTerms terms;
   Bytes memory;  // of the fullest device, counted as MeasuredRun::memory_meaning says
   bool fits = true;
 };
@@ -64,6 +74,21 @@ struct Accuracy {
 };
 
 inline constexpr int kRegretRows = 3;
+
+// Mean over sources, each counting once however many rows it has.
+struct MeanOverSources {
+  int sources = 0;  // with a measured time
+  std::optional<double> mape;
+  int memory_sources = 0;
+  std::optional<double> memory_mape;
+  int rows = 0;             // predicted, which ran
+  int ran_not_fitting = 0;  // of those, called out of memory
+};
+MeanOverSources mean_over(const std::vector<Accuracy>& sources);
+
+// By how much a term alone would have to be multiplied for the prediction to be right; nothing
+// where that is impossible, or where the term is less than a hundredth of the step.
+std::optional<double> needed_factor(Seconds term, Seconds predicted, Seconds measured);
 
 enum class RunGrouping { source, device };
 

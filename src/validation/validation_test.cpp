@@ -126,5 +126,25 @@ TEST(Accuracy, ComparesMemoryWhereItIsStated) {
   EXPECT_NEAR(*a.memory_bias, -0.1, 1e-12);
 }
 
+TEST(Accuracy, SourcesCountOnceInTheirMeanHoweverManyRowsTheyHave) {
+  // Two rows that are 10 % off and one that is 30 % off: 20 %, not 17 %.
+  std::vector<MeasuredRun> runs{run("1", 10), run("2", 10), run("3", 10)};
+  runs[2].source = "other";
+  const auto sources =
+      accuracy_by(RunGrouping::source, runs, {predicted(11), predicted(9), predicted(13)});
+  const MeanOverSources mean = mean_over(sources);
+  EXPECT_EQ(mean.sources, 2);
+  EXPECT_NEAR(*mean.mape, 0.2, 1e-12);
+  EXPECT_EQ(mean.memory_sources, 0);
+}
+
+TEST(NeededFactor, IsWhatOneTermAloneWouldHaveToGrowBy) {
+  // 10 s predicted, 13 measured: 6 s of compute would have to be 9.
+  EXPECT_NEAR(*needed_factor(Seconds(6), Seconds(10), Seconds(13)), 1.5, 1e-12);
+  // 3 s measured: compute cannot take less than no time, and a term of 10 ms explains nothing.
+  EXPECT_FALSE(needed_factor(Seconds(6), Seconds(10), Seconds(3)));
+  EXPECT_FALSE(needed_factor(Seconds(0.01), Seconds(10), Seconds(13)));
+}
+
 }  // namespace
 }  // namespace plait

@@ -32,6 +32,16 @@ struct ValidateAnswer {
 ValidateAnswer answer(const ValidateRequest& request);
 std::string to_json(const ValidateAnswer& answer);
 std::string as_text(const ValidateAnswer& answer, const Style& style);
+// One line for each source and the mean over them, then the rows that are furthest off, with what a
+// term of theirs would have to be multiplied by to be right.
+std::string as_table(const ValidateAnswer& answer, const Style& style);
+// The plan of every predicted row with its problem, as `plait plan -o` saves it: what was read from
+// the row, and nothing else, decides the prediction.
+struct RowPlan {
+  std::string name;  // of a file: source and row
+  std::string text;
+};
+std::vector<RowPlan> row_plans(const ValidateAnswer& answer);
 // The prediction of every row.
 std::string rows_csv(const ValidateAnswer& answer);
 

@@ -4,7 +4,10 @@
 
 #include "app/measured/import.h"
 #include "app/plan/sample_requests.h"
+#include "cost/engine.h"
+#include "io/format/json_reader.h"
 #include "io/format/test_folder.h"
+#include "io/plan/plan_json.h"
 
 namespace plait {
 namespace {
@@ -33,6 +36,29 @@ TEST(ValidateAnswer, ShortStepsAndOtherGradesAreLeftOut) {
 TEST(ValidateAnswer, RunsMayBeGroupedByDevice) {
   const ValidateAnswer compared = answer(ValidateRequest{.by = RunGrouping::device});
   EXPECT_EQ(compared.accuracy.front().name, compared.runs.front().device);
+}
+
+// What was read from a row is all that its prediction depends on: the saved plan has the same step.
+TEST(ValidateAnswer, TheSavedPlanOfEveryShippedRunHasTheSameStep) {
+  const ValidateAnswer compared = answer(ValidateRequest{});
+  const std::vector<RowPlan> plans = row_plans(compared);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < compared.runs.size(); ++i) {
+    if (!compared.predictions[i].made) continue;
+    const RowPlan& saved = plans.at(next++);
+    const PlanFile file = plan_file_from_json(parse_json(saved.name, saved.text));
+    const Seconds step = CostEngine(file.problem).simulate(file.plan).step;
+    EXPECT_DOUBLE_EQ(step.value, compared.predictions[i].step.value) << saved.name;
+  }
+  EXPECT_EQ(next, plans.size());
+}
+
+TEST(ValidateAnswer, TheTableEndsWithTheMeanOverSources) {
+  const ValidateAnswer compared = answer(ValidateRequest{});
+  const MeanOverSources mean = mean_over(compared.accuracy);
+  const std::string text = as_table(compared, Style{});
+  EXPECT_NE(text.find("mean over " + std::to_string(mean.sources)), text.npos);
+  EXPECT_NE(text.find("Furthest off"), text.npos);
 }
 
 TEST(ImportAnswer, AnAcesoPlanNeedsItsTablesAndItsCluster) {

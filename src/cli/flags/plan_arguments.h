@@ -40,6 +40,8 @@ std::vector<Flag> memory_flags(MemoryRule& rule);
 Flag price_flag(std::vector<StatedPrice>& prices);
 Flag offload_flag(std::optional<double>& into);
 FlagGroup tuning_flags(ProblemSource& source);
+// --flash-kernel, --zero-group, --gradient-bytes, ..
+FlagGroup software_flags(Job& job);
 // --global-batch: samples, or tokens.
 Setter into_batch(PlanRequest& request, int most);
 

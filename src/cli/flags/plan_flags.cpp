@@ -318,6 +318,7 @@ std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
   request.search.threads = usual_threads();
   return {problem_flags(request),
           tuning_flags(request.source),
+          software_flags(request.source.job),
           size_flags(arguments),
           objective_flags(request.objective),
           search_flags(request),

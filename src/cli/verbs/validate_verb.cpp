@@ -13,6 +13,8 @@ namespace {
 struct ValidateArguments {
   ValidateRequest request;
   std::string rows;
+  std::string plans;
+  bool table = false;
   bool show_constants = false;
   bool json = false;
 };
@@ -24,7 +26,13 @@ int validate(const ValidateArguments& arguments) {
   }
   const ValidateAnswer compared = answer(arguments.request);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(compared));
-  print(arguments.json ? to_json(compared) : as_text(compared, style_of(stdout)));
+  if (!arguments.plans.empty())
+    for (const RowPlan& plan : row_plans(compared))
+      write_text_file(arguments.plans + "/" + plan.name + ".json", plan.text);
+  const Style style = style_of(stdout);
+  print(arguments.json    ? to_json(compared)
+        : arguments.table ? as_table(compared, style)
+                          : as_text(compared, style));
   return kDone;
 }
 
@@ -40,6 +48,16 @@ Command validate_command() {
                          .value = "FILE",
                          .help = "write the prediction of every row there, as CSV",
                          .set = into_text(arguments->rows)});
+  group.flags.push_back({.name = "--plans",
+                         .value = "DIR",
+                         .help = "write what was read from every row there, as plan files: plait "
+                                 "estimate gives the same number",
+                         .set = into_text(arguments->plans)});
+  group.flags.push_back({.name = "--table",
+                         .value = "",
+                         .help = "time, memory and false alarms of each source, the mean over "
+                                 "sources, and what would have to change in the worst rows",
+                         .set = into_switch(arguments->table)});
   group.flags.push_back(
       {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(arguments->json)});
   command.groups = {std::move(group),

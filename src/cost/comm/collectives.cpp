@@ -18,9 +18,17 @@ BytesPerSecond ring_bandwidth(const Group& group) {
 // What a hop over the network costs beyond the wire: protocol and proxy threads. With the 5 us of
 // InfiniBand it makes the 20 us per hop that fit the runs on up to 512 devices.
 constexpr Seconds kNetworkHop(15e-6);
+// The same of a hop of a ring, where messages are in flight on all hops at once.
+constexpr Seconds kRingHop(5e-6);
+
+Seconds ring_latency(const Group& group) {
+  const Seconds inside = group.intra.latency * (group.members - group.nodes);
+  if (group.nodes == 1) return group.intra.latency * (group.members - 1);
+  return inside + (group.inter.latency + kRingHop) * group.nodes;
+}
 
 Seconds latency(const Group& group) {
-  if (group.nodes == 1) return group.intra.latency * (group.members - 1);
+  if (group.nodes == 1) return ring_latency(group);
   return (group.inter.latency + kNetworkHop) * std::log2(group.members);
 }
 
@@ -36,6 +44,7 @@ Ring::Ring(const Group& group) {
   part_ = (k - 1) / k;
   bandwidth_ = ring_bandwidth(group);
   latency_ = latency(group);
+  ring_latency_ = plait::ring_latency(group);
 }
 
 std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId> devices) {
@@ -70,6 +79,11 @@ int devices_on(const std::vector<NodeShare>& shares, int node) {
   return std::ranges::lower_bound(shares, node, {}, &NodeShare::node)->devices;
 }
 
+double links_within(const DeviceType& type, int members) {
+  if (type.switched || members < 2 || members >= type.per_node) return 1;
+  return (members - 1.0) / (type.per_node - 1.0);
+}
+
 Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double sharing) {
   PLAIT_CHECK(!members.empty());
   Group group;
@@ -94,8 +108,9 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
   double inside = 1;
   double between = 1;
   for (const DeviceId id : members) {
-    const Efficiency& reached = cluster.type_of(id).efficiency;
-    inside = std::min(inside, reached.intra);
+    const DeviceType& type = cluster.type_of(id);
+    const Efficiency& reached = type.efficiency;
+    inside = std::min(inside, reached.intra * links_within(type, group.per_node));
     between = std::min(between, reached.inter);
   }
   group.intra.bandwidth = group.intra.bandwidth * inside;
@@ -105,6 +120,11 @@ Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double
 
 double network_share(const Group& group) {
   return group.nodes == 1 ? 0 : ring_bandwidth(group) / group.inter.bandwidth;
+}
+
+double links_share(const Group& group) {
+  if (group.per_node == 1) return 0;
+  return ring_bandwidth(group) / group.intra.bandwidth;
 }
 
 Seconds all_reduce(const Group& group, Bytes size) { return 2 * one_way(group, size); }

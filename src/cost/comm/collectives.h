@@ -30,6 +30,9 @@ std::vector<NodeShare> by_node(const Cluster& cluster, std::span<const DeviceId>
 // Of a node that has some.
 int devices_on(const std::vector<NodeShare>& shares, int node);
 
+// Of the links of a device inside its node, what a group of so many neighbours can use.
+double links_within(const DeviceType& type, int members);
+
 // The group of `members` on `cluster`; `sharing` such groups use each node's network at once.
 Group group_of(const Cluster& cluster, std::span<const DeviceId> members, double sharing = 1);
 
@@ -50,17 +53,22 @@ class Ring {
   }
   // What one_way() of something is made of.
   Seconds start() const { return part_ <= 0 ? Seconds(0) : latency_; }
+  // Of a small collective that has no tree: reduce-scatters and all-gathers go round.
+  Seconds ring_latency() const { return part_ <= 0 ? Seconds(0) : ring_latency_; }
   Seconds of_byte() const { return part_ <= 0 ? Seconds(0) : Bytes(part_) / bandwidth_; }
 
  private:
   double part_ = 0;           // of the tensor, over each link; nothing in a group of one
   BytesPerSecond bandwidth_;  // of the narrowest hop
   Seconds latency_;
+  Seconds ring_latency_;
 };
 Seconds all_reduce(const Group& group, Bytes size);
 // Of the time of a collective, the part in which the group keeps its share of the network between
 // nodes busy: 0 inside a node, 1 where the network is the narrowest hop.
 double network_share(const Group& group);
+// The same of the links inside a node, which carry every byte: 1 where they are the narrowest hop.
+double links_share(const Group& group);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);
 // Tokens go to experts: every member sends `size` bytes, in `copies` copies of each token that go

@@ -69,5 +69,35 @@ TEST(Collectives, TheCalibratedPartOfTheLinksIsReached) {
   EXPECT_EQ(group_of(cluster, devices(0, 1, 16)).inter.bandwidth, BytesPerSecond(50e9));
 }
 
+TEST(Collectives, WithoutASwitchAGroupHasTheLinksToItsMembers) {
+  // Seven links to the seven neighbours in a node of 8: a pair has one, a group of four three.
+  DeviceType mesh = samples::plain_device();
+  mesh.switched = false;
+  const Cluster cluster = samples::cluster_of(mesh, 2, 8);
+  const auto bandwidth = [&](int members) {
+    return group_of(cluster, devices(0, 1, members)).intra.bandwidth.value;
+  };
+  EXPECT_NEAR(bandwidth(2), 100e9 / 7, 1);
+  EXPECT_NEAR(bandwidth(4), 100e9 * 3 / 7, 1);
+  EXPECT_NEAR(bandwidth(8), 100e9, 1);
+  EXPECT_NEAR(link_between(cluster, DeviceId(0), DeviceId(3)).bandwidth.value, 100e9 / 7, 1);
+}
+
+TEST(Collectives, SmallOnesGoRoundAllMembers) {
+  const Cluster cluster = two_nodes();
+  // 14 hops of 5 us inside the nodes, two of 5 us of wire and 5 us of protocol between them.
+  const Ring ring(group_of(cluster, devices(0, 1, 16)));
+  EXPECT_NEAR(ring.ring_latency().value, 14 * 5e-6 + 2 * 10e-6, kTolerance);
+}
+
+TEST(Collectives, LinksInsideANodeCarryEveryByte) {
+  const Cluster cluster = two_nodes();
+  // Device 0, 1, 8 and 9 share a node's 200 GB/s with three other such groups: 50 of 100 GB/s.
+  std::vector<DeviceId> ids{DeviceId(0), DeviceId(1), DeviceId(8), DeviceId(9)};
+  EXPECT_NEAR(links_share(group_of(cluster, ids, 4)), 0.5, kTolerance);
+  EXPECT_EQ(links_share(group_of(cluster, devices(0, 1, 8))), 1);
+  EXPECT_EQ(links_share(group_of(cluster, devices(0, 8, 2), 8)), 0);
+}
+
 }  // namespace
 }  // namespace plait

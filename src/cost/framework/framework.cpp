@@ -9,6 +9,10 @@ bool is_single(Precision precision) {
   return precision == Precision::fp32 || precision == Precision::tf32;
 }
 
+bool is_pure(const Job& job) {
+  return job.precision == Precision::pure_bf16 || (job.pure_states && !is_single(job.precision));
+}
+
 double optimizer_slots(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adam:
@@ -54,19 +58,20 @@ StateBytes state_bytes(const Job& job, bool sharded_weights) {
   if (is_single(job.precision)) {
     const double moments = slots * slot_bytes(job.optimizer, 4);
     state = {.weight = 4, .gradient = 4, .optimizer = moments, .gathered = 4, .sent_gradient = 4};
-  } else if (job.precision == Precision::pure_bf16) {
+  } else if (is_pure(job)) {
     state = {.weight = 2, .gradient = 2, .optimizer = slots * slot_bytes(job.optimizer, 2)};
   } else {
     state = mixed_state(job, sharded_weights);
   }
   if (job.gradient_bytes > 0) state.gradient = state.sent_gradient = job.gradient_bytes;
+  if (job.reduce_bytes > 0) state.sent_gradient = job.reduce_bytes;
   return state;
 }
 
 double optimizer_traffic(const Job& job) {
   const double slots = optimizer_slots(job.optimizer);
   // In 16 bits the step is bound by its conversions: 18 bytes take as long as the 14 it moves.
-  if (job.precision == Precision::pure_bf16) return 10 + 2 * slots * slot_bytes(job.optimizer, 2);
+  if (is_pure(job)) return 10 + 2 * slots * slot_bytes(job.optimizer, 2);
   return 12 + 2 * slots * slot_bytes(job.optimizer, 4) + job.framework.traits.clip_bytes;
 }
 
@@ -90,8 +95,7 @@ DType attention_dtype(Precision precision) {
 double activation_bytes(Precision precision) { return is_single(precision) ? 4 : 2; }
 
 bool is_autocast(const Job& job) {
-  return job.framework.autocast && job.precision != Precision::pure_bf16 &&
-         !is_single(job.precision);
+  return job.framework.autocast && !is_pure(job) && !is_single(job.precision);
 }
 
 double stream_bytes(const Job& job) {
@@ -102,6 +106,12 @@ FrameworkTraits traits_of(const Job& job) {
   FrameworkTraits traits = job.framework.traits;
   if (job.framework.autocast && !is_autocast(job)) traits.cast_bytes = 0;
   if (job.logit_bytes > 0) traits.logit_bytes = job.logit_bytes;
+  if (job.flash_kernel) traits.flash_kernel = *job.flash_kernel;
+  if (job.graph_capture)
+    for (Seconds* host : {&traits.host_block, &traits.host_split, &traits.host_separate_softmax,
+                          &traits.host_checkpoint, &traits.host_kernel, &traits.host_experts,
+                          &traits.host_head, &traits.host_embedding, &traits.host_update})
+      *host = Seconds(0);
   if (!job.overlap) traits.tensor_exposed = traits.tensor_backward = traits.data_exposed = 1;
   return traits;
 }

@@ -64,10 +64,11 @@ void add_gathering(const ReplicaSetting& setting, int recompute, std::vector<Lay
   const double forward = layer.forward_total().value;
   const double backward = layer.backward_total().value;
   const Seconds again = shape.gathers_backward ? gather : Seconds(0);
+  const double inside = setting.traits().gather_exposed * links_share(shape.weight_group);
   const auto added = [&](double compute, Seconds comm) {
-    return setting.problem.job.overlap
-               ? Seconds(beside(compute, comm.value, kGatherCorner) - compute)
-               : comm;
+    if (!setting.problem.job.overlap) return comm;
+    const double hidden = std::min(compute, inside * comm.value);
+    return Seconds(beside(compute, comm.value, kGatherCorner) - compute + hidden);
   };
   const Seconds forward_wait = added(forward, gather);
   const Seconds backward_wait = added(backward, again + scatter);
@@ -159,6 +160,10 @@ LayerCost analytic_cost(const ReplicaSetting& setting, const LayerKind& layer, d
   adjust(adjustment, setting.shape.sharding.tensor > 1, sums);
   LayerCost cost = device_cost(setting, sums, is_table(layer), input);
   if (!cost.is_table) wait_for_host(setting, sums, cost);
+  const double late =
+      setting.device().efficiency.spread * slowest_of(setting.problem.cluster.device_count());
+  for (UnitCost& unit : cost.by_recompute)
+    if (late > 0) slow_down(unit, 1 + late);
   return cost;
 }
 

@@ -111,10 +111,12 @@ OpTime Kernels::flash_kernel(const Op& op, const Sharding& s, double least_head)
   const Efficiency& e = device_.efficiency;
   const bool half = model_.causal && op.rows == op.columns;
   const Flops work = op.forward * (s.samples / s.context / s.tensor * (half ? 0.5 : 1));
-  const double native =
-      traits_.native_attention ? std::min(1.0, op.inner / least_head) : e.portable_attention;
+  const double reached =
+      traits_.flash_kernel == FlashKernel::native   ? std::min(1.0, op.inner / least_head)
+      : traits_.flash_kernel == FlashKernel::second ? e.portable_attention
+                                                    : e.portable_attention * e.early_attention;
   const FlopsPerSecond rate =
-      device_.peak_of(attention_dtype(job_.precision)) * (e.attention * native);
+      device_.peak_of(attention_dtype(job_.precision)) * (e.attention * reached);
   return {work / rate + e.kernel,
           2.5 * work / (rate * e.attention_backward) + 2 * e.kernel,
           {},

@@ -168,6 +168,24 @@ TEST(FlashAttention, NativeKernelsCountAHeadAsAtLeast96Wide) {
   EXPECT_NEAR(forward("megatron", 128), forward("fsdp", 128), kTolerance);
 }
 
+TEST(FlashAttention, TheGenerationOfTheKernelsIsThatOfTheSoftware) {
+  const Model model;
+  DeviceType d = plain_device();
+  d.efficiency.portable_attention = 0.5;
+  d.efficiency.early_attention = 0.8;
+  Job job = job_with("megatron");
+  const auto forward = [&](std::optional<FlashKernel> kernel) {
+    job.flash_kernel = kernel;
+    return op_time(job, model, d, attention_op(128), {.samples = 1}).forward.value;
+  };
+  // 4 * 16 * 1024^2 * 128 flops at the peak, at a half and at 0.4 of it; the rest is alike.
+  const double work = 4.0 * 16 * 1024 * 1024 * 128 / 100e12;
+  const double native = forward(FlashKernel::native);
+  EXPECT_NEAR(forward(std::nullopt), native, kTolerance);
+  EXPECT_NEAR(forward(FlashKernel::second) - native, work, 1e-9);
+  EXPECT_NEAR(forward(FlashKernel::first) - native, 1.5 * work, 1e-9);
+}
+
 TEST(PlainAttention, ReadsAndWritesTheScoresBetweenItsProducts) {
   const Job job = job_with("megatron-lm", AttentionKernel::plain);
   const OpTime time = op_time(job, {}, plain_device(), attention_op(128), {.samples = 1});

@@ -244,7 +244,7 @@ DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogu
   object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
                      "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
                      "usual_instance", "efficiency", "efficiency_in_clusters", "basis", "host",
-                     "price_usd_per_hour", "source", "note"});
+                     "price_usd_per_hour", "source", "note", "fitted"});
   DeviceEntry out;
   const auto like = object.find("like");
   if (like) out = find_device(catalogue, like->text(), like->where());

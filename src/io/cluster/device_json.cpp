@@ -72,11 +72,13 @@ const EfficiencyField kEfficiencyFields[] = {
      [](Efficiency& e) -> double& { return e.attention_backward; }},
     {"portable_attention", 1, 1e-6, 1,
      [](Efficiency& e) -> double& { return e.portable_attention; }},
+    {"early_attention", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.early_attention; }},
     {"memory", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.memory; }},
     {"optimizer", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.optimizer; }},
     {"kernel_us", 1e-6, 0, kMostOfDevice, [](Efficiency& e) -> double& { return e.kernel.value; }},
     {"intra", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.intra; }},
     {"inter", 1, 1e-6, 1, [](Efficiency& e) -> double& { return e.inter; }},
+    {"spread", 1, 0, 1, [](Efficiency& e) -> double& { return e.spread; }},
 };
 
 std::string efficiency_json(Efficiency efficiency) {
@@ -172,7 +174,8 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
     type.memory_bandwidth = gigabytes_per_second(within(*bandwidth, kLeastRate, kMostOfDevice));
   if (const auto peak = field("peak_TFLOPs")) read_peaks(*peak, type);
   if (const auto link = field("link")) {
-    link->allow_only({"kind", "bandwidth_GBps", "bandwidth_Gbps", "latency_us"});
+    link->allow_only({"kind", "bandwidth_GBps", "bandwidth_Gbps", "latency_us", "switched"});
+    type.switched = link->boolean_or("switched", type.switched);
     if (like == nullptr && !link->find("bandwidth_Gbps")) link->at("bandwidth_GBps");
     type.intra = read_link(*link, like != nullptr ? like->intra : Link{{}, Seconds(5e-6)});
   }
@@ -200,14 +203,15 @@ std::string device_type_json(const DeviceType& type) {
                            in_unit(type.peak[i].value, 1e12));
   return fmt::format(
       "{{\"name\": {}, \"memory_GiB\": {}, \"memory_bandwidth_GBps\": {}, \"peak_TFLOPs\": {{{}}}, "
-      "\"link\": {{{}}}, \"per_node\": {}, \"multiprocessors\": {}, \"efficiency\": {{{}}}, "
+      "\"link\": {{{}, \"switched\": {}}}, \"per_node\": {}, \"multiprocessors\": {}, "
+      "\"efficiency\": {{{}}}, "
       "\"price_usd_per_hour\": {}, \"host\": {{\"link_GBps\": {}, \"memory_GBps\": {}}}, "
       "\"basis\": {}}}",
       nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
-      in_gigabytes_per_second(type.memory_bandwidth), peaks, link_json(type.intra), type.per_node,
-      type.multiprocessors, efficiency_json(type.efficiency), shown(in_usd_per_hour(type.price)),
-      in_gigabytes_per_second(type.host_link), in_gigabytes_per_second(type.host_memory),
-      nlohmann::json(type.basis).dump());
+      in_gigabytes_per_second(type.memory_bandwidth), peaks, link_json(type.intra), type.switched,
+      type.per_node, type.multiprocessors, efficiency_json(type.efficiency),
+      shown(in_usd_per_hour(type.price)), in_gigabytes_per_second(type.host_link),
+      in_gigabytes_per_second(type.host_memory), nlohmann::json(type.basis).dump());
 }
 
 }  // namespace plait

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "io/format/json_writer.h"
+#include "plan/names.h"
 #include "plan/target.h"
 
 namespace plait {
@@ -44,6 +45,7 @@ constexpr NumberField<T> kTraitNumbers[] = {
     {"host_experts_us", kMicroseconds, [](T& t) -> double& { return t.host_experts.value; }},
     {"host_head_us", kMicroseconds, [](T& t) -> double& { return t.host_head.value; }},
     {"host_embedding_us", kMicroseconds, [](T& t) -> double& { return t.host_embedding.value; }},
+    {"host_update_us", kMicroseconds, [](T& t) -> double& { return t.host_update.value; }},
     {"host_overlap_exponent", 1, [](T& t) -> double& { return t.host_overlap_exponent; }},
     {"traffic", 1, [](T& t) -> double& { return t.traffic; }},
     {"expert_traffic", 1, [](T& t) -> double& { return t.expert_traffic; }},
@@ -59,6 +61,8 @@ constexpr NumberField<T> kTraitNumbers[] = {
     {"data_exposed", 1, [](T& t) -> double& { return t.data_exposed; }},
     {"expert_exposed", 1, [](T& t) -> double& { return t.expert_exposed; }},
     {"context_exposed", 1, [](T& t) -> double& { return t.context_exposed; }},
+    {"gather_exposed", 1, [](T& t) -> double& { return t.gather_exposed; }},
+    {"sync_pieces", 1, [](T& t) -> double& { return t.sync_pieces; }},
     {"send_limit_GiBps", kGibibytes, [](T& t) -> double& { return t.send_limit.value; }},
     {"send_wait_us", kMicroseconds, [](T& t) -> double& { return t.send_wait.value; }},
     {"logit_bytes", 1, [](T& t) -> double& { return t.logit_bytes; }},
@@ -66,7 +70,6 @@ constexpr NumberField<T> kTraitNumbers[] = {
 };
 
 constexpr SwitchField<T> kTraitSwitches[] = {
-    {"native_attention", [](T& t) -> bool& { return t.native_attention; }},
     {"fused_softmax", [](T& t) -> bool& { return t.fused_softmax; }},
     {"pads_vocabulary", [](T& t) -> bool& { return t.pads_vocabulary; }},
     {"selective_recomputes_every_other_op",
@@ -78,6 +81,7 @@ constexpr SwitchField<T> kTraitSwitches[] = {
     {"applies_router_weight_in_activation",
      [](T& t) -> bool& { return t.applies_router_weight_in_activation; }},
     {"keeps_gradients", [](T& t) -> bool& { return t.keeps_gradients; }},
+    {"keeps_gathered", [](T& t) -> bool& { return t.keeps_gathered; }},
     {"packs_gradients", [](T& t) -> bool& { return t.packs_gradients; }},
 };
 
@@ -121,7 +125,7 @@ auto find_field(const Fields& fields, std::string_view key) {
 }
 
 std::vector<std::string_view> trait_keys() {
-  std::vector<std::string_view> keys{"kernels"};
+  std::vector<std::string_view> keys{"kernels", "flash_kernel"};
   for (const auto& field : kTraitNumbers) keys.push_back(field.key);
   for (const auto& field : kTraitSwitches) keys.push_back(field.key);
   return keys;
@@ -171,6 +175,8 @@ FrameworkTraits read_traits(const JsonValue& object, const FrameworkTraits& fall
       on_or_off->at(out) = value.boolean();
     else if (key == "kernels")
       out.kernels = static_cast<KernelStyle>(value.choice(kKernelNames));
+    else if (key == "flash_kernel")
+      out.flash_kernel = static_cast<FlashKernel>(value.choice(flash_kernel_names()));
     else
       refuse_key(object, key, trait_keys());
   }
@@ -218,6 +224,7 @@ std::string framework_json(const Framework& framework) {
   JsonObject traits;
   for (const TraitValue& trait : trait_values(copy.traits)) traits.number(trait.key, trait.value);
   for (const auto& field : kTraitSwitches) traits.boolean(field.key, field.at(copy.traits));
+  traits.text("flash_kernel", name_of(copy.traits.flash_kernel));
   traits.text("kernels", kKernelNames[static_cast<int>(copy.traits.kernels)]);
   JsonObject mixed;
   for (const auto& field : kMixedNumbers) mixed.number(field.key, field.at(copy.mixed));

@@ -29,9 +29,10 @@ Framework restore_framework(const JsonValue& json) {
 }  // namespace
 
 std::string dump_job(const Job& job) {
-  const auto& [global_batch, precision, optimizer, attention, framework, overlap, adapters,
-               adapter_rank, gradient_bytes, logit_bytes, vocabulary_multiple, reserve, reserved,
-               memory_limit] = job;
+  const auto& [global_batch, precision, optimizer, attention, flash_kernel, framework, overlap,
+               graph_capture, zero_group, adapters, adapter_rank, pure_states, gradient_bytes,
+               reduce_bytes, logit_bytes, vocabulary_multiple, reserve, reserved, memory_limit] =
+      job;
   JsonObject object;
   object.number("global_batch", global_batch)
       .text("precision", name_of(precision))
@@ -45,16 +46,22 @@ std::string dump_job(const Job& job) {
       .number("logit_bytes", logit_bytes)
       .number("vocabulary_multiple", vocabulary_multiple)
       .number("reserve", reserve);
+  if (flash_kernel) object.text("flash_kernel", name_of(*flash_kernel));
+  if (graph_capture) object.boolean("graph_capture", graph_capture);
+  if (pure_states) object.boolean("pure_states", pure_states);
+  if (reduce_bytes > 0) object.number("reduce_bytes", reduce_bytes);
+  if (zero_group > 0) object.number("zero_group", zero_group);
   if (reserved > Bytes(0)) object.number("reserved_B", reserved.value);
   if (memory_limit > Bytes(0)) object.number("memory_limit_B", memory_limit.value);
   return object.str();
 }
 
 Job restore_job(const JsonValue& json) {
-  json.allow_only({"global_batch", "global_batch_size", "precision", "optimizer", "attention",
-                   "framework", "overlap", "adapters", "adapter_rank", "gradient_bytes",
-                   "logit_bytes", "vocabulary_multiple", "reserve", "reserved_B",
-                   "memory_limit_B"});
+  json.allow_only(
+      {"global_batch", "global_batch_size",   "precision", "optimizer",     "attention",
+       "flash_kernel", "framework",           "overlap",   "graph_capture", "zero_group",
+       "pure_states",  "reduce_bytes",        "adapters",  "adapter_rank",  "gradient_bytes",
+       "logit_bytes",  "vocabulary_multiple", "reserve",   "reserved_B",    "memory_limit_B"});
   Job job;
   job.global_batch = at_one_of(json, {"global_batch", "global_batch_size"}).integer(1, kMaxInt);
   if (const auto value = json.find("precision"))
@@ -67,7 +74,13 @@ Job restore_job(const JsonValue& json) {
     job.framework = restore_framework(*value);
   else
     job.framework = find_framework(builtin_catalogue(), "", json.where());
+  if (const auto value = json.find("flash_kernel"))
+    job.flash_kernel = static_cast<FlashKernel>(value->choice(flash_kernel_names()));
   job.overlap = json.boolean_or("overlap", true);
+  job.graph_capture = json.boolean_or("graph_capture", false);
+  job.pure_states = json.boolean_or("pure_states", false);
+  job.reduce_bytes = json.integer_or("reduce_bytes", 0, 8, 0);
+  job.zero_group = json.integer_or("zero_group", 0, kMaxInt, 0);
   job.adapters = json.boolean_or("adapters", false);
   job.adapter_rank = json.integer_or("adapter_rank", 0, kMaxInt, 0);
   job.gradient_bytes = json.integer_or("gradient_bytes", 0, 8, 0);

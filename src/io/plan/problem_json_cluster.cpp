@@ -49,19 +49,22 @@ constexpr EfficiencyNumber kEfficiencyNumbers[] = {
      [](Efficiency& e) -> double& { return e.attention_backward; }},
     {"portable_attention", Range::fraction,
      [](Efficiency& e) -> double& { return e.portable_attention; }},
+    {"early_attention", Range::fraction,
+     [](Efficiency& e) -> double& { return e.early_attention; }},
     {"memory", Range::fraction, [](Efficiency& e) -> double& { return e.memory; }},
     {"optimizer", Range::fraction, [](Efficiency& e) -> double& { return e.optimizer; }},
     {"kernel_s", Range::from_zero, [](Efficiency& e) -> double& { return e.kernel.value; }},
     {"intra", Range::fraction, [](Efficiency& e) -> double& { return e.intra; }},
     {"inter", Range::fraction, [](Efficiency& e) -> double& { return e.inter; }},
+    {"spread", Range::from_zero, [](Efficiency& e) -> double& { return e.spread; }},
 };
 
 std::string dump_efficiency(Efficiency efficiency) {
   // Breaks the build when Efficiency gains a field: it belongs into kEfficiencyNumbers.
   [[maybe_unused]] const auto& [matmul, matmul_inner, matmul_tail, misaligned, fp8, fp4, batched,
                                 batched_misaligned, attention, attention_backward,
-                                portable_attention, memory, optimizer, kernel, intra, inter] =
-      efficiency;
+                                portable_attention, early_attention, memory, optimizer, kernel,
+                                intra, inter, spread] = efficiency;
   JsonObject json;
   for (const EfficiencyNumber& number : kEfficiencyNumbers)
     json.number(number.key, number.of(efficiency));
@@ -86,7 +89,7 @@ Efficiency restore_efficiency(const JsonValue& json) {
 
 std::string dump_type(const DeviceType& type) {
   const auto& [name, memory, memory_bandwidth, type_peak, multiprocessors, intra, per_node,
-               efficiency, price, host_link, host_memory, basis] = type;
+               switched, efficiency, price, host_link, host_memory, basis] = type;
   JsonObject peak;
   for (int i = 0; i < kDTypes; ++i)
     if (type_peak[i].value != 0) peak.number(name_of(static_cast<DType>(i)), type_peak[i].value);
@@ -98,6 +101,7 @@ std::string dump_type(const DeviceType& type) {
       .number("multiprocessors", multiprocessors)
       .json("intra", dump_link(intra))
       .number("per_node", per_node)
+      .boolean("switched", switched)
       .json("efficiency", dump_efficiency(efficiency))
       .number("price_usd_per_s", price.value)
       .number("host_link_Bps", host_link.value)
@@ -108,8 +112,8 @@ std::string dump_type(const DeviceType& type) {
 
 DeviceType restore_type(const JsonValue& json) {
   json.allow_only({"name", "memory_B", "memory_bandwidth_Bps", "peak_flops_per_s",
-                   "multiprocessors", "intra", "per_node", "efficiency", "price_usd_per_s",
-                   "host_link_Bps", "host_memory_Bps", "basis"});
+                   "multiprocessors", "intra", "per_node", "switched", "efficiency",
+                   "price_usd_per_s", "host_link_Bps", "host_memory_Bps", "basis"});
   DeviceType type;
   type.name = json.at("name").text();
   type.memory = Bytes(json.at("memory_B").positive());
@@ -125,6 +129,7 @@ DeviceType restore_type(const JsonValue& json) {
   type.multiprocessors = json.at("multiprocessors").integer(1, kMaxDevices);
   type.intra = restore_link(json.at("intra"));
   type.per_node = json.at("per_node").integer(1, kMaxDevices);
+  type.switched = json.boolean_or("switched", true);
   type.efficiency = restore_efficiency(json.at("efficiency"));
   type.price = UsdPerSecond(json.at("price_usd_per_s").at_least(0));
   if (const auto rate = json.find("host_link_Bps"))

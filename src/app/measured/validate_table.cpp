@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "app/measured/validate.h"
+#include "io/plan/plan_json.h"
+
+namespace plait {
+namespace {
+
+constexpr std::size_t kWorstRows = 8;
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f}", 100 * *value) : "";
+}
+
+std::string signed_percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:+.1f}", 100 * *value) : "";
+}
+
+double error_of(const ValidateAnswer& answer, std::size_t i) {
+  return answer.predictions[i].step / *answer.runs[i].step - 1;
+}
+
+// The timed rows, those furthest off first, and at most one of a source in turn.
+std::vector<std::size_t> worst_rows(const ValidateAnswer& answer) {
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < answer.runs.size(); ++i)
+    if (answer.predictions[i].made && answer.runs[i].step) rows.push_back(i);
+  std::ranges::stable_sort(rows, [&](std::size_t a, std::size_t b) {
+    return std::abs(std::log1p(error_of(answer, a))) > std::abs(std::log1p(error_of(answer, b)));
+  });
+  if (rows.size() > kWorstRows) rows.resize(kWorstRows);
+  return rows;
+}
+
+// "compute x1.4, data x3.1": each alone would make the prediction right.
+std::string what_would_change(const RunPrediction& prediction, Seconds measured) {
+  const std::pair<const char*, Seconds> terms[] = {
+      {"compute", prediction.terms.compute},
+      {"communication", prediction.terms.communication},
+      {"pipeline", prediction.terms.pipeline},
+      {"data", prediction.terms.data},
+      {"optimizer", prediction.terms.optimizer}};
+  std::string out;
+  for (const auto& [name, term] : terms)
+    if (const auto factor = needed_factor(term, prediction.step, measured))
+      out += fmt::format("{}{} x{:.2g}", out.empty() ? "" : ", ", name, *factor);
+  return out;
+}
+
+std::string file_name(const std::string& text) {
+  std::string out = text;
+  for (char& c : out)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
+  return out;
+}
+
+}  // namespace
+
+std::string as_table(const ValidateAnswer& answer, const Style& style) {
+  const bool by_source = answer.by == RunGrouping::source;
+  Table table({{by_source ? "source" : "device", Align::left},
+               {"rows"},
+               {"time %"},
+               {"bias %"},
+               {"memory rows"},
+               {"memory %"},
+               {"ran, called out of memory"}});
+  for (const Accuracy& a : answer.accuracy) {
+    if (a.predicted == 0) continue;
+    table.row({a.name, std::to_string(a.predicted), percent(a.mape), signed_percent(a.bias),
+               a.with_memory > 0 ? std::to_string(a.with_memory) : "", percent(a.memory_mape),
+               a.ran_not_fitting > 0 ? std::to_string(a.ran_not_fitting) : ""});
+  }
+  const MeanOverSources mean = mean_over(answer.accuracy);
+  table.row({fmt::format("mean over {}", mean.sources), std::to_string(mean.rows),
+             percent(mean.mape), "",
+             mean.memory_sources > 0 ? fmt::format("mean over {}", mean.memory_sources) : "",
+             percent(mean.memory_mape), std::to_string(mean.ran_not_fitting)});
+  Table worst({{"row", Align::left},
+               {"predicted s"},
+               {"measured s"},
+               {"error %"},
+               {"right if one of these changed", Align::left}});
+  for (const std::size_t i : worst_rows(answer)) {
+    const MeasuredRun& run = answer.runs[i];
+    const RunPrediction& prediction = answer.predictions[i];
+    worst.row({run.source + " " + run.id, fmt::format("{:.4g}", prediction.step.value),
+               fmt::format("{:.4g}", run.step->value), signed_percent(error_of(answer, i)),
+               what_would_change(prediction, *run.step)});
+  }
+  return table.str(style) + "\n" + style.bold("Furthest off") + "\n" + worst.str(style);
+}
+
+std::vector<RowPlan> row_plans(const ValidateAnswer& answer) {
+  std::vector<RowPlan> out;
+  for (std::size_t i = 0; i < answer.runs.size(); ++i) {
+    const MeasuredRun& run = answer.runs[i];
+    if (!answer.predictions[i].made) continue;
+    out.push_back({file_name(run.source + "-" + run.id),
+                   plan_file_to_json(*run.problem, run.plan, std::nullopt, "")});
+  }
+  return out;
+}
+
+}  // namespace plait

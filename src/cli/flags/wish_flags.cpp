@@ -10,7 +10,7 @@ namespace plait {
 namespace {
 
 constexpr int kMaxRank = 65536;
-constexpr int kMaxLayers = 1'000'000;
+constexpr int kMostFrozen = 1'000'000;
 
 // A number from the start of a text, and what follows it.
 struct Number {
@@ -152,7 +152,7 @@ FlagGroup tuning_flags(ProblemSource& source) {
            {.name = "--freeze",
             .value = "N",
             .help = "the first N layers and the embedding are not trained: they run forward only",
-            .set = into_integer(source.frozen_layers, 1, kMaxLayers),
+            .set = into_integer(source.frozen_layers, 1, kMostFrozen),
             .hidden = {"--freeze-layers"}}}};
 }
 

@@ -33,7 +33,7 @@ TEST(LoadCluster, ATextThatBeginsWithABraceIsTheFileItself) {
   EXPECT_EQ(load_cluster(text).cluster.device_count(), 4);
   EXPECT_EQ(load_cluster(text).cluster.name, "cluster");
   EXPECT_EQ(complaint(R"( {"plait_cluster": 1, "node": []})"),
-            "cluster: unknown key 'node' (did you mean 'nodes'?)");
+            "cluster#: unknown key 'node' (did you mean 'nodes'?)");
   ClusterOptions options;
   options.device = "T4";
   EXPECT_EQ(complaint(text, options), "cluster: is JSON; --device goes with a hostfile only");

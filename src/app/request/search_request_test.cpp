@@ -121,9 +121,10 @@ TEST(LoadSearch, RefusesPinsThatNoPlanCanHave) {
 
 TEST(PlannerNamed, SuggestsTheNearestName) {
   EXPECT_EQ(planner_named("amp").name, "amp");
-  EXPECT_EQ(complaint([] { planner_named("autp"); }),
-            "`planner`: must be one of auto, amp, fasop, metis, exhaustive, is 'autp' (did you "
-            "mean 'auto'?)");
+  EXPECT_EQ(
+      complaint([] { planner_named("autp"); }),
+      "`planner`: must be one of auto, amp, fasop, metis, aceso, exhaustive, is 'autp' (did you "
+      "mean 'auto'?)");
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ struct AcesoBorders {
 //      GB/s are taken as MB of 2^20 bytes a millisecond
 //   5  an all-gather is looked up by what it gives, not by what a member has; a size that was not
 //      measured takes 100 s
+//      Without a file of the collective, which ends its program, a ring of sends is taken
 //   6  the last op of a stage is left out of `reserved`; rules of ResNet, see aceso_rule()
 // Stages on other nodes are told by the number of devices before them. docs/peers.md.
 class AcesoFormula {

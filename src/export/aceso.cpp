@@ -67,6 +67,13 @@ std::string layers_of(const Problem& problem, const AcesoModel& model) {
 
 }  // namespace
 
+void narrow_to_aceso(Pins& pins) {
+  if (!pins.schedule) pins.schedule = Schedule::one_f_one_b;
+  if (!pins.zero) pins.zero = ZeroStage::off;
+  if (!pins.context) pins.context = 1;
+  if (!pins.sequence_parallel) pins.sequence_parallel = false;
+}
+
 std::string aceso_file_name(const Problem& problem, const RankedPlan& ranked) {
   return fmt::format("{}_{}stages_{:.2f}s.json", problem.model.name, ranked.plan.stage_count(),
                      ranked.cost.step.value);

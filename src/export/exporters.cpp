@@ -13,6 +13,7 @@ Exported amp_row(const Problem& problem, const RankedPlan& ranked, int rank);
 Exported fasop_row(const Problem& problem, const RankedPlan& ranked, int rank);
 Exported aceso_configuration(const Problem& problem, const RankedPlan& ranked, int rank);
 std::string aceso_file_name(const Problem& problem, const RankedPlan& ranked);
+void narrow_to_aceso(Pins& pins);
 
 std::span<const Exporter> exporters() {
   static constexpr Exporter kTable[] = {
@@ -30,7 +31,7 @@ std::span<const Exporter> exporters() {
        "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
        fasop_row, narrow_to_papers},
       {"aceso", "a configuration of Aceso's search, for its runtime", "", aceso_configuration,
-       nullptr, aceso_file_name}};
+       narrow_to_aceso, aceso_file_name}};
   return kTable;
 }
 

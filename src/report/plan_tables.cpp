@@ -8,6 +8,7 @@
 #include "cost/engine.h"
 #include "cost/price.h"
 #include "plan/describe.h"
+#include "plan/fold.h"
 #include "plan/names.h"
 #include "report/quantities.h"
 #include "report/summary.h"
@@ -22,7 +23,7 @@ std::string by_span(const Stage& stage, const auto& text) {
   for (const Span& span : stage.spans)
     if (const std::string part = text(span); parts.empty() || parts.back() != part)
       parts.push_back(part);
-  return fmt::format("{}", fmt::join(parts, "+"));
+  return folded(parts);
 }
 
 std::string memory_of(const StageCost& stage) {

@@ -1,10 +1,12 @@
 #include "app/plan/aceso_plans.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "app/request/request_error.h"
 #include "cost/engine.h"
@@ -34,7 +36,6 @@ std::optional<Dimension> pin_unknown_to_aceso(const Pins& pins) {
   if (pins.data) return Dimension::data;
   if (pins.recompute) return Dimension::recompute;
   if (pins.micro_batches) return Dimension::micro_batches;
-  if (pins.micro_batch) return Dimension::micro_batch;
   if (!pins.stages.empty()) return Dimension::stages;
   return std::nullopt;
 }
@@ -66,6 +67,35 @@ Bytes limit_of(const Problem& problem) {
   return decimal ? limit * (kMebibyte / 1e6) : limit;
 }
 
+// Sizes of micro-batches of the files.
+std::set<int> measured_micro_batches(const AcesoTable& table) {
+  std::set<int> sizes;
+  for (const auto& [point, rows] : table.points) sizes.insert(point.micro_batch);
+  return sizes;
+}
+
+void refuse_micro_batches(const AcesoTable& table, const PlanRequest& request,
+                          const Problem& problem) {
+  const std::set<int> sizes = measured_micro_batches(table);
+  const auto& pin = request.search.pins.micro_batch;
+  if (pin && !sizes.contains(*pin))
+    throw RequestError("micro_batch", fmt::format("{} is in no file of {}; there are {}", *pin,
+                                                  table.name, fmt::join(sizes, ", ")));
+  const int batch = problem.job.global_batch;
+  if (std::ranges::none_of(sizes, [&](int size) { return batch % size == 0; }))
+    throw RequestError("global_batch",
+                       fmt::format("{} is a multiple of none of the micro-batches of {}: {}", batch,
+                                   table.name, fmt::join(sizes, ", ")));
+}
+
+std::vector<std::string> formula_warnings(const AcesoFormula& formula) {
+  if (!formula.reshards() || !formula.table().collectives.empty()) return {};
+  return {
+      fmt::format("there is no prim_{}_*gpus.csv: the formula takes a ring of sends where ops "
+                  "of a stage are cut differently",
+                  formula.table().name)};
+}
+
 AcesoTask task_of(const PlanRequest& request, const Problem& problem) {
   AcesoTask task;
   task.global_batch = problem.job.global_batch;
@@ -73,6 +103,7 @@ AcesoTask task_of(const PlanRequest& request, const Problem& problem) {
   task.memory = limit_of(problem);
   task.first_stages = request.search.first_stages;
   task.last_stages = request.search.last_stages;
+  task.micro_batch = request.search.pins.micro_batch;
   if (request.search.pins.pipeline)
     task.first_stages = task.last_stages = *request.search.pins.pipeline;
   return task;
@@ -146,16 +177,19 @@ PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& sess
     throw RequestError(kField, "aceso needs a model of Aceso's names, such as aceso:gpt_1_3B");
   LoadedProblem loaded = load_problem(request.source);
   refuse_unknown_to_aceso(request, loaded.problem);
+  const AcesoModel model = aceso_model_named(request.source.model, request.source.layers);
+  const AcesoTable table =
+      read_aceso_tables(find_profile_files(request.source.profile), model.table);
+  refuse_micro_batches(table, request, loaded.problem);
+  const AcesoFormula formula(table, aceso_op_list(model.family, model.layers),
+                             devices_of_first_node(loaded.problem.cluster));
+  for (std::string& warning : formula_warnings(formula))
+    loaded.warnings.push_back(std::move(warning));
   session.warn(loaded.warnings);
   PlanAnswer out;
   out.problem = std::move(loaded.problem);
   out.options = request.search;
   out.warnings = std::move(loaded.warnings);
-  const AcesoModel model = aceso_model_named(request.source.model, request.source.layers);
-  const AcesoTable table =
-      read_aceso_tables(find_profile_files(request.source.profile), model.table);
-  const AcesoFormula formula(table, aceso_op_list(model.family, model.layers),
-                             devices_of_first_node(out.problem.cluster));
   SearchContext context = search_context(out.problem, out.options, session);
   context.deadline = std::chrono::steady_clock::now() +
                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(

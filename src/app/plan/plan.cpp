@@ -122,7 +122,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   if (exporter && exporter->narrow) exporter->narrow(pinned.search.pins);
   // Another program's words say what it can run, and papers' planners have spaces of their own.
   const bool own_space = request.planner != "auto" && request.planner != "exhaustive";
-  if ((exporter || own_space) && pinned.source.runs_on.empty()) pinned.source.runs_on = "any";
+  if ((exporter || own_space) && pinned.source.runs_on.empty())
+    pinned.source.runs_on = request.format == "aceso" ? "aceso" : "any";
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);

@@ -158,7 +158,7 @@ TEST(PlanAnswer, MetisFormulaNeedsItsProfile) {
 TEST(CompareAnswer, AutoIsBehindNobody) {
   const CompareAnswer compared = answer(CompareRequest{samples::small_request()}, {});
   // 14 units are too many for the exhaustive planner.
-  ASSERT_EQ(compared.planners.size(), 4u);
+  ASSERT_EQ(compared.planners.size(), 5u);
   EXPECT_TRUE(compared.found());
   EXPECT_EQ(compared.behind_auto(compared.planners[0]), 0);
   for (const PlannerResult& entry : compared.planners)

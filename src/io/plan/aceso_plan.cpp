@@ -55,6 +55,13 @@ std::vector<std::vector<int>> by_stage(const JsonValue& root, std::string_view k
   return out;
 }
 
+// Products and convolutions by output or by input.
+int ways_to_cut(const std::string& op) {
+  for (const std::string_view word : {"qkv", "dense", "GEMM", "conv", "downsample"})
+    if (op.find(word) != op.npos) return 2;
+  return 1;
+}
+
 class Reader {
  public:
   Reader(const std::string& path, const Cluster& cluster)
@@ -157,7 +164,7 @@ class Reader {
       OpChoice last;
       for (int k = 0; k < stage_ops_[s]; ++k, ++unit) {
         const OpChoice choice{tensor[s][k], data[s][k], algorithm[s][k], recompute[s][k] != 0};
-        check(choice, s, k);
+        check(choice, s, k, ops_[unit]);
         if (stage.spans.empty() || choice != last)
           stage.spans.push_back(
               {.units = {unit, unit},
@@ -173,7 +180,11 @@ class Reader {
     return plan;
   }
 
-  void check(const OpChoice& choice, std::size_t stage, int op) const {
+  void check(const OpChoice& choice, std::size_t stage, int op, const std::string& name) const {
+    if (choice.algorithm >= ways_to_cut(name))
+      throw InputError(fmt::format("{}/algo_of_each_op/{}/{}", root_.where(), stage, op),
+                       fmt::format("is {}, but {} can be cut in {}", choice.algorithm, name,
+                                   ways_to_cut(name) == 1 ? "one way only" : "two ways: 0 and 1"));
     const std::string where =
         fmt::format("{}/model_parallel_size_of_each_op/{}/{}", root_.where(), stage, op);
     if (static_cast<long long>(choice.tensor) * choice.data != devices_[stage])

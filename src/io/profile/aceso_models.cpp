@@ -133,7 +133,7 @@ AcesoModel aceso_model_named(const std::string& name, std::optional<int> layers)
                      fmt::format("has from 1 to {} layers, not {}", kMostScaledLayers, *layers));
   if (layers) model.layers = {*layers};
   if (model.layers.empty())
-    throw InputError("model " + name, "needs a number of layers, for example --layers 64");
+    throw InputError("model " + name, "needs a number of `layers`, for example 64");
   return model;
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int kAllCuts = 640;        // up to so many ops, every cut is tried
 constexpr int kAllMixedCuts = 3000;  // the same times devices, where stages may be mixed
 constexpr int kCoarseCuts = 96;      // of a first look
-constexpr int kWindow = 20;          // positions on each side of a cut that are tried next
+constexpr int kWindow = 14;          // positions on each side of a cut that are tried next
 constexpr std::size_t kMostLabels = 6;
 constexpr int kMostRounds = 4;
 constexpr std::size_t kMostRefined = 6;
@@ -198,7 +198,9 @@ std::vector<int> all_cuts(int ops) {
 std::vector<int> micro_batches(const AcesoFormula& formula, const AcesoTask& task) {
   std::set<int> sizes;
   for (const auto& [point, rows] : formula.table().points)
-    if (task.global_batch % point.micro_batch == 0) sizes.insert(point.micro_batch);
+    if (task.global_batch % point.micro_batch == 0 &&
+        task.micro_batch.value_or(point.micro_batch) == point.micro_batch)
+      sizes.insert(point.micro_batch);
   return {sizes.begin(), sizes.end()};
 }
 

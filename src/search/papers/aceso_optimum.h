@@ -14,6 +14,7 @@ struct AcesoTask {
   Bytes memory;          // that a device may use
   int first_stages = 1;  // pipelines have at least and at most so many stages
   int last_stages = 16;
+  std::optional<int> micro_batch{};  // of all replicas together; nothing = any that was measured
 };
 
 struct AcesoRanked {

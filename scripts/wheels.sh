@@ -32,7 +32,7 @@ for python in "${found[@]}"; do
   echo "==> a wheel by $("$python" --version)" >&2
   rm -f build/wheels/raw/*.whl
   PYTHONPATH=$tools "$python" -m pip wheel -q --no-build-isolation --no-deps -w build/wheels/raw .
-  build/python/bin/auditwheel -v repair --plat manylinux_2_35_x86_64 -w "$out" build/wheels/raw/*.whl \
+  PATH=$PWD/build/python/bin:$PATH auditwheel -v repair --plat manylinux_2_35_x86_64 -w "$out" build/wheels/raw/*.whl \
     >"build/wheels/auditwheel-$version.log" 2>&1 ||
     { tail -n 5 "build/wheels/auditwheel-$version.log" >&2; exit 1; }
 done

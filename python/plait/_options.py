@@ -30,6 +30,7 @@ class PlanOptions(TypedDict, total=False):
     max_seq_length: Count
     context_length: Count
     block_size: Count
+    layers: Count
     precision: Number
     dtype: Number
     mixed_precision: Number
@@ -57,6 +58,17 @@ class PlanOptions(TypedDict, total=False):
     lora_dim: Number
     freeze: Count
     freeze_layers: Count
+    flash_kernel: Number
+    graph_capture: bool
+    zero_group: Count
+    hsdp_group: Count
+    sharding_group_size: Count
+    pure_states: bool
+    gradient_bytes: Count
+    reduce_bytes: Count
+    logit_bytes: Count
+    pad_vocabulary: Count
+    make_vocab_size_divisible_by: Count
     memory_limit: Number
     max_memory: Number
     gpu_memory: Number
@@ -87,6 +99,10 @@ class PlanOptions(TypedDict, total=False):
     min_group_scale_variance: Number
     max_micro_batch: Count
     max_profiled_batch_size: Count
+    max_num_hops: Count
+    start_num_stages: Count
+    end_num_stages: Count
+    initial_point: Number
     tp: Count
     tensor_model_parallel_size: Count
     tensor_parallel_size: Count
@@ -133,6 +149,7 @@ class PlanOptions(TypedDict, total=False):
     optimizer_cpu_offload_fraction: Number
     optimizer_offload_fraction: Number
     offload_optimizer: Number
+    log: Document
     bf16: bool
     fp16: bool
     use_flash_attn: bool
@@ -159,6 +176,7 @@ class CompareOptions(TypedDict, total=False):
     max_seq_length: Count
     context_length: Count
     block_size: Count
+    layers: Count
     precision: Number
     dtype: Number
     mixed_precision: Number
@@ -186,6 +204,17 @@ class CompareOptions(TypedDict, total=False):
     lora_dim: Number
     freeze: Count
     freeze_layers: Count
+    flash_kernel: Number
+    graph_capture: bool
+    zero_group: Count
+    hsdp_group: Count
+    sharding_group_size: Count
+    pure_states: bool
+    gradient_bytes: Count
+    reduce_bytes: Count
+    logit_bytes: Count
+    pad_vocabulary: Count
+    make_vocab_size_divisible_by: Count
     memory_limit: Number
     max_memory: Number
     gpu_memory: Number
@@ -211,6 +240,10 @@ class CompareOptions(TypedDict, total=False):
     min_group_scale_variance: Number
     max_micro_batch: Count
     max_profiled_batch_size: Count
+    max_num_hops: Count
+    start_num_stages: Count
+    end_num_stages: Count
+    initial_point: Number
     tp: Count
     tensor_model_parallel_size: Count
     tensor_parallel_size: Count
@@ -257,6 +290,7 @@ class CompareOptions(TypedDict, total=False):
     optimizer_cpu_offload_fraction: Number
     optimizer_offload_fraction: Number
     offload_optimizer: Number
+    log: Document
     bf16: bool
     fp16: bool
     use_flash_attn: bool
@@ -282,6 +316,7 @@ class ParetoOptions(TypedDict, total=False):
     max_seq_length: Count
     context_length: Count
     block_size: Count
+    layers: Count
     precision: Number
     dtype: Number
     mixed_precision: Number
@@ -305,6 +340,17 @@ class ParetoOptions(TypedDict, total=False):
     lora_dim: Number
     freeze: Count
     freeze_layers: Count
+    flash_kernel: Number
+    graph_capture: bool
+    zero_group: Count
+    hsdp_group: Count
+    sharding_group_size: Count
+    pure_states: bool
+    gradient_bytes: Count
+    reduce_bytes: Count
+    logit_bytes: Count
+    pad_vocabulary: Count
+    make_vocab_size_divisible_by: Count
     memory_limit: Number
     max_memory: Number
     gpu_memory: Number
@@ -329,6 +375,10 @@ class ParetoOptions(TypedDict, total=False):
     min_group_scale_variance: Number
     max_micro_batch: Count
     max_profiled_batch_size: Count
+    max_num_hops: Count
+    start_num_stages: Count
+    end_num_stages: Count
+    initial_point: Number
     tp: Count
     tensor_model_parallel_size: Count
     tensor_parallel_size: Count
@@ -375,6 +425,7 @@ class ParetoOptions(TypedDict, total=False):
     optimizer_cpu_offload_fraction: Number
     optimizer_offload_fraction: Number
     offload_optimizer: Number
+    log: Document
     bf16: bool
     fp16: bool
     use_flash_attn: bool

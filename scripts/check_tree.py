@@ -11,8 +11,9 @@ TEXT = {".h", ".cpp", ".py", ".sh", ".md", ".cmake", ".json", ".txt", ".yml", ".
 LINES = 500
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|workspace|work|mnt|scratch)/\w")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
-# Layers whose texts name fields of requests (`tensor`); the command line knows the flags.
-FLAGLESS = {"plan", "cost", "search", "report", "export", "validation", "app"}
+# Layers whose texts name fields of requests (`tensor`); the command line knows the flags. What
+# `export` writes is full of other programs' flags.
+FLAGLESS = {"plan", "cost", "search", "report", "validation", "app"}
 SPOKEN_FLAG = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
 TYPE = re.compile(r"^\s*(?:struct|class|enum class|enum)\s+(\w+)", re.MULTILINE)
 

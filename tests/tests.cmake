@@ -52,7 +52,7 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
 
 # The program, as users and scripts run it.
 if(TARGET plait)
-  foreach(name cli plan_verbs saved_plans trial bad_input injection peer_rows graph)
+  foreach(name cli plan_verbs saved_plans export trial bad_input injection peer_rows graph)
     add_test(NAME ${PLAIT_TEST_PREFIX}${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)
@@ -82,6 +82,22 @@ endif()
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_test(NAME python COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/python_test.py)
   set_tests_properties(python PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
+endif()
+
+# Launches of Megatron-LM that its repository publishes, of up to 3,072 devices.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME published_launches
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/published_launches_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(published_launches PROPERTIES LABELS slow TIMEOUT 3600)
+endif()
+
+# Exports, judged by the programs that they are written for (./dev test --targets makes build/targets).
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME targets
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/targets_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(targets PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
 
 # What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.

@@ -13,6 +13,7 @@ Command replan_command();
 Command explain_command();
 Command check_command();
 Command diff_command();
+Command export_command();
 Command import_command();
 Command profile_command();
 Command validate_command();
@@ -89,6 +90,12 @@ std::span<const Verb> verbs() {
            "  plait diff today.json better.json\n"
            "  plait diff today.json better.json --json\n",
            diff_command},
+      Verb{
+          "export", "write a saved plan as files that another program trains by",
+          "  plait export plan.json --to megatron -o run\n"
+          "  plait export plan.json --to megatron --launcher slurm -o run\n"
+          "  plait export plan.json --to torchtitan --nearest -o run     # the best that it runs\n",
+          export_command},
       Verb{"profile", "measure what planning needs on the hardware at hand",
            "  plait profile --model gpt3-1.3b --device cuda --tp 1,2,4,8 --micro-batch 1,2,4,8 \\\n"
            "    -o profile.json\n"

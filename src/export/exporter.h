@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "export/launch.h"
 #include "plan/problem.h"
 #include "search/space/search.h"
 
@@ -17,24 +18,47 @@ struct Exported {
   std::string refusal;  // the rest of a sentence: "its schedule is not 1F1B"
 };
 
-// A program that plans are written for.
+// All that a program needs to train by a plan, or why it cannot be told.
+struct ExportedRun {
+  RunScript script{};                 // the command of one node
+  std::vector<ExportedFile> files{};  // what the command reads
+  // What the files do not say, because the program has no words for it: a sentence each.
+  std::vector<std::string> losses{};
+  std::string refusal{};  // a sentence without its full stop; "" = the rest is there
+};
+
+// A program that plans are written for: as rows of a table or a text (`write`), as files that start
+// a training (`run`), or both.
 struct Exporter {
-  std::string_view name;     // "metis"
+  std::string_view name;     // "metis"; where it runs plans, that of its row in plan/target.h
   std::string_view summary;  // one line for the help and the docs
   std::string_view heading;  // of a table with one row for each plan; "" = a text of one plan
-  // `rank` counts the plans that have been written, from 1.
-  Exported (*write)(const Problem& problem, const RankedPlan& ranked, int rank);
+  // `rank` counts the plans that have been written, from 1. nullptr = it has no such form.
+  Exported (*write)(const Problem& problem, const RankedPlan& ranked, int rank) = nullptr;
   // Pins what the program has no words for and the user left free, so that a search for plans to
   // write does not find others; nullptr = nothing.
   void (*narrow)(Pins& pins) = nullptr;
   // Of programs that read one file for each plan; nullptr = plans are rows, or one text.
   std::string (*file_name)(const Problem& problem, const RankedPlan& ranked) = nullptr;
+  // The plan passes check_plan(), and why_not(target_of(..), ..) has nothing against it. nullptr =
+  // no such form.
+  ExportedRun (*run)(const Problem& problem, const Plan& plan) = nullptr;
+  // Why the files cannot say what the network is, which no plan can help; nullptr = they need not.
+  std::string (*network)(const Problem& problem) = nullptr;
+  // Takes from the program's row in plan/target.h what the files cannot say, so that why_not()
+  // words the refusal and searches leave it out; nullptr = nothing.
+  void (*limit)(const Problem& problem, Target& target) = nullptr;
+  std::string_view file = "plans.csv";  // the name of what `write` gives, in a folder
 };
 
 // The one table of exporters. To add one: write a file, add a row.
 std::span<const Exporter> exporters();
+// What the exporter can write for the problem: its program's row, limited; the free space where the
+// program has none.
+Target target_of(const Exporter& exporter, const Problem& problem);
 const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
 std::vector<std::string> exporter_names();
+std::vector<std::string> format_names();  // those that have rows or a text of one plan
 
 // Several plans in the words of one program.
 struct ExportedPlans {

@@ -14,9 +14,50 @@ Exported fasop_row(const Problem& problem, const RankedPlan& ranked, int rank);
 Exported aceso_configuration(const Problem& problem, const RankedPlan& ranked, int rank);
 std::string aceso_file_name(const Problem& problem, const RankedPlan& ranked);
 void narrow_to_aceso(Pins& pins);
+ExportedRun megatron_run(const Problem& problem, const Plan& plan);
+ExportedRun deepspeed_run(const Problem& problem, const Plan& plan);
+ExportedRun torchtitan_run(const Problem& problem, const Plan& plan);
+ExportedRun fsdp_run(const Problem& problem, const Plan& plan);
+ExportedRun jax_run(const Problem& problem, const Plan& plan);
+std::string megatron_network(const Problem& problem);
+std::string torchtitan_network(const Problem& problem);
+std::string jax_network(const Problem& problem);
+void limit_megatron(const Problem& problem, Target& target);
+void limit_deepspeed(const Problem& problem, Target& target);
+void limit_torchtitan(const Problem& problem, Target& target);
+void limit_fsdp(const Problem& problem, Target& target);
+void limit_jax(const Problem& problem, Target& target);
 
 std::span<const Exporter> exporters() {
   static constexpr Exporter kTable[] = {
+      {.name = "megatron",
+       .summary = "a launch script with Megatron-LM's flags",
+       .heading = "",
+       .run = megatron_run,
+       .network = megatron_network,
+       .limit = limit_megatron},
+      {.name = "deepspeed",
+       .summary = "ds_config.json and the command that reads it",
+       .heading = "",
+       .run = deepspeed_run,
+       .limit = limit_deepspeed},
+      {.name = "torchtitan",
+       .summary = "a configuration function of TorchTitan",
+       .heading = "",
+       .run = torchtitan_run,
+       .network = torchtitan_network,
+       .limit = limit_torchtitan},
+      {.name = "fsdp",
+       .summary = "a configuration file of accelerate, for PyTorch's FSDP2",
+       .heading = "",
+       .run = fsdp_run,
+       .limit = limit_fsdp},
+      {.name = "jax",
+       .summary = "a Python module with mesh and PartitionSpecs",
+       .heading = "",
+       .run = jax_run,
+       .network = jax_network,
+       .limit = limit_jax},
       {"metis", "rows of Metis' ranking, for its program to cost",
        "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
        "batches(number of batch), layer_partition\n",
@@ -31,8 +72,15 @@ std::span<const Exporter> exporters() {
        "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
        fasop_row, narrow_to_papers},
       {"aceso", "a configuration of Aceso's search, for its runtime", "", aceso_configuration,
-       narrow_to_aceso, aceso_file_name}};
+       narrow_to_aceso, aceso_file_name, nullptr, nullptr, nullptr, "configuration.json"}};
   return kTable;
+}
+
+Target target_of(const Exporter& exporter, const Problem& problem) {
+  const Target* row = target_named(exporter.name);
+  Target target = row == nullptr ? Target{} : *row;
+  if (exporter.limit != nullptr) exporter.limit(problem, target);
+  return target;
 }
 
 const Exporter* exporter_named(std::string_view name) {
@@ -43,6 +91,13 @@ const Exporter* exporter_named(std::string_view name) {
 std::vector<std::string> exporter_names() {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
+  return names;
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : exporters())
+    if (exporter.write != nullptr) names.emplace_back(exporter.name);
   return names;
 }
 

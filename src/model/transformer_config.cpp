@@ -135,4 +135,10 @@ TransformerConfig of_decoder(TransformerConfig config) {
   return config;
 }
 
+bool is_mixture(const TransformerConfig& config, int layer) {
+  const Moe& moe = config.moe;
+  return moe.experts > 0 && layer >= moe.first_dense && (layer + 1) % moe.every == 0 &&
+         std::ranges::find(moe.dense, layer) == moe.dense.end();
+}
+
 }  // namespace plait

@@ -23,7 +23,9 @@
 #include "io/model/huggingface.h"
 #include "io/model/load_model.h"
 #include "io/model/megatron_flags.h"
+#include "io/model/megatron_layout.h"
 #include "io/model/plait_model.h"
+#include "io/plan/deepspeed_config.h"
 #include "io/plan/metis_arguments.h"
 #include "io/plan/plan_json.h"
 #include "io/plan/problem_json.h"
@@ -272,6 +274,21 @@ void read_program(const std::string& bytes) {
 
 void analyse_program(const std::string& bytes) { graph::analyze(bytes, "step.hlo"); }
 
+void read_layout(const std::string& bytes) {
+  const std::vector<LayoutStage> stages = parse_layout("file", bytes);
+  const std::string written = layout_text(stages);
+  promise(again([&] { return parse_layout("file", written); }) == stages,
+          "a layout that is written reads as another one");
+}
+
+void read_deepspeed(const std::string& bytes) {
+  const DeepspeedConfig config = read_deepspeed_config("file", bytes);
+  Problem problem;
+  problem.model = build_transformer({.vocabulary = 64, .layers = 4, .hidden = 16, .heads = 2});
+  problem.cluster = read_cluster_shorthand("1xT4:4", builtin_catalogue()).cluster;
+  deepspeed_plan("file", config, problem);
+}
+
 void read_contest_instance(const std::string& bytes) {
   read_instance(file_of("instance.json", bytes));
 }
@@ -286,6 +303,8 @@ std::span<const Reader> readers() {
       {"model", Shape::json, read_any_model},
       {"huggingface", Shape::json, read_config},
       {"megatron", Shape::text, read_launch_script},
+      {"layout", Shape::text, read_layout},
+      {"deepspeed", Shape::json, read_deepspeed},
       {"cluster", Shape::json, read_native_cluster},
       {"hostfile", Shape::text, read_hosts},
       {"shorthand", Shape::text, read_short_cluster},

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
+#include "app/request/configured.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/cluster/load_cluster.h"
@@ -55,12 +57,26 @@ ImportedPlan import_aceso_plan(const ImportRequest& request) {
   return {{std::move(read.problem), std::move(read.plan)}, std::move(cost)};
 }
 
+// A launch script or a ds_config.json becomes a plan file.
+void import_configuration(const ImportRequest& request, const Session& session, ImportAnswer& out) {
+  ConfiguredRequest configured{request.from, request.path, {}};
+  configured.source.model = request.model;
+  configured.source.cluster = request.cluster;
+  configured.source.sequence = request.sequence;
+  Configured read = load_configured(configured);
+  session.warn(read.warnings);
+  out.warnings = std::move(read.warnings);
+  Estimate cost = CostEngine(read.file.problem).simulate(read.file.plan);
+  out.plan = {std::move(read.file), std::move(cost)};
+}
+
 }  // namespace
 
 std::vector<std::string> import_forms() {
   std::vector<std::string> names;
   for (const Importer& importer : importers()) names.emplace_back(importer.name);
   names.emplace_back(kAcesoPlan);
+  for (const std::string_view form : configuration_forms()) names.emplace_back(form);
   return names;
 }
 
@@ -68,6 +84,10 @@ ImportAnswer answer(const ImportRequest& request, const Session& session) {
   ImportAnswer out;
   if (request.from == kAcesoPlan) {
     out.plan = import_aceso_plan(request);
+    return out;
+  }
+  if (std::ranges::find(configuration_forms(), request.from) != configuration_forms().end()) {
+    import_configuration(request, session, out);
     return out;
   }
   LoadedModel model;

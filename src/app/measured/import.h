@@ -18,7 +18,7 @@ struct ImportRequest {
   std::string model;  // that was measured
   std::optional<int> sequence;
   std::string database;  // aceso-plan: the directory with Aceso's tables of ops
-  std::string cluster;   // aceso-plan: what the plan is for
+  std::string cluster;   // aceso-plan, megatron, deepspeed: what the plan is for
 };
 std::vector<std::string> import_forms();
 

@@ -97,7 +97,7 @@ void check_names(const PlanRequest& request) {
   if (!request.cost_model.empty())
     refuse_unknown("cost_model", request.cost_model, cost_model_names());
   if (request.format.empty()) return;
-  const std::vector<std::string> formats = exporter_names();
+  const std::vector<std::string> formats = format_names();
   refuse_unknown("format", request.format, {formats.begin(), formats.end()});
 }
 

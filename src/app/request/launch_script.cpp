@@ -14,6 +14,10 @@ void take_launch(const ProblemSource& source, const MegatronLaunch& launch, Load
   Job& job = loaded.problem.job;
   if (job.global_batch == 0) job.global_batch = launch.global_batch.value_or(0);
   if (launch.taken.empty()) return;
+  if (source.configured) {
+    loaded.launch.reset();
+    return;
+  }
   loaded.warnings.push_back(
       source.free_layout
           ? "`free_layout`: the layout of the launch script is left open"

@@ -31,7 +31,8 @@ struct ProblemSource {
   std::string framework;  // of the catalogue; "" = its first
   // What a launch script of Megatron-LM says about the layout is left open.
   bool free_layout = false;
-  std::string runs_on;  // a row of plan/target.h; "" = that of the framework
+  bool configured = false;  // the layout is somebody's configuration, which is read elsewhere
+  std::string runs_on;      // a row of plan/target.h; "" = that of the framework
   Job job;
   // Where nothing is said, what all devices have: bf16 and flash attention, or fp16 and plain.
   std::optional<Precision> precision;

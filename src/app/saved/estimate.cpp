@@ -224,16 +224,19 @@ std::string as_text(const EstimateAnswer& answer, const Style& style) {
   return out;
 }
 
-std::string to_json(const EstimateAnswer& answer) {
+JsonObject estimate_object(const EstimateAnswer& answer) {
   std::vector<std::string> sources;
   for (const UnitSource& source : answer.sources) sources.push_back(source_json(source));
-  return lay_out_json(ranked_plan_object(answer.file.problem, {answer.file.plan, answer.simulated})
-                          .boolean("fits", answer.simulated.fits)
-                          .json("simulated", totals_json(answer.simulated))
-                          .json("closed_form", totals_json(answer.formula))
-                          .json("sources", json_list(sources))
-                          .text("measured_collectives", measured_collectives(answer.file.problem))
-                          .str());
+  return ranked_plan_object(answer.file.problem, {answer.file.plan, answer.simulated})
+      .boolean("fits", answer.simulated.fits)
+      .json("simulated", totals_json(answer.simulated))
+      .json("closed_form", totals_json(answer.formula))
+      .json("sources", json_list(sources))
+      .text("measured_collectives", measured_collectives(answer.file.problem));
+}
+
+std::string to_json(const EstimateAnswer& answer) {
+  return lay_out_json(estimate_object(answer).str());
 }
 
 }  // namespace plait

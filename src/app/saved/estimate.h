@@ -7,6 +7,7 @@
 #include "app/request/memory_rule.h"
 #include "app/request/prices.h"
 #include "cost/engine.h"
+#include "io/format/json_writer.h"
 #include "io/plan/plan_json.h"
 #include "report/table.h"
 
@@ -35,6 +36,8 @@ EstimateAnswer answer(const EstimateRequest& request);
 // Why the plan does not fit; "" when it does.
 std::string reason(const EstimateAnswer& answer);
 
+// The members of its JSON, to be added to.
+JsonObject estimate_object(const EstimateAnswer& answer);
 std::string to_json(const EstimateAnswer& answer);
 std::string as_text(const EstimateAnswer& answer, const Style& style);
 

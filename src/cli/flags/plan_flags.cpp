@@ -342,9 +342,9 @@ std::vector<FlagGroup> plan_flags(PlanArguments& arguments) {
             {.name = "--format",
              .value = "F",
              .help = fmt::format("plans in the words of another program instead: {}",
-                                 fmt::join(exporter_names(), ", ")),
-             .set = into_one_of(request.format, exporter_names()),
-             .choices = exporter_names()}}},
+                                 fmt::join(format_names(), ", ")),
+             .set = into_one_of(request.format, format_names()),
+             .choices = format_names()}}},
           borrowed_flags(request)};
 }
 

@@ -1,9 +1,15 @@
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "app/request/output_file.h"
+#include "app/saved/configured.h"
 #include "app/saved/estimate.h"
+#include "base/error.h"
+#include "cli/flags/field_flags.h"
 #include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/console_session.h"
 #include "io/format/text_file.h"
 
 namespace plait {
@@ -11,13 +17,50 @@ namespace {
 
 struct EstimateArguments {
   std::string path;
+  std::string from;
+  std::string output;  // of the faster plan
+  PlanArguments plan;  // where the configuration of another program is read
   std::string trace;
   MemoryRule memory;
   std::vector<StatedPrice> prices;
   bool json = false;
 };
 
+int estimate_configured(const EstimateArguments& arguments) {
+  check_output(arguments.trace);
+  check_output(arguments.output);
+  ConfiguredEstimateRequest request;
+  request.configured = {arguments.from, arguments.path, arguments.plan.request.source};
+  request.configured.source.memory = arguments.memory;
+  request.configured.source.prices = arguments.prices;
+  request.trace = !arguments.trace.empty();
+  request.threads = usual_threads();
+  const ConfiguredEstimate estimated = answer_here(request, arguments.json);
+  if (estimated.estimate.trace) write_text_file(arguments.trace, *estimated.estimate.trace);
+  if (!arguments.output.empty() && estimated.faster)
+    write_text_file(arguments.output, faster_plan_file(estimated));
+  print(in_flags(arguments.json ? to_json(estimated) : as_text(estimated, style_of(stdout))));
+  const std::string why = reason(estimated.estimate);
+  if (why.empty()) return kDone;
+  complain(why);
+  return kNothingFits;
+}
+
+// Flags that only a configuration needs, which say what a saved plan says itself.
+void refuse_source_flags(const EstimateArguments& arguments) {
+  const ProblemSource& source = arguments.plan.request.source;
+  const std::pair<const char*, bool> given[] = {
+      {"--cluster", !source.cluster.empty()},     {"--model", !source.model.empty()},
+      {"--device", !source.device.empty()},       {"--seq", source.sequence.has_value()},
+      {"--framework", !source.framework.empty()}, {"--output", !arguments.output.empty()}};
+  for (const auto& [flag, is_given] : given)
+    if (is_given)
+      throw InputError(flag, "goes with --from: a saved plan says what it was made for");
+}
+
 int estimate(const EstimateArguments& arguments) {
+  if (!arguments.from.empty()) return estimate_configured(arguments);
+  refuse_source_flags(arguments);
   const EstimateRequest request{arguments.path, read_plan_file(arguments.path),
                                 !arguments.trace.empty(), arguments.memory, arguments.prices};
   check_output(arguments.trace);
@@ -44,6 +87,32 @@ Command estimate_command() {
          .help = "write when every stage would run what, for Perfetto; plait train "
                  "--trace has the same rows",
          .set = into_text(arguments->trace)}}}};
+  FlagGroup& flags = command.groups.back();
+  flags.flags.push_back(
+      {.name = "--from",
+       .value = "S",
+       .help = "the file is a configuration of another program instead, which is read as a plan: "
+               "megatron (a launch script), deepspeed (a ds_config.json, with --model)",
+       .set = into_choice(
+           arguments->from,
+           [](const std::string& text) -> std::optional<std::string> {
+             const auto& forms = configuration_forms();
+             if (std::ranges::find(forms, text) == forms.end()) return std::nullopt;
+             return text;
+           },
+           configuration_forms()),
+       .choices = as_strings(configuration_forms())});
+  for (FlagGroup& group : only_flags(plan_flags(arguments->plan),
+                                     {"--model", "--cluster", "--device", "--seq", "--framework"}))
+    for (Flag& flag : group.flags) {
+      flag.required = false;
+      flags.flags.push_back(std::move(flag));
+    }
+  flags.flags.push_back({.name = "--output",
+                         .value = "FILE",
+                         .help = "with --from: where to save the faster plan",
+                         .set = into_text(arguments->output),
+                         .letter = "-o"});
   for (Flag& flag : memory_flags(arguments->memory))
     command.groups.back().flags.push_back(std::move(flag));
   command.groups.back().flags.push_back(price_flag(arguments->prices));

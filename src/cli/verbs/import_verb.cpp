@@ -64,7 +64,7 @@ Command import_command() {
          .set = into_text(arguments->request.database)},
         {.name = "--cluster",
          .value = "C",
-         .help = "aceso-plan: what the plan is for, as plait plan takes it",
+         .help = "aceso-plan, megatron, deepspeed: what the plan is for, as plait plan takes it",
          .set = into_text(arguments->request.cluster)},
         {.name = "--output",
          .value = "FILE",

@@ -148,8 +148,9 @@ void ShellFlags::take(const std::string& word, std::string& flag) {
     std::string written = "--" + flag;
     std::ranges::replace(flag, '_', '-');
     spelled_[flag] = std::move(written);
-    values_[flag] = equals == word.npos ? "" : filled_in(word.substr(equals + 1));
-    if (equals != word.npos) flag.clear();
+    if (values_.contains(flag) && !values_[flag].empty()) before_[flag] = values_[flag];
+    values_[flag].clear();
+    if (equals != word.npos) set(std::exchange(flag, ""), word.substr(equals + 1));
   } else if (equals != word.npos && is_name(word.substr(0, equals))) {
     const std::string value = word.substr(equals + 1);
     variables_[word.substr(0, equals)] = filled_in(value);
@@ -157,10 +158,16 @@ void ShellFlags::take(const std::string& word, std::string& flag) {
   } else if (word.find("--") != word.npos && word.find_first_of(" \n") != word.npos) {
     take_all(word, flag);
   } else if (!flag.empty()) {
-    std::string& value = values_[flag];
-    if (value.empty()) value = filled_in(word);
+    if (values_[flag].empty()) set(flag, word);
     flag.clear();
   }
+}
+
+void ShellFlags::set(const std::string& flag, std::string value) {
+  value = filled_in(std::move(value));
+  const auto before = before_.find(flag);
+  if (before != before_.end() && before->second != value) earlier_.insert(*before);
+  values_[flag] = std::move(value);
 }
 
 // A quoted list of flags: MODEL_ARGS="--num-layers 24 ...".

@@ -35,10 +35,15 @@ class ShellFlags {
 
   // "--num_layers" or, where a variable gave the value, "NUM_LAYERS".
   std::string spelled(const std::string& flag) const;
+  // Where a complaint about the flag points: "run.sh --num_layers".
+  std::string where(const std::string& flag) const { return name_ + " " + spelled(flag); }
+  // Flags whose value replaced another one, with that one.
+  const std::map<std::string, std::string>& earlier_values() const { return earlier_; }
   [[noreturn]] void fail(const std::string& flag, const std::string& what) const;
 
  private:
   void take(const std::string& word, std::string& flag);
+  void set(const std::string& flag, std::string value);
   void take_all(const std::string& list, std::string& flag);
   std::string filled_in(std::string word) const;
   std::string value_of(const std::string& reference) const;
@@ -46,6 +51,8 @@ class ShellFlags {
   std::string name_;
   char joint_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> before_;   // the value that a repeated flag had
+  std::map<std::string, std::string> earlier_;  // of those, what was replaced by another value
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::string> spelled_;  // by flag: how it was said
 };

@@ -56,6 +56,7 @@ void read_experts(const ShellFlags& flags, TransformerConfig& c) {
   c.moe.bias = c.mlp_bias;
   c.moe.shared_gate = flags.has("moe-shared-expert-gate");
   c.moe.normalised = !flags.has("moe-router-pre-softmax");
+  c.moe.scale = flags.number("moe-router-topk-scaling-factor", 1);
   const std::vector<int> pattern = expert_pattern(flags, c.layers);
   for (int layer = 0; layer < c.layers; ++layer)
     if (pattern[layer] == 0) c.moe.dense.push_back(layer);
@@ -188,6 +189,8 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
     reading.warnings.emplace_back("no --seq-length: 2048 is assumed");
   }
   const bool biases = !flags.has("disable-bias-linear");
+  // The kernel that adds a bias approximates GELU by tanh; without it the function is exact.
+  if (!c.gated && (!biases || flags.has("no-bias-gelu-fusion"))) c.activation = Function::gelu;
   c.qkv_bias = biases || flags.has("add-qkv-bias");
   c.projection_bias = c.mlp_bias = biases;
   c.norm = flags.choice("normalization", {"LayerNorm", "RMSNorm"}) == "RMSNorm" ? NormKind::rms

@@ -59,6 +59,35 @@ void read_uneven_ends(const ShellFlags& flags, MegatronLaunch& out) {
   out.taken.push_back(fmt::format("layers {}", fmt::join(out.pins.stages, ",")));
 }
 
+// Stages of a layout; where it has several for each rank, chunks.
+void read_layout(const ShellFlags& flags, MegatronLaunch& out) {
+  const char* flag = "pipeline-model-parallel-layout";
+  out.layout = parse_layout(flags.where(flag), flags.text(flag, ""));
+  const int ranks = out.pins.pipeline.value_or(1);
+  const int stages = static_cast<int>(out.layout.size());
+  if (stages % ranks != 0)
+    flags.fail(flag, fmt::format("has {} stages for {} pipeline ranks", stages, ranks));
+  int layers = 0;
+  for (const LayoutStage& stage : out.layout) layers += stage.layers;
+  const int wanted = flags.size("num-layers", layers);
+  if (layers != wanted)
+    flags.fail(flag, fmt::format("has {} layers, --num-layers says {}", layers, wanted));
+  out.taken.push_back(fmt::format("layout {}", layout_text(out.layout)));
+  out.layers_per_chunk.reset();
+  out.pins.chunks.reset();
+  out.pins.schedule = stages > ranks ? Schedule::interleaved : Schedule::one_f_one_b;
+  if (stages > ranks) {
+    out.pins.chunks = stages / ranks;
+    out.warnings.emplace_back(
+        "chunks of --pipeline-model-parallel-layout that differ cannot be pinned: layers are cut "
+        "as "
+        "is best");
+    return;
+  }
+  for (const LayoutStage& stage : out.layout)
+    out.pins.stages.push_back(stage.layers + (stage.embedding ? 1 : 0) + (stage.loss ? 1 : 0));
+}
+
 void read_pipeline(const ShellFlags& flags, MegatronLaunch& out) {
   if (flags.has("num-layers-per-virtual-pipeline-stage")) {
     out.layers_per_chunk = flags.size("num-layers-per-virtual-pipeline-stage", 1);
@@ -69,10 +98,11 @@ void read_pipeline(const ShellFlags& flags, MegatronLaunch& out) {
   } else if (out.pins.pipeline.value_or(1) > 1) {
     out.pins.schedule = Schedule::one_f_one_b;
   }
+  out.embedding_layers = flags.has("account-for-embedding-in-pipeline-split") ? 1 : 0;
+  out.loss_layers = flags.has("account-for-loss-in-pipeline-split") ? 1 : 0;
   if (flags.has("pipeline-model-parallel-layout")) {
-    out.pins.schedule.reset();
-    out.warnings.emplace_back(
-        "--pipeline-model-parallel-layout is not read: layers are cut as is best");
+    read_layout(flags, out);
+    return;
   }
   read_uneven_ends(flags, out);
 }
@@ -92,21 +122,73 @@ void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
   pins.recompute = Recompute::none;
   if (granularity == "selective" || flags.has("recompute-activations"))
     pins.recompute = Recompute::selective;
-  if (granularity == "full") pins.recompute = Recompute::full;
+  // Older versions had these, and the method alone.
+  const bool older = granularity.empty() &&
+                     (flags.has("checkpoint-activations") ||
+                      flags.has("activations-checkpoint-method") || flags.has("recompute-method"));
+  if (granularity == "full" || older) pins.recompute = Recompute::full;
   if (pins.recompute != Recompute::none)
     out.taken.push_back(fmt::format("{} recompute", name_of(*pins.recompute)));
-  if (granularity == "full" && flags.text("recompute-method", "uniform") == "block")
-    out.warnings.emplace_back("--recompute-method block is read as if all layers were recomputed");
+  if (granularity == "full" && flags.text("recompute-method", "uniform") == "block") {
+    out.recomputed_layers = flags.size("recompute-num-layers", 1);
+    out.warnings.push_back(
+        fmt::format("--recompute-method block: the first {} layers of each chunk are recomputed; a "
+                    "search recomputes all",
+                    *out.recomputed_layers));
+  }
+  if (flags.has("optimizer-cpu-offload")) {
+    pins.offload = flags.number("optimizer-offload-fraction", 1);
+    if (*pins.offload > 1) flags.fail("optimizer-offload-fraction", "must be at most 1");
+    out.taken.push_back(fmt::format("offload {}", *pins.offload));
+  }
 }
 
 void read_precision(const ShellFlags& flags, MegatronLaunch& out) {
   if (flags.has("fp16")) out.precision = Precision::fp16;
   if (flags.has("bf16")) out.precision = Precision::bf16;
-  if (flags.has("fp8-format") || flags.has("fp8-hybrid")) out.precision = Precision::fp8;
+  if (flags.has("fp8-format") || flags.has("fp8-hybrid")) {
+    const std::string recipe = flags.text("fp8-recipe", "delayed");
+    const bool by_row = recipe == "blockwise" || recipe == "mxfp8";
+    out.precision = by_row ? Precision::fp8_row : Precision::fp8;
+  }
+  if (flags.has("fp4-format")) out.precision = Precision::fp4;
   if (out.precision) out.taken.emplace_back(name_of(*out.precision));
 }
 
+void read_kernels(const ShellFlags& flags, MegatronLaunch& out) {
+  const std::string backend = flags.text("attention-backend", "");
+  if (backend == "flash" || backend == "fused" || flags.has("use-flash-attn"))
+    out.attention = AttentionKernel::flash;
+  if (backend == "unfused" || backend == "local") out.attention = AttentionKernel::plain;
+  const std::string optimizer = flags.text("optimizer", "adam");
+  out.optimizer = Optimizer::adam;
+  if (optimizer == "sgd")
+    out.optimizer = flags.number("sgd-momentum", 0.9) > 0 ? Optimizer::momentum : Optimizer::sgd;
+  else if (optimizer != "adam")
+    out.warnings.push_back(fmt::format("--optimizer {} is priced as Adam", optimizer));
+}
+
+// Numbers that torchrun is given, where the script says them as numbers.
+void read_processes(const ShellFlags& flags, MegatronLaunch& out) {
+  const auto count = [&](const char* flag) {
+    const std::string text = flags.text(flag, "");
+    const bool digits = !text.empty() && text.size() < 7 &&
+                        text.find_first_not_of("0123456789") == std::string::npos;
+    return digits ? std::stoi(text) : 0;
+  };
+  const int processes = count("nproc-per-node");
+  const int nodes = flags.has("nnodes") ? count("nnodes") : 1;
+  if (processes > 0 && nodes > 0) out.processes = processes * nodes;
+}
+
 }  // namespace
+
+void refuse_two_values(const std::string& name, const std::string& text) {
+  const ShellFlags flags(name, text);
+  for (const auto& [flag, value] : flags.earlier_values())
+    flags.fail(flag, fmt::format("is given twice: '{}' and '{}'", value.substr(0, 40),
+                                 flags.text(flag, "").substr(0, 40)));
+}
 
 std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
                                                    const std::string& text) {
@@ -123,6 +205,8 @@ std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
   read_degrees(flags, out);
   read_pipeline(flags, out);
   read_switches(flags, out);
+  read_kernels(flags, out);
+  read_processes(flags, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/model/megatron_layout.h"
 #include "search/space/pins.h"
 
 namespace plait {
@@ -12,11 +13,24 @@ namespace plait {
 struct MegatronLaunch {
   Pins pins;  // of the layout; what Megatron does where the script does not say otherwise
   std::optional<int> layers_per_chunk;
+  std::vector<LayoutStage> layout;  // in pipeline order; empty = Megatron-LM's own
+  // Layers that count for the embedding or the loss where stages are cut evenly: 0 or 1.
+  int embedding_layers = 0;
+  int loss_layers = 0;
+  // Layers at the beginning of each chunk that are recomputed; nothing = all or none.
+  std::optional<int> recomputed_layers;
+  std::optional<int> processes;  // that the script starts, where it says so in numbers
+  std::optional<AttentionKernel> attention;
+  std::optional<Optimizer> optimizer;
   std::optional<int> global_batch;
   std::optional<Precision> precision;
   std::vector<std::string> taken;     // "tp 8", "micro-batch 1", .. for people
   std::vector<std::string> warnings;  // flags of the layout that are not understood
 };
+
+// Flags that the text gives twice with different values, as a complaint about the first of them:
+// which of the two runs is a matter of the script's branches.
+void refuse_two_values(const std::string& name, const std::string& text);
 
 // Nothing when the text says nothing about the layout (a file of model flags only).
 std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,

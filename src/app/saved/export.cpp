@@ -1,0 +1,171 @@
+#include "app/saved/export.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/request/ranked_plan_json.h"
+#include "app/request/request_error.h"
+#include "app/request/search_request.h"
+#include "base/printable.h"
+#include "cost/engine.h"
+#include "plan/describe.h"
+#include "plan/target.h"
+#include "report/quantities.h"
+
+namespace plait {
+namespace {
+
+// Rows or a text of one plan, in a folder.
+ExportedRun as_rows(const Exporter& exporter, const Problem& problem, const Plan& plan) {
+  const RankedPlan ranked{plan, CostEngine(problem).simulate(plan)};
+  const Exported one = exporter.write(problem, ranked, 1);
+  ExportedRun out;
+  if (!one.refusal.empty())
+    out.refusal =
+        fmt::format("the plan has no row in the form of {}: {}", exporter.name, one.refusal);
+  else
+    out.files = {{std::string(exporter.file), std::string(exporter.heading) + one.text}};
+  return out;
+}
+
+// What the program needs for the plan, or why it does not run it.
+ExportedRun run_of(const Exporter& exporter, const Problem& problem, const Plan& plan) {
+  ExportedRun out;
+  if (exporter.network != nullptr) out.refusal = exporter.network(problem);
+  if (!out.refusal.empty()) return out;
+  if (const auto why = why_not(target_of(exporter, problem), problem, plan)) {
+    out.refusal = *why;
+    return out;
+  }
+  return exporter.run == nullptr ? as_rows(exporter, problem, plan) : exporter.run(problem, plan);
+}
+
+SearchOptions options_for(const Exporter& exporter, const ExportRequest& request) {
+  SearchOptions options;
+  options.keep = 1;
+  options.threads = request.threads;
+  options.time_limit = request.time_limit;
+  options.target = target_of(exporter, request.file.problem);
+  if (exporter.narrow != nullptr) exporter.narrow(options.pins);
+  options.pins.offload = request.file.plan.offload > 0 && options.target.offload
+                             ? std::optional(request.file.plan.offload)
+                             : std::nullopt;
+  return options;
+}
+
+// A search in the space of what the program runs; `no_nearest` where it gives nothing to write.
+void find_nearest(const Exporter& exporter, const ExportRequest& request, const Session& session,
+                  ExportAnswer& out) {
+  const Problem& problem = request.file.problem;
+  if (exporter.network != nullptr && !exporter.network(problem).empty()) return;  // no plan helps
+  const SearchOptions options = options_for(exporter, request);
+  if (const auto why = why_not(options.target, problem.job)) return;  // no plan helps
+  if (const auto violation = violation_of(problem, options.pins, options.target)) {
+    out.no_nearest = in_words(*violation);
+    return;
+  }
+  const SearchResult found =
+      run_search(planner_named("auto"), search_context(problem, options, session));
+  if (found.plans.empty()) {
+    out.no_nearest = found.reason.empty() ? "no plan that it runs was found" : found.reason;
+    return;
+  }
+  const RankedPlan& best = found.plans.front();
+  const ExportedRun run = run_of(exporter, problem, best.plan);
+  if (!run.refusal.empty()) {
+    if (run.refusal != out.refusal)
+      out.no_nearest = "of the best plan that it runs: " + run.refusal;
+    return;
+  }
+  out.nearest = {best, best.cost.step / out.step - 1};
+}
+
+void take_files(const ExportRequest& request, const Exporter& exporter, ExportedRun run,
+                ExportAnswer& out) {
+  const Problem& problem = out.file.problem;
+  out.losses = std::move(run.losses);
+  if (exporter.run != nullptr) {
+    const std::vector<LaunchNode> nodes = launch_nodes(problem, out.file.plan);
+    out.files = launch_files(request.launcher, problem.model.name, nodes, run.script);
+    out.start = start_command(request.launcher, static_cast<int>(nodes.size()));
+  }
+  for (ExportedFile& file : run.files) out.files.push_back(std::move(file));
+  const Estimate cost = CostEngine(problem).simulate(out.file.plan);
+  out.files.push_back({"plan.json", plan_file_to_json(problem, out.file.plan, cost)});
+}
+
+// "0.6 % more", "2.1 times as much"
+std::string more_in_words(double more) {
+  if (more > 1) return fmt::format("{:.3g} times as much", 1 + more);
+  return more >= 0 ? percent(more) + " more" : percent(-more) + " less";
+}
+
+}  // namespace
+
+ExportAnswer answer(const ExportRequest& request, const Session& session) {
+  const std::vector<std::string> names = exporter_names();
+  refuse_unknown("to", request.to, {names.begin(), names.end()});
+  const Exporter& exporter = *exporter_named(request.to);
+  ExportAnswer out;
+  out.name = request.name;
+  out.to = request.to;
+  out.file = request.file;
+  out.step = CostEngine(request.file.problem).simulate(request.file.plan).step;
+  ExportedRun run = run_of(exporter, out.file.problem, out.file.plan);
+  out.refusal = run.refusal;
+  if (!out.refusal.empty()) {
+    find_nearest(exporter, request, session, out);
+    if (!out.nearest || !request.nearest) return out;
+    out.file.plan = out.nearest->plan.plan;
+    run = run_of(exporter, out.file.problem, out.file.plan);
+  }
+  take_files(request, exporter, std::move(run), out);
+  return out;
+}
+
+std::string reason(const ExportAnswer& answer) {
+  if (answer.written()) return "";
+  std::string out = fmt::format("{}: {}", printable(answer.name), answer.refusal);
+  if (answer.nearest)
+    out +=
+        fmt::format(": the best plan that it runs takes {}, {}; `nearest` writes it",
+                    in_words(answer.nearest->plan.cost.step), more_in_words(answer.nearest->more));
+  else if (!answer.no_nearest.empty())
+    out += fmt::format("; there is nothing else to write: {}", answer.no_nearest);
+  return out;
+}
+
+std::string to_json(const ExportAnswer& answer) {
+  std::vector<std::string> files;
+  for (const ExportedFile& file : answer.files) files.push_back(json_text(file.name));
+  JsonObject object;
+  object.text("to", answer.to)
+      .boolean("written", answer.written())
+      .number("step_s", answer.step.value)
+      .text("why_not", answer.refusal)
+      .json("files", json_list(files))
+      .json("losses", sentences_json(answer.losses))
+      .text("start", answer.start);
+  if (answer.nearest)
+    object.json("nearest", ranked_plan_json(answer.file.problem, answer.nearest->plan))
+        .number("nearest_more", answer.nearest->more);
+  else
+    object.json("nearest", "null").text("no_nearest", answer.no_nearest);
+  return lay_out_json(object.str());
+}
+
+std::string as_text(const ExportAnswer& answer, const std::string& folder) {
+  std::string out;
+  if (answer.nearest)
+    out += fmt::format("{}\nthe best plan that it runs is written: {}, {}\n  {}\n", answer.refusal,
+                       in_words(answer.nearest->plan.cost.step),
+                       more_in_words(answer.nearest->more), describe(answer.file.plan));
+  std::vector<std::string_view> names;
+  for (const ExportedFile& file : answer.files) names.push_back(file.name);
+  out += fmt::format("{}: {}\n", printable(folder), fmt::join(names, ", "));
+  if (!answer.start.empty()) out += fmt::format("start it there: {}\n", answer.start);
+  for (const std::string& loss : answer.losses) out += fmt::format("not written: {}\n", loss);
+  return out;
+}
+
+}  // namespace plait

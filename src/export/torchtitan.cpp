@@ -1,0 +1,205 @@
+// A configuration function of TorchTitan 0.3 that builds the network from its Llama 3 parts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "base/printable.h"
+#include "export/exporter.h"
+#include "export/megatron_model.h"
+#include "export/paper_plans.h"
+#include "io/format/json_writer.h"
+#include "plan/describe.h"
+#include "plan/names.h"
+#include "plan/target.h"
+
+namespace plait {
+
+extern const char* const kTorchtitanModule;  // torchtitan_module.cpp
+
+namespace {
+
+// What TorchTitan's Llama 3 is, with the sizes of the network at hand.
+TransformerConfig llama_like(const TransformerConfig& c) {
+  TransformerConfig like;
+  like.sequence = c.sequence;
+  like.vocabulary = c.vocabulary;
+  like.layers = c.layers;
+  like.hidden = c.hidden;
+  like.heads = c.heads;
+  like.kv_heads = c.kv_heads;
+  like.head_dim = c.head_dim;
+  like.ffn = c.ffn;
+  like.tied = c.tied;
+  like.norm_epsilon = c.norm_epsilon;
+  like.rotary.base = c.rotary.base;
+  like.rotary.scaling = c.rotary.scaling;
+  like.rotary.factor = c.rotary.factor;
+  like.rotary.low_factor = c.rotary.low_factor;
+  like.rotary.high_factor = c.rotary.high_factor;
+  like.rotary.trained_positions = c.rotary.trained_positions;
+  like.gated = true;
+  like.activation = Function::silu;
+  like.qkv_bias = like.projection_bias = like.mlp_bias = like.dropout = false;
+  like.norm = like.qk_norm_kind = NormKind::rms;
+  like.positions = Positions::rotary;
+  return like;
+}
+
+std::string refusal_of(const Problem& problem) {
+  const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
+  if (config == nullptr)
+    return std::holds_alternative<NotRecorded>(problem.model.architecture)
+               ? "the plan file does not say what the network is: it is older than that; make the "
+                 "plan again"
+               : "the network is not one that TorchTitan's Llama 3 can be";
+  if (!config->not_modelled.empty())
+    return fmt::format("the network has {}, which plait has no words for",
+                       printable(config->not_modelled.front()));
+  TransformerConfig c = in_full(*config, 1);
+  // Which features turn together is a matter of how saved weights are read.
+  c.rotary.neighbours = false;
+  const std::string field = difference(c, in_full(llama_like(c), 1));
+  if (!field.empty())
+    return fmt::format("TorchTitan's Llama 3 is another network than this in its {}", field);
+  if (c.rotary.scaling == RotaryScaling::linear)
+    return "TorchTitan has no rotary positions that are scaled linearly";
+  if (std::ranges::any_of(problem.model.kinds, &LayerKind::frozen))
+    return "TorchTitan freezes no layers";
+  return "";
+}
+
+const char* schedule_name(const Plan& plan) {
+  switch (plan.schedule) {
+    case Schedule::gpipe:
+      return "GPipe";
+    case Schedule::interleaved:
+      return "Interleaved1F1B";
+    case Schedule::zb_v:
+      return "ZBVZeroBubble";
+    default:
+      return "1F1B";
+  }
+}
+
+// The modules of every chunk, in the order of the pipeline.
+std::string model_parts(const Problem& problem, const Plan& plan) {
+  std::vector<std::string> parts;
+  const std::vector<int> layers = layers_by_chunk(problem.model, plan);
+  int next = 0;
+  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
+    std::vector<std::string> names;
+    if (chunk == 0) names.emplace_back("tok_embeddings");
+    for (int i = 0; i < layers[chunk]; ++i) names.push_back(fmt::format("layers.{}", next++));
+    if (chunk + 1 == layers.size()) names.insert(names.end(), {"norm", "lm_head"});
+    for (std::string& name : names) name = json_text(name);
+    parts.push_back(fmt::format("        [{}],\n", fmt::join(names, ", ")));
+  }
+  return fmt::format("[\n{}    ]", fmt::join(parts, ""));
+}
+
+std::string network(const TransformerConfig& c) {
+  const bool scaled = c.rotary.scaling == RotaryScaling::llama3;
+  std::string out = fmt::format(
+      "NETWORK = dict(\n    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, head_dim={}, "
+      "hidden_dim={},\n    vocab_size={}, tied={}, norm_eps={},\n",
+      c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn, c.vocabulary,
+      c.tied ? "True" : "False", c.norm_epsilon);
+  out += fmt::format("    rope=dict(theta={}, scaling=\"{}\"", c.rotary.base,
+                     scaled ? "llama" : "none");
+  if (scaled)
+    out += fmt::format(
+        ",\n              scaling_factor={}, low_freq_factor={}, high_freq_factor={},\n"
+        "              original_max_position_embeddings={}",
+        c.rotary.factor, c.rotary.low_factor, c.rotary.high_factor, c.rotary.trained_positions);
+  return out + "),\n)\n";
+}
+
+std::string parallelism(const Problem& problem, const Plan& plan) {
+  const Span& span = plan.stages.front().spans.front();
+  const bool cut = plan.zero != ZeroStage::off;
+  const bool pipeline = plan.stage_count() > 1;
+  std::string out = fmt::format(
+      "PARALLELISM = dict(\n    data_parallel_replicate_degree={}, data_parallel_shard_degree={},\n"
+      "    fsdp_reshard_after_forward=\"{}\",\n    tensor_parallel_degree={}, "
+      "enable_sequence_parallel={},\n    context_parallel_degree={}, expert_parallel_degree={},\n"
+      "    pipeline_parallel_degree={},\n",
+      cut ? 1 : span.data, cut ? span.data : 1,
+      plan.zero == ZeroStage::parameters ? "always" : "never", span.tensor,
+      plan.sequence_parallel ? "True" : "False", plan.context, plan.expert, plan.stage_count());
+  if (pipeline)
+    out += fmt::format(
+        "    pipeline_parallel_schedule=\"{}\",\n    pipeline_parallel_microbatch_size={},\n"
+        "    module_fqns_per_model_part={},\n",
+        schedule_name(plan), micro_batch_of(problem, plan), model_parts(problem, plan));
+  return out + ")\n";
+}
+
+// A pipeline cuts the local batch into its micro-batches; without one, gradients are accumulated.
+std::string training(const Problem& problem, const Plan& plan) {
+  const int micro_batch = micro_batch_of(problem, plan);
+  const bool pipeline = plan.stage_count() > 1;
+  return fmt::format(
+      "TRAINING = dict(\n    local_batch_size={}, global_batch_size={}, seq_len={},\n"
+      "    dtype=\"float32\", mixed_precision_param=\"{}\", disable_cuda_graphs={},\n)\n",
+      pipeline ? micro_batch * plan.micro_batches : micro_batch, problem.job.global_batch,
+      problem.model.sequence_length,
+      problem.job.precision == Precision::bf16 ? "bfloat16" : "float32",
+      pipeline || plan.expert > 1 ? "True" : "False");
+}
+
+std::string module_text(const Problem& problem, const Plan& plan) {
+  const TransformerConfig c = in_full(std::get<TransformerConfig>(problem.model.architecture), 1);
+  std::string out = "# TorchTitan trains " + printable(problem.model.name) + " by the plan\n#   " +
+                    describe(plan) + "\n";
+  out += network(c) + parallelism(problem, plan) + training(problem, plan);
+  out += fmt::format("RECOMPUTE = \"{}\"  # none, selective or full\n",
+                     name_of(plan.stages.front().spans.front().recompute));
+  out += fmt::format("COMPILE = {}\n",
+                     problem.job.framework.traits.kernels == KernelStyle::fused ? "True" : "False");
+  out += fmt::format("TF32 = {}\n", problem.job.precision == Precision::tf32 ? "True" : "False");
+  return out + kTorchtitanModule;
+}
+
+}  // namespace
+
+void limit_torchtitan(const Problem& problem, Target& target) {
+  const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
+  if (config != nullptr && config->tied) {  // as its own check demands
+    target.cuts = CutRule::none;
+    target.program = "TorchTitan with tied embeddings";
+  }
+  target.expert = false;  // the networks with experts are others than Llama 3
+  target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
+  target.adapters = false;
+}
+
+std::string torchtitan_network(const Problem& problem) {
+  std::string refusal = refusal_of(problem);
+  if (!refusal.empty()) return refusal;
+  if (problem.job.optimizer != Optimizer::adam)
+    return fmt::format("TorchTitan's configuration is written with AdamW, the job has {}",
+                       name_of(problem.job.optimizer));
+  if (problem.job.attention != AttentionKernel::flash)
+    return "TorchTitan has no attention that keeps its scores, the job has plain attention";
+  return "";
+}
+
+ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
+  ExportedRun out;
+  out.files = {{"plait_plan.py", module_text(problem, plan)}};
+  out.script.about = fmt::format("TorchTitan trains {} by the plan {}",
+                                 printable(problem.model.name), describe(plan));
+  out.script.settings =
+      "# Further words for TorchTitan, such as --hf_assets_path and --dataloader.dataset, come "
+      "after "
+      "the\n# script's name.\n"
+      "export PYTHONPATH=\"$HERE${PYTHONPATH:+:$PYTHONPATH}\"\n";
+  out.script.command = fmt::format(
+      "{} \\\n  -m torchtitan.train --module plait_plan --config plait_plan \"$@\"", kTorchrun);
+  out.losses = {"the tokenizer and the data, which are those of TorchTitan's llama3_8b"};
+  return out;
+}
+
+}  // namespace plait

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""plait export and what it reads back: folders, refusals, and scripts that are run with launchers that
+write down what they are told."""
+import json
+import shutil
+import subprocess
+import sys
+
+from program import Here, answer, plait, run_tests
+from stub_launchers import Stubs
+
+ODD = "two words, it's \"$HOME\" `date` \\ and\na line"
+LLAMA = {"plait_model": 1, "name": ODD, "transformer": {
+    "layers": 4, "hidden": 256, "heads": 4, "vocabulary": 512, "sequence": 128, "gated": True,
+    "activation": "silu", "norm": "rms", "positions": "rotary", "qkv_bias": False,
+    "projection_bias": False, "mlp_bias": False, "dropout": False, "tied": False}}
+EVEN = ["--dp", "4", "--pp", "1", "--tp", "2", "--micro-batch", "1"]
+
+
+def make_plan(*words, model=LLAMA, nodes=("a", "b"), name="plan.json", kinds=("H100", "H100")):
+    (Here.folder / "model.json").write_text(json.dumps(model))
+    (Here.folder / "cluster.json").write_text(json.dumps({
+        "plait_cluster": 1, "name": "c", "nodes": [
+            {"name": node, "device": kind, "devices": 4,
+             "network": {"bandwidth_Gbps": 400, "latency_us": 5}} for node, kind in zip(nodes, kinds)]}))
+    plait("plan", "--model", "model.json", "--cluster", "cluster.json", "--global-batch", 16, *words,
+          "-o", name)
+
+
+def export(target, folder, *words, **options):
+    return plait("export", "plan.json", "--to", target, "-o", folder, *words, **options)
+
+
+def scripts(folder):
+    return [p for p in (Here.folder / folder).iterdir() if p.suffix in (".sh", ".sbatch")]
+
+
+def test_every_script_is_sound():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    for target in ("megatron", "torchtitan", "jax"):
+        for launcher in ("torchrun", "slurm", "mpirun", "ssh"):
+            folder = f"{target}-{launcher}"
+            export(target, folder, "--launcher", launcher)
+            for script in scripts(folder):
+                subprocess.run(["bash", "-n", script], check=True)
+                if shutil.which("shellcheck"):
+                    done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+                    assert done.returncode == 0, done.stdout
+
+
+def test_odd_names_stay_words():
+    """Model, nodes and folder have blanks, quotes, dollars and line ends in their names."""
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", nodes=(ODD + "1", ODD + "2"))
+    stubs = Stubs(Here.folder)
+    folder = ODD
+    export("megatron", folder)
+    for rank in range(2):
+        [call] = stubs.run([f"./{folder}/run.sh", "--more", ODD], Here.folder, NODE_RANK=str(rank),
+                           MEGATRON=ODD, DATA_PATH=ODD)
+        words = call["words"]
+        assert words[words.index("--master-addr") + 1] == ODD + "1"
+        assert words[words.index("--node-rank") + 1] == str(rank)
+        assert words[words.index("--nproc-per-node") + 1] == "4"
+        assert ODD + "/pretrain_gpt.py" in words and words[-2:] == ["--more", ODD]
+        assert words[words.index("--data-path") + 1] == ODD
+    export("megatron", folder, "--force", "--launcher", "slurm")
+    calls = stubs.run(["bash", f"{folder}/job.sbatch"], Here.folder, SLURM_JOB_NODELIST="x",
+                      SLURM_SUBMIT_DIR=str(Here.folder / folder), STUB_NODES="2")
+    runs = [call for call in calls if call["name"] == "torchrun"]
+    assert [run["words"][run["words"].index("--node-rank") + 1] for run in runs] == ["0", "1"]
+    assert all(run["words"][run["words"].index("--master-addr") + 1] == "first-host" for run in runs)
+
+
+def test_mpirun_and_ssh_start_every_node():
+    quoted = ("it's", '$"b"`c`')
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", nodes=quoted)
+    stubs = Stubs(Here.folder)
+    for launcher, script in (("mpirun", "mpirun.sh"), ("ssh", "launch.sh")):
+        folder = f"folder of {launcher} it's $1"
+        export("megatron", folder, "--launcher", launcher)
+        calls = stubs.run([f"./{folder}/{script}"], Here.folder)
+        runs = [call for call in calls if call["name"] == "torchrun"]
+        ranks = sorted(run["words"][run["words"].index("--node-rank") + 1] for run in runs)
+        assert ranks == ["0", "1"], ranks
+        assert all(run["words"][run["words"].index("--master-addr") + 1] == "it's" for run in runs)
+        if launcher == "ssh":
+            hosts = [call["words"][-2] for call in calls if call["name"] == "ssh"]
+            assert sorted(hosts) == sorted(quoted), hosts
+
+
+def test_a_hostfile_cannot_have_a_blank():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", nodes=("a b", "c"))
+    for launcher in ("mpirun", "ssh"):
+        _, error = export("megatron", "run", "--launcher", launcher, status=2)
+        assert "is not a name that a hostfile can have" in error, error
+        assert not (Here.folder / "run").exists()
+
+
+def test_a_folder_with_something_in_it_is_kept():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    (Here.folder / "run").mkdir()
+    (Here.folder / "run" / "mine.txt").write_text("mine")
+    _, error = export("megatron", "run", status=2)
+    assert "is a folder that is not empty; --force replaces files in it" in error, error
+    assert [p.name for p in (Here.folder / "run").iterdir()] == ["mine.txt"]
+    export("megatron", "run", "--force")
+    assert (Here.folder / "run" / "mine.txt").read_text() == "mine"
+    _, error = export("megatron", "none/run", status=2)
+    assert "there is no folder" in error, error
+    (Here.folder / "file").write_text("")
+    assert "is not a folder" in export("megatron", "file", status=2)[1]
+
+
+def test_a_plan_that_cannot_run_gets_the_price_of_one_that_can():
+    make_plan("--pp", "2", "--schedule", "zb-h1", "--runs-on", "any")
+    _, error = export("megatron", "run", status=3)
+    assert "Megatron-LM has the schedules 1f1b and interleaved, the plan zb-h1" in error, error
+    assert "the best plan that it runs takes" in error and "--nearest writes it" in error, error
+    assert not (Here.folder / "run").exists()
+    told = json.loads(export("megatron", "run", "--json", status=3)[0])
+    best = answer("plan", "--model", "model.json", "--cluster", "cluster.json", "--global-batch", 16,
+                  "--runs-on", "megatron")
+    assert told["nearest"]["step_s"] == best["plans"][0]["step_s"]
+    text, _ = export("megatron", "run", "--nearest")
+    assert "the best plan that it runs is written" in text, text
+    saved = json.loads((Here.folder / "run" / "plan.json").read_text())
+    assert saved["plan"] == told["nearest"]["plan"]
+
+
+def test_an_export_reads_back_as_the_plan():
+    make_plan("--pp", "2", "--tp", "2", "--dp", "2", "--runs-on", "megatron")
+    export("megatron", "run")
+    plait("import", "--from", "megatron", "run/run.sh", "--cluster", "cluster.json", "-o", "back.json")
+    own, back = (json.loads((Here.folder / name).read_text()) for name in ("plan.json", "back.json"))
+    assert own["plan"] == back["plan"], (own["plan"], back["plan"])
+    make_plan("--framework", "deepspeed", "--recompute", "full", "--zero", "2", "--dp", "8")
+    export("deepspeed", "ds")
+    plait("import", "--from", "deepspeed", "ds/ds_config.json", "--model", "model.json", "--cluster",
+          "cluster.json", "-o", "back.json")
+    own, back = (json.loads((Here.folder / name).read_text()) for name in ("plan.json", "back.json"))
+    assert own["plan"] == back["plan"], (own["plan"], back["plan"])
+
+
+def test_a_configuration_is_priced_and_improved():
+    make_plan("--pp", "1", "--tp", "4", "--dp", "2", "--micro-batch", "1", "--recompute", "full",
+              "--zero", "0", "--runs-on", "megatron")
+    export("megatron", "run")
+    told = answer("estimate", "--from", "megatron", "run/run.sh", "--cluster", "cluster.json", "-o",
+                  "better.json")
+    assert told["fits"] and told["faster"]["step_s"] < told["step_s"]
+    text, _ = plait("estimate", "--from", "megatron", "run/run.sh", "--cluster", "cluster.json")
+    assert "with Megatron-LM on the same devices this takes" in text, text
+    plait("export", "better.json", "--to", "megatron", "-o", "better")
+
+
+def test_what_cannot_be_written_is_said():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    error = export("megatrn", "run", status=2)[1]
+    assert "--to: must be one of megatron," in error and "did you mean 'megatron'?" in error, error
+    relu = {**LLAMA, "transformer": {**LLAMA["transformer"], "gated": False, "activation": "relu"}}
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", model=relu)
+    assert "Megatron-LM has no flag for this network's activation" in export("megatron", "run", status=3)[1]
+    assert "is another network than this in its gated" in export("torchtitan", "run", status=3)[1]
+    assert not (Here.folder / "run").exists()
+
+
+def test_rows_of_the_papers_are_a_file():
+    make_plan("--pp", "2", "--tp", "1", "--dp", "4", "--recompute", "none", "--zero", "0", "--micro-batch", "1")
+    export("metis", "rows")
+    assert (Here.folder / "rows" / "plans.csv").read_text().startswith("rank, cost")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,50 @@
+"""Programs that stand for launchers: they write down their words and start what they are told to."""
+import json
+import os
+import pathlib
+import subprocess
+
+# Starts one process a node as the real program does: with its variables, one after the other.
+STUB = r'''#!/usr/bin/env python3
+import json, os, re, subprocess, sys
+name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+with open(os.environ["RECORD"], "a") as record:
+    record.write(json.dumps({"name": name, "words": words, "environment": dict(os.environ)}) + "\n")
+def start(command, **more):
+    sys.exit(subprocess.run(command, env={**os.environ, **more}).returncode)
+if name == "srun":
+    nodes = int(os.environ["STUB_NODES"])
+    for rank in range(nodes):
+        code = subprocess.run([words[-1]], env={**os.environ, "SLURM_PROCID": str(rank)}).returncode
+        if code: sys.exit(code)
+if name == "mpirun":
+    for rank in range(int(words[words.index("-np") + 1])):
+        code = subprocess.run([words[-1]], env={**os.environ, "OMPI_COMM_WORLD_RANK": str(rank)}).returncode
+        if code: sys.exit(code)
+if name == "ssh":
+    start(["sh", "-c", words[-1]])
+if name == "scontrol":
+    print("first-host\nsecond-host")
+'''
+NAMES = ["torchrun", "srun", "mpirun", "ssh", "scontrol", "accelerate", "python3"]
+
+
+class Stubs:
+    def __init__(self, folder):
+        self.bin = pathlib.Path(folder) / "stubs"
+        self.bin.mkdir()
+        self.record = self.bin / "record.jsonl"
+        interpreter = os.path.realpath("/proc/self/exe")
+        for name in NAMES:
+            (self.bin / name).write_text(STUB.replace("/usr/bin/env python3", interpreter))
+            (self.bin / name).chmod(0o755)
+
+    def run(self, words, cwd, **more):
+        """What the stubs wrote down while the command ran; fails where it fails."""
+        self.record.write_text("")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "OMPI", "NODE_RANK"))}
+        environment = {**kept, "PATH": f"{self.bin}:{os.environ['PATH']}", "RECORD": str(self.record),
+                       **more}
+        done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stderr}{done.stdout}"
+        return [json.loads(line) for line in self.record.read_text().splitlines()]

@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Exports of plait, judged by the programs that they are written for.
+
+    ./dev test --targets            makes build/targets with those programs, and runs this
+
+Every plan of a pool, drawn with a seed, is exported to every program: it is accepted by the program's own
+code, or refused with a reason. Skipped (77) where build/targets is missing."""
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PYTHON = ROOT / "build" / "targets" / "bin" / "python"
+TARGETS = ["megatron", "deepspeed", "torchtitan", "fsdp", "jax"]
+LEAST = 60  # plans a target
+
+LLAMA = {"gated": True, "activation": "silu", "norm": "rms", "positions": "rotary", "qkv_bias": False,
+         "projection_bias": False, "mlp_bias": False, "dropout": False, "tied": False}
+MODELS = {
+    "small-llama": {**LLAMA, "layers": 12, "hidden": 1024, "heads": 16, "kv_heads": 4, "ffn": 2816,
+                    "vocabulary": 32000, "sequence": 1024},
+    "long-llama": {**LLAMA, "layers": 8, "hidden": 1024, "heads": 16, "vocabulary": 32000,
+                   "sequence": 32768,
+                   "rotary": {"base": 500000, "scaling": "llama3", "factor": 8}},
+    "small-experts": {**LLAMA, "layers": 8, "hidden": 1024, "heads": 16, "vocabulary": 32000,
+                      "sequence": 1024, "moe": {"experts": 8, "top_k": 2, "ffn": 1024}},
+}
+ZOO = ["gpt2", "gpt2-medium", "llama-2-7b", "llama-3-8b", "mixtral-8x7b", "gpt2-xl"]
+CLUSTERS = ["1xA100-80GB:8", "2xA100-80GB:8", "1xH100:8", "4xH100:8", "1xA100-80GB:8+2xA10:4",
+            "2xA100-80GB:8+4xV100-16GB:4", "1xA100-80GB:4+1xH100:4"]
+
+
+def plait(*words, ok=(0,)):
+    done = subprocess.run([program, *map(str, words)], cwd=folder, capture_output=True, text=True,
+                          timeout=300, stdin=subprocess.DEVNULL)
+    assert done.returncode in ok, f"{words}: exit {done.returncode}\n{done.stderr}"
+    return done
+
+
+def draw_plan(draw, number):
+    """A plan file, or nothing where the words that were drawn have no plan."""
+    model = draw.choice([*MODELS, *ZOO])
+    cluster = draw.choice(CLUSTERS)
+    words = ["--model", f"{model}.json" if model in MODELS else model, "--cluster", cluster,
+             "--global-batch", draw.choice([32, 64, 256]), "--time-limit", "3s"]
+    words += ["--runs-on", [*TARGETS, "any"][number % 6]]
+    pins = [["--tp", draw.choice([1, 2, 4])], ["--pp", draw.choice([2, 4])], ["--recompute", "full"],
+            ["--recompute", "selective"], ["--zero", draw.choice([0, 1, 2, 3])], ["--cp", 2],
+            ["--pp", 2, "--schedule", "interleaved", "--chunks", 2], ["--micro-batch", 1], ["--ep", 2]]
+    for pin in draw.sample(pins, draw.choice([0, 1, 1, 2])):
+        if pin[0] not in words and not (pin[0] == "--ep" and "mix" not in model and "exp" not in model):
+            words += pin
+    name = f"plan{number}.json"
+    done = plait("plan", *words, "-o", name, ok=(0, 2, 3))
+    return name if done.returncode == 0 else None
+
+
+def make_pool(least, seed):
+    for name, config in MODELS.items():
+        (folder / f"{name}.json").write_text(
+            json.dumps({"plait_model": 1, "name": name, "transformer": config}))
+    draw, pool, number = random.Random(seed), [], 0
+    while len(pool) < least and number < 10 * least:
+        if (plan := draw_plan(draw, number)) is not None:
+            pool.append(plan)
+        number += 1
+    return pool
+
+
+def recorded(script, **more):
+    """Words of the first program that run.sh starts, and the environment that it gets."""
+    from stub_launchers import Stubs
+    stubs = Stubs(tempfile.mkdtemp(dir=folder))
+    return stubs.run(["bash", str(script)], folder, **more)
+
+
+class Plan:
+    def __init__(self, path):
+        saved = json.loads(path.read_text())
+        self.plan, self.model, self.job = saved["plan"], saved["model"], saved["job"]
+        self.stages = self.plan["stages"]
+        self.network = self.model["architecture"]["transformer"]
+        span = self.stages[0]["spans"][0]
+        self.tensor, self.data = span.get("tensor", 1), span.get("data", 1)
+        self.context, self.expert = self.plan.get("context", 1), self.plan.get("expert", 1)
+        self.devices = [d for s in self.stages for d in s["devices"]]
+
+    def layers_by_chunk(self):
+        """Layers of each chunk in the order of the pipeline: units without embedding and head."""
+        count, chunks = self.network["layers"] + 2, {}
+        for s, stage in enumerate(self.stages):
+            for span in stage["spans"]:
+                begin, end = span["units"]
+                layers = sum(1 for u in range(begin, end) if 0 < u < count - 1)
+                key = (span.get("chunk", 0), s)
+                chunks[key] = chunks.get(key, 0) + layers
+        if self.plan.get("schedule") == "zb-v":
+            last = len(self.stages) - 1
+            keys = sorted(chunks, key=lambda k: k[1] if k[0] == 0 else 2 * last + 1 - k[1])
+        else:
+            keys = sorted(chunks)
+        return [chunks[key] for key in keys]
+
+
+def flag_table():
+    """Megatron-LM's flags with their numbers of values, as the test beside the exporter lists them."""
+    text = (ROOT / "src" / "export" / "megatron_test.cpp").read_text()
+    return {flag: int(n) for flag, n in re.findall(r'\{"(--[a-z0-9-]+)", (\d)\}', text)}
+
+
+def parsed_flags(words):
+    table, flags, at = flag_table(), {}, 0
+    while at < len(words):
+        flag = words[at]
+        assert flag in table, f"not a flag of Megatron-LM: {flag}"
+        end = at + 1
+        while end < len(words) and not words[end].startswith("--"):
+            end += 1
+        values = words[at + 1:end]
+        assert table[flag] == 9 and values or len(values) == table[flag], (flag, values)
+        assert flag not in flags, f"{flag} twice"
+        flags[flag[2:].replace("-", "_")] = values[0] if table[flag] == 1 else values or True
+        at = end
+    return flags
+
+
+def check_megatron(out):
+    import torch
+    from megatron.core.parallel_state import RankGenerator
+    from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+    from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
+    plan = Plan(out / "plan.json")
+    [call] = recorded(out / "run.sh")
+    words = call["words"]
+    at = next(i for i, word in enumerate(words) if word.endswith(".py"))
+    f = parsed_flags(words[at + 1:])
+    tp, pp = int(f["tensor_model_parallel_size"]), int(f["pipeline_model_parallel_size"])
+    cp, ep = int(f.get("context_parallel_size", 1)), int(f.get("expert_model_parallel_size", 1))
+    if tp > 1 or cp > 1:
+        assert call["environment"]["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
+    world = len(plan.devices)
+    dp = world // (tp * pp * cp)
+    assert int(f["global_batch_size"]) % (int(f["micro_batch_size"]) * dp) == 0
+    # The layers of every stage.
+    if "pipeline_model_parallel_layout" in f:
+        layout = PipelineParallelLayerLayout.from_str(f["pipeline_model_parallel_layout"], pp)
+        layout.validate_layer_layout(int(f["num_layers"]), None)
+        chunks = layout.virtual_pipeline_model_parallel_size
+        from megatron.core.transformer.enums import LayerType
+        got = [layout.layout[p][v].count(LayerType.decoder) for v in range(chunks) for p in range(pp)]
+    else:
+        chunks = int(f.get("num_virtual_stages_per_pipeline_rank", 1))
+        got = [int(f["num_layers"]) // (pp * chunks)] * (pp * chunks)
+    assert got == plan.layers_by_chunk(), (got, plan.layers_by_chunk())
+    # The groups of every rank are the plan's devices.
+    ranks = RankGenerator(tp=tp, ep=1, dp=dp, pp=pp, cp=cp, order="tp-cp-ep-dp-pp")
+    size = tp * cp
+    want = [stage["devices"][i:i + tp] for stage in plan.stages for i in range(0, len(stage["devices"]), tp)]
+    assert sorted([plan.devices[r] for r in g] for g in ranks.get_ranks("tp")) == sorted(want)
+    want = [[stage["devices"][d * size + i] for d in range(dp)] for stage in plan.stages for i in range(size)]
+    assert sorted([plan.devices[r] for r in g] for g in ranks.get_ranks("dp")) == sorted(want)
+    want = [[stage["devices"][i] for stage in plan.stages] for i in range(dp * size)]
+    assert sorted([plan.devices[r] for r in g] for g in ranks.get_ranks("pp")) == sorted(want)
+    # The network and its parallelism.
+    latent = "multi_latent_attention" in f
+    number = lambda key, kind=int, fallback=None: kind(f[key]) if key in f else fallback
+    kind = MLATransformerConfig if latent else TransformerConfig
+    more = dict(q_lora_rank=number("q_lora_rank"), kv_lora_rank=number("kv_lora_rank"),
+                qk_head_dim=number("qk_head_dim"), qk_pos_emb_head_dim=number("qk_pos_emb_head_dim"),
+                v_head_dim=number("v_head_dim")) if latent else {}
+    biased = "disable_bias_linear" not in f
+    if "moe_layer_freq" in f:
+        more["moe_layer_freq"] = eval(f["moe_layer_freq"])  # as Megatron-LM does
+        assert len(more["moe_layer_freq"]) == int(f["num_layers"])
+    if "fp8_format" in f:
+        more |= dict(fp8=f["fp8_format"], fp8_recipe=f["fp8_recipe"])
+    kind(num_layers=int(f["num_layers"]), hidden_size=int(f["hidden_size"]),
+         num_attention_heads=int(f["num_attention_heads"]), ffn_hidden_size=int(f["ffn_hidden_size"]),
+         num_query_groups=number("num_query_groups"), kv_channels=number("kv_channels"),
+         hidden_dropout=float(f["hidden_dropout"]), attention_dropout=float(f["attention_dropout"]),
+         layernorm_epsilon=float(f["norm_epsilon"]), add_bias_linear=biased,
+         add_qkv_bias="add_qkv_bias" in f, gated_linear_unit="swiglu" in f,
+         activation_func=torch.nn.functional.silu if "swiglu" in f else torch.nn.functional.gelu,
+         normalization=f["normalization"], qk_layernorm="qk_layernorm" in f,
+         num_moe_experts=number("num_experts"), moe_ffn_hidden_size=number("moe_ffn_hidden_size"),
+         moe_router_topk=number("moe_router_topk", int, 2),
+         moe_shared_expert_intermediate_size=number("moe_shared_expert_intermediate_size"),
+         moe_router_pre_softmax="moe_router_pre_softmax" in f,
+         moe_token_dispatcher_type=f.get("moe_token_dispatcher_type", "allgather"),
+         tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp, context_parallel_size=cp,
+         expert_model_parallel_size=ep, sequence_parallel="sequence_parallel" in f,
+         virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
+         pipeline_model_parallel_layout=f.get("pipeline_model_parallel_layout"),
+         recompute_granularity=f.get("recompute_granularity"),
+         recompute_method=f.get("recompute_method"), recompute_num_layers=number("recompute_num_layers"),
+         recompute_modules=f.get("recompute_modules"),
+         bf16="bf16" in f, fp16="fp16" in f, params_dtype=torch.bfloat16 if "bf16" in f else torch.float16
+         if "fp16" in f else torch.float32, pipeline_dtype=torch.bfloat16, **more)
+
+
+def check_deepspeed(out):
+    from deepspeed import comm
+    from deepspeed.runtime.config import DeepSpeedConfig
+    plan = Plan(out / "plan.json")
+    comm.get_rank = lambda *_: 0  # without it DeepSpeed takes the world for one process
+
+    class Mesh:  # of the replicas: DeepSpeed asks for their number
+        @staticmethod
+        def get_data_parallel_world_size():
+            return plan.data
+    config = DeepSpeedConfig(str(out / "ds_config.json"), mpu=Mesh)
+    assert config.train_micro_batch_size_per_gpu * config.gradient_accumulation_steps * plan.data \
+        == config.train_batch_size == plan.job["global_batch"]
+    assert config.gradient_accumulation_steps == plan.plan["micro_batches"]
+    assert int(config.zero_config.stage) == int(plan.plan.get("zero", 0))
+    assert (config.zero_config.offload_optimizer is not None) == (plan.plan.get("offload", 0) > 0)
+    precision = plan.job.get("precision", "bf16")
+    assert config.bfloat16_config.enabled == (precision == "bf16")
+    assert config.float16_config.enabled == (precision == "fp16")
+    if len(plan.stages) > 1:
+        assert config.pipeline["stages"] == len(plan.stages)
+    recompute = plan.stages[0]["spans"][0].get("recompute", "none")
+    assert (config.activation_checkpointing_config.number_checkpoints is not None) == (recompute == "full")
+    [call] = recorded(out / "run.sh", PROGRAM="train.py")
+    assert call["words"][-1].endswith("ds_config.json")
+
+
+def check_torchtitan(out):
+    from torchtitan.config import ConfigManager
+    from torchtitan.distributed.parallel_dims import ParallelDims
+    plan = Plan(out / "plan.json")
+    sys.modules.pop("plait_plan", None)
+    sys.path.insert(0, str(out))
+    try:
+        importlib.invalidate_caches()
+        config = ConfigManager().parse_args(["--module", "plait_plan", "--config", "plait_plan"])
+    finally:
+        sys.path.pop(0)
+    p = config.parallelism
+    dims = ParallelDims.from_config(p, len(plan.devices))
+    assert (dims.tp, dims.cp, dims.pp) == (plan.tensor, plan.context, len(plan.stages))
+    assert dims.dp_replicate * dims.dp_shard == plan.data
+    zero = int(plan.plan.get("zero", 0))
+    assert (dims.dp_shard > 1) == (zero > 0 and plan.data > 1)
+    config.model_spec.model.update_from_config(config=config)
+    n = plan.network
+    model = config.model_spec.model
+    assert (len(model.layers), model.dim, model.vocab_size) == (n["layers"], n["hidden"], plan.model["vocabulary"])
+    assert config.training.seq_len == plan.model["sequence_length"]
+    if dims.pp > 1:
+        parts = p.module_fqns_per_model_part
+        assert [sum(m.startswith("layers.") for m in part) for part in parts] == plan.layers_by_chunk()
+        assert sum(parts, []) == ["tok_embeddings", *(f"layers.{i}" for i in range(n["layers"])), "norm",
+                                  "lm_head"]
+        assert config.training.local_batch_size // p.pipeline_parallel_microbatch_size \
+            == plan.plan["micro_batches"]
+        from torch.distributed.pipelining.schedules import get_schedule_class
+        get_schedule_class(p.pipeline_parallel_schedule)
+    else:
+        assert config.training.local_batch_size * plan.plan["micro_batches"] * plan.data \
+            == config.training.global_batch_size
+    kind = type(config.activation_checkpoint).__qualname__.split(".")[0]
+    want = {"none": "NoneType", "selective": "SelectiveAC", "full": "FullAC"}
+    assert kind == want[plan.stages[0]["spans"][0].get("recompute", "none")], kind
+
+
+def check_fsdp(out):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+    from accelerate.utils import FullyShardedDataParallelPlugin
+    plan = Plan(out / "plan.json")
+    config = load_config_from_file(str(out / "accelerate.yaml"))
+    assert config.num_processes == len(plan.devices)
+    zero = int(plan.plan.get("zero", 0))
+    assert (config.distributed_type.value == "FSDP") == (zero > 0)
+    [call] = recorded(out / "run.sh", PROGRAM="train.py")
+    launch_command_parser().parse_args(call["words"][1:])
+    assert int(call["environment"]["GRADIENT_ACCUMULATION_STEPS"]) == plan.plan["micro_batches"]
+    if zero == 0:
+        return
+    words = {f"FSDP_{key[5:].upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+             for key, value in config.fsdp_config.items()}
+    kept = dict(os.environ)
+    os.environ.update(words)
+    try:
+        plugin = FullyShardedDataParallelPlugin()
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+    assert plugin.fsdp_version == 2 and plugin.reshard_after_forward == (zero == 3)
+    recompute = plan.stages[0]["spans"][0].get("recompute", "none")
+    assert plugin.activation_checkpointing == (recompute == "full")
+    sizes = config.parallelism_config
+    assert sizes["parallelism_config_dp_shard_size"] * sizes["parallelism_config_tp_size"] == len(plan.devices)
+
+
+def check_jax(out):
+    plan = Plan(out / "plan.json")
+    if len(plan.devices) > 8:
+        module = {}
+        exec(compile((out / "plait_sharding.py").read_text(), "plait_sharding.py", "exec"), module)
+        mesh = module["MESH"]
+        assert mesh["data"] * mesh["expert"] * mesh["context"] * mesh["tensor"] == len(plan.devices)
+        leaves = module["jax"].tree.leaves(module["paths_of"](module["parameter_shapes"]()))
+        assert all(module["parameter_spec"](path.rsplit("/", 1)[0]) is not None for path in leaves)
+        return "shapes"
+    done = subprocess.run([sys.executable, out / "plait_sharding.py"], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "JAX_PLATFORMS": "cpu",
+                               "XLA_FLAGS": f"--xla_force_host_platform_device_count={len(plan.devices)}"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert f"on {len(plan.devices)} devices" in done.stdout, done.stdout
+    return "run"
+
+
+CHECKS = {"megatron": check_megatron, "deepspeed": check_deepspeed, "torchtitan": check_torchtitan,
+          "fsdp": check_fsdp, "jax": check_jax}
+
+
+def check_scripts(out):
+    for script in [*out.glob("*.sh"), *out.glob("*.sbatch")]:
+        subprocess.run(["bash", "-n", script], check=True)
+        if shutil.which("shellcheck"):
+            done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout
+
+
+def judge(target, plans):
+    """Numbers of plans that are accepted, refused and wrong."""
+    accepted = nearest = refused = wrong = 0
+    reasons = {}
+    for number, name in enumerate(plans):
+        out = folder / f"{target}-{name}"
+        launcher = ["torchrun", "slurm", "mpirun", "ssh"][number % 4]
+        words = ["export", name, "--to", target, "-o", out, "--launcher", launcher, "--time-limit", "3s"]
+        try:
+            done = plait(*words, ok=(0, 3))
+            if done.returncode == 3:
+                reason = done.stderr.strip().split(": ", 2)[2]
+                reasons[reason[:60]] = reasons.get(reason[:60], 0) + 1
+                refused += 1
+                if "--nearest writes it" not in done.stderr:
+                    continue
+                plait(*words, "--nearest")
+                nearest += 1
+            else:
+                accepted += 1
+            check_scripts(out)
+            with contextlib.redirect_stdout(io.StringIO()):
+                CHECKS[target](out)
+        except Exception:
+            wrong += 1
+            print(f"{target}: {name} ({out}):\n{traceback.format_exc()[-2500:]}", flush=True)
+    print(f"{target}: {len(plans)} plans, {accepted} accepted as they are, {refused} refused with a reason, "
+          f"for {nearest} of them the nearest accepted, {wrong} wrong", flush=True)
+    for reason, count in sorted(reasons.items(), key=lambda row: -row[1])[:8]:
+        print(f"    {count} x {reason}")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--plans", type=int, default=LEAST)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("targets", nargs="*")
+    arguments = parser.parse_args()
+    if not PYTHON.exists():
+        print("skipped: there is no build/targets; ./dev test --targets makes it")
+        return 77
+    if pathlib.Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
+        os.execv(PYTHON, [str(PYTHON), __file__, *sys.argv[1:]])
+    global program, folder
+    program = str(pathlib.Path(arguments.program).resolve())
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pool = make_pool(arguments.plans, arguments.seed)
+        print(f"{len(pool)} plans", flush=True)
+        wrong = sum(judge(target, pool) for target in arguments.targets or TARGETS)
+    return 1 if wrong or len(pool) < arguments.plans else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

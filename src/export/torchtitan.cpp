@@ -99,7 +99,7 @@ std::string model_parts(const Problem& problem, const Plan& plan) {
   return fmt::format("[\n{}    ]", fmt::join(parts, ""));
 }
 
-std::string network(const TransformerConfig& c) {
+std::string flavour(const TransformerConfig& c) {
   const bool scaled = c.rotary.scaling == RotaryScaling::llama3;
   std::string out = fmt::format(
       "NETWORK = dict(\n    dim={}, n_layers={}, n_heads={}, n_kv_heads={}, head_dim={}, "
@@ -149,11 +149,11 @@ std::string training(const Problem& problem, const Plan& plan) {
       pipeline || plan.expert > 1 ? "True" : "False");
 }
 
-std::string module_text(const Problem& problem, const Plan& plan) {
+std::string function_file(const Problem& problem, const Plan& plan) {
   const TransformerConfig c = in_full(std::get<TransformerConfig>(problem.model.architecture), 1);
   std::string out = "# TorchTitan trains " + printable(problem.model.name) + " by the plan\n#   " +
                     describe(plan) + "\n";
-  out += network(c) + parallelism(problem, plan) + training(problem, plan);
+  out += flavour(c) + parallelism(problem, plan) + training(problem, plan);
   out += fmt::format("RECOMPUTE = \"{}\"  # none, selective or full\n",
                      name_of(plan.stages.front().spans.front().recompute));
   out += fmt::format("COMPILE = {}\n",
@@ -188,7 +188,7 @@ std::string torchtitan_network(const Problem& problem) {
 
 ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
-  out.files = {{"plait_plan.py", module_text(problem, plan)}};
+  out.files = {{"plait_plan.py", function_file(problem, plan)}};
   out.script.about = fmt::format("TorchTitan trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
   out.script.settings =

@@ -26,15 +26,6 @@ void check_output(const std::string& path) {
     throw InputError(path, fmt::format("cannot be written: {}", std::strerror(errno)));
 }
 
-void make_folder(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code fault;
-  if (fs::is_directory(path, fault)) return;
-  if (fs::exists(path, fault)) throw InputError(path, "is a file, a directory is needed");
-  if (!fs::create_directory(path, fault) && !fs::is_directory(path))
-    throw InputError(path, fmt::format("cannot be made: {}", fault.message()));
-}
-
 std::string path_in_folder(const std::string& folder, const std::string& name) {
   return (std::filesystem::path(folder) / name).string();
 }

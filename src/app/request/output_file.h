@@ -8,8 +8,6 @@ namespace plait {
 // in the name of the output does not discard a finished result.
 void check_output(const std::string& path);
 
-// Makes the folder where there is none; InputError when that cannot be.
-void make_folder(const std::string& path);
 std::string path_in_folder(const std::string& folder, const std::string& name);
 
 }  // namespace plait

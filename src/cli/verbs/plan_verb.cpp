@@ -5,6 +5,7 @@
 #include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/console_session.h"
+#include "io/format/folder.h"
 #include "io/format/text_file.h"
 
 namespace plait {

@@ -30,8 +30,11 @@ void check_folder(const std::string& path, bool replace) {
 
 void make_folder(const std::string& path) {
   std::error_code fault;
+  if (fs::is_directory(path, fault)) return;
+  if (fs::exists(path, fault)) throw InputError(path, "is a file, a directory is needed");
   fs::create_directory(path, fault);
-  if (!fs::is_directory(path))
+  std::error_code unseen;
+  if (!fs::is_directory(path, unseen))
     throw InputError(path, "cannot be made" + (fault ? ": " + fault.message() : std::string()));
 }
 

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostMetisLayers = 100'000;
-constexpr int kMostBatch = 1'000'000;
+constexpr int kMostMetisBatch = 1'000'000;
 constexpr int kMostPermuteLength = 12;
 
 // The script's name for each of the program's flags.
@@ -82,7 +82,7 @@ MetisArguments read_metis_arguments(const std::string& path) {
   a.layers = at_most(flags, "num-layers", flags.required("num-layers"), kMostMetisLayers);
   if (a.layers < 3)
     flags.fail("num-layers", fmt::format("counts embedding and head: at least 3, is {}", a.layers));
-  a.batch = at_most(flags, "gbs", flags.required("gbs"), kMostBatch);
+  a.batch = at_most(flags, "gbs", flags.required("gbs"), kMostMetisBatch);
   a.hidden = known ? flags.size("hidden-size", 4096) : flags.required("hidden-size");
   a.sequence = known ? flags.size("sequence-length", 1024) : flags.required("sequence-length");
   a.vocabulary = known ? flags.size("vocab-size", 51200) : flags.required("vocab-size");

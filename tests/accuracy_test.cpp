@@ -58,7 +58,7 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"megatron_bridge_perf", 0.13},
            {"nemo_2407", 0.12},
            {"llm_foundry_mpt", 0.06},
-           {"torchtitan", 0.08, 0, 0.13},
+           {"torchtitan", 0.09, 0, 0.13},
            {"bloom_prequel", 0.08, 1.05, 0.08},
            {"simumax_b200", 0.06, 1.05, 0.03},
            {"internevo", 0.08},

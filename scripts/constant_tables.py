@@ -17,8 +17,8 @@ DOCUMENT = ROOT / "docs/cost-model.md"
 CATALOGUE = ROOT / "data/catalogue"
 
 DEVICE_COLUMNS = ["matmul", "matmul_inner", "matmul_tail", "misaligned", "batched", "batched_misaligned",
-                  "attention", "attention_backward", "portable_attention", "memory", "fp8", "fp4",
-                  "optimizer", "kernel_us", "intra", "inter"]
+                  "attention", "attention_backward", "portable_attention", "early_attention", "memory", "fp8", "fp4",
+                  "optimizer", "kernel_us", "intra", "inter", "spread"]
 
 
 def rows_of(kind):

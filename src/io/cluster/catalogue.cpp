@@ -255,7 +255,8 @@ DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogu
   if (object.find("efficiency")) out.in_clusters.reset();
   if (const auto value = object.find("efficiency_in_clusters")) {
     out.in_clusters = read_efficiency(*value, out.type.efficiency, known);
-    out.basis_in_clusters = "copied from " + value->text_or("like", out.type.name);
+    const std::optional<JsonValue> source = value->find("like");
+    out.basis_in_clusters = source ? "copied from " + source->text() : "fitted";
   }
   out.aliases.clear();
   if (const auto aliases = object.find("aliases"))

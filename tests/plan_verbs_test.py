@@ -173,7 +173,7 @@ def test_compare_runs_every_planner():
     words = ["compare", "--model", "gpt2", "--cluster", "1xT4:2+1xV100-16GB:2", "--global-batch", "4",
              "--precision", "fp16"]
     rows = answer(*words)["planners"]
-    assert [row["planner"] for row in rows] == ["auto", "amp", "fasop", "metis"], rows
+    assert [row["planner"] for row in rows] == ["auto", "amp", "fasop", "metis", "aceso"], rows
     for row in rows:
         assert row["slower_than_auto"] >= 0 and row["evaluations"] > 0, row
         assert row["best"]["step_s"] == row["step_s"], row

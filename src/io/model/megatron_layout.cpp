@@ -85,8 +85,11 @@ std::vector<LayoutStage> parse_layout(const std::string& where, const std::strin
   int embeddings = 0;
   int losses = 0;
   for (const char c : letters) {
+    if (c == '|') {
+      stages.emplace_back();
+      continue;
+    }
     LayoutStage& stage = stages.back();
-    if (c == '|') stages.emplace_back();
     if (c == 't') ++stage.layers;
     if (c == 'E') ++embeddings;
     if (c == 'L') ++losses;

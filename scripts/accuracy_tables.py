@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Rewrites the tables of docs/accuracy.md from what `plait validate` says now.
 
-    scripts/accuracy_tables.py --runs published_runs.csv --steps hf_training_steps.csv
+    scripts/accuracy_tables.py --runs published_runs.csv --fresh published_runs_2.csv \
+        --steps hf_training_steps.csv [--gains gains.json]
+
+`--gains` is what `scripts/calibrate constants --output` wrote; without it the table of constants stays.
 
 Only what stands between `<!-- table NAME -->` and `<!-- end -->` is touched.
 """
@@ -54,6 +57,21 @@ def results(sources, key):
     return markdown(header, rows)
 
 
+def means(sources):
+    """One line for each source, and the mean in which each counts once."""
+    rows = []
+    for s in sources:
+        if s["predicted"]:
+            rows.append([s["source"], str(s["predicted"]), percent(s["mape"]), signed(s["bias"]),
+                         str(s["memory_rows"] or ""), percent(s["memory_mape"]), str(s["oom_false"] or "")])
+    times = [s["mape"] for s in sources if s["mape"] is not None]
+    memories = [s["memory_mape"] for s in sources if s["memory_mape"] is not None]
+    rows.append([f"**mean over {len(times)}**", str(sum(s["predicted"] for s in sources)),
+                 percent(sum(times) / len(times)), "", f"mean over {len(memories)}",
+                 percent(sum(memories) / len(memories)), str(sum(s["oom_false"] for s in sources))])
+    return markdown(["source", "rows", "time %", "bias %", "memory rows", "memory %", "ran, called out of memory"], rows)
+
+
 def refusals(sources):
     rows = []
     for s in sources:
@@ -85,7 +103,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=ROOT / "build/release/plait")
     parser.add_argument("--runs", required=True, help="table of published runs")
+    parser.add_argument("--fresh", required=True, help="table of published runs that no constant was fitted on")
     parser.add_argument("--steps", required=True, help="table of Hugging Face steps")
+    parser.add_argument("--gains", help="what scripts/calibrate found of each constant")
     arguments = parser.parse_args()
     program = arguments.program
     sources = validate(program, "--runs", arguments.runs)["sources"]
@@ -97,12 +117,17 @@ def main():
     for d in devices:
         d["gpu"] = d.pop("device")
     tables = {
+        "fresh": means(validate(program, "--runs", arguments.fresh)["sources"]),
+        "first": means(sources),
         "sources": results(sources + steps + long_steps, "source"),
         "devices": results(devices, "gpu"),
         "refusals": refusals(sources),
         "others": others(sources),
         "literal": literal(sources, validate(program, "--runs", arguments.runs, "--literal")["sources"]),
     }
+    if arguments.gains:
+        command = [ROOT / "scripts/calibrate", "table", "--gains", arguments.gains]
+        tables["constants"] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     text = DOCUMENT.read_text()
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- table {name} -->\n).*?(<!-- end -->)", re.S)

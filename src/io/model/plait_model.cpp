@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostModelSize = 1 << 28;
-constexpr int kMostUnits = 100'000;
+constexpr int kMostUnits = 200'100;  // as in plan files
 constexpr std::size_t kMostKinds = 1000;
 
 const std::vector<std::string_view> kOpKinds = {

@@ -83,8 +83,8 @@ TEST(PlaitModel, MistakesNameTheirPlace) {
             "m.json#/units/0: unknown value 'b', must be one of a");
   EXPECT_EQ(
       complaint(R"({"plait_model": 1, )" + kinds +
-                R"(, "units": [{"kind": "a", "times": 60000}, {"kind": "a", "times": 60000}]})"),
-      "m.json#/units/1: more than 100000 units");
+                R"(, "units": [{"kind": "a", "times": 120000}, {"kind": "a", "times": 120000}]})"),
+      "m.json#/units/1: more than 200100 units");
   EXPECT_EQ(complaint(R"({"plait_model": 1, )" + kinds +
                       R"(, "units": ["a"], "ties": [{"first": 0, "second": 1, "parameters": 1}]})"),
             "m.json#/ties/0/second: must be a whole number from 0 to 0, is 1");

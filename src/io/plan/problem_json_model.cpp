@@ -14,7 +14,8 @@
 namespace plait {
 namespace {
 
-constexpr int kMaxUnits = 100'000;
+// Two stacks of the most layers that a configuration may have, and their ends.
+constexpr int kMaxUnits = 200'100;
 constexpr int kMaxPeriod = 64;  // longest pattern of kinds that is looked for
 
 // Every number of an op: key, access, and the default that is left out.

@@ -146,11 +146,11 @@ TEST(ProblemJson, SaysWhatIsWrongWithAModel) {
   EXPECT_EQ(broken("\"causal\"", "\"casual\""),
             "m#: unknown key 'casual' (did you mean 'causal'?)");
   EXPECT_EQ(broken("\"repeat\": 6", "\"repeat\": 1000000000"),
-            "m#/units/1/repeat: must be a whole number from 1 to 100000, is 1000000000");
+            "m#/units/1/repeat: must be a whole number from 1 to 200100, is 1000000000");
   EXPECT_EQ(broken("[1]}, 2]", "[1, 1]}, 3]"),
             "m#/units/2: must be a whole number from 0 to 2, is 3");
-  EXPECT_EQ(broken("\"repeat\": 6, \"kinds\": [1]", "\"repeat\": 60000, \"kinds\": [1, 1]"),
-            "m#/units/1: makes more than 100000 units");
+  EXPECT_EQ(broken("\"repeat\": 6, \"kinds\": [1]", "\"repeat\": 120000, \"kinds\": [1, 1]"),
+            "m#/units/1: makes more than 200100 units");
   EXPECT_EQ(broken("\"second\": 7", "\"second\": 8"),
             "m#/ties/0/second: must be a whole number from 0 to 7, is 8");
   EXPECT_EQ(broken("\"split\": \"column\"", "\"split\": \"colum\""),

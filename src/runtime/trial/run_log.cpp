@@ -198,7 +198,8 @@ void RunLog::read_time(std::string_view line) {
       }
     if (!all || sum <= 0) continue;
     form_ = static_cast<int>(i);
-    steps_.emplace_back(known.scale == 0 ? global_batch_ / sum : known.scale * sum);
+    const double step = known.scale == 0 ? global_batch_ / sum : known.scale * sum;
+    if (std::isfinite(step)) steps_.emplace_back(step);
     return;
   }
 }

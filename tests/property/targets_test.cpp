@@ -54,7 +54,7 @@ void adapt(Problem& problem, const Target& target) {
     problem.job.precision = target.precisions.front();
 }
 
-// `auto` is no slower than the best of all plans listed one by one, and its bound is below it.
+// `auto` is not slower than the best of all plans listed one by one, and its bound is below it.
 void expect_best(Problem problem, const Target& target) {
   adapt(problem, target);
   const SearchResult best = planned(problem, target, "auto", {});

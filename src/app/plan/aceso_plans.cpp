@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "app/plan/plain_pipelines.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "cost/framework/framework.h"
@@ -25,13 +26,7 @@ constexpr const char* kField = "cost_model";
 
 // The first pin that Aceso's configurations have no words for.
 std::optional<Dimension> pin_unknown_to_aceso(const Pins& pins) {
-  if (pins.zero.value_or(ZeroStage::off) != ZeroStage::off) return Dimension::zero;
-  if (pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b)
-    return Dimension::schedule;
-  if (pins.chunks.value_or(1) > 1) return Dimension::chunks;
-  if (pins.context.value_or(1) > 1) return Dimension::context;
-  if (pins.expert.value_or(1) > 1) return Dimension::expert;
-  if (pins.sequence_parallel.value_or(false)) return Dimension::sequence_parallel;
+  if (const auto beyond = pin_beyond_plain_pipelines(pins)) return beyond;
   if (pins.tensor) return Dimension::tensor;
   if (pins.data) return Dimension::data;
   if (pins.recompute) return Dimension::recompute;

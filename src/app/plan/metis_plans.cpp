@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/plan/plain_pipelines.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/profile/import_metis.h"
@@ -25,15 +26,8 @@ bool has_metis_profile(const PlanRequest& request) {
 
 // The first pin that Metis' rows have no words for.
 std::optional<Dimension> pin_beyond(const Pins& pins) {
-  if (pins.zero.value_or(ZeroStage::off) != ZeroStage::off) return Dimension::zero;
   if (pins.recompute.value_or(Recompute::none) != Recompute::none) return Dimension::recompute;
-  if (pins.schedule.value_or(Schedule::one_f_one_b) != Schedule::one_f_one_b)
-    return Dimension::schedule;
-  if (pins.chunks.value_or(1) > 1) return Dimension::chunks;
-  if (pins.context.value_or(1) > 1) return Dimension::context;
-  if (pins.expert.value_or(1) > 1) return Dimension::expert;
-  if (pins.sequence_parallel.value_or(false)) return Dimension::sequence_parallel;
-  return std::nullopt;
+  return pin_beyond_plain_pipelines(pins);
 }
 
 void refuse_beyond_formula(const PlanRequest& request, const Problem& problem) {

@@ -74,20 +74,19 @@ lint() {
 
 # Every reader with bytes that nobody has written, from the corpora of tests/fuzz.
 fuzz() {
-  local seconds=${1:-60} program reader failed=()
+  local seconds=${1:-60} corpus reader failed=()
   [[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is not a number of seconds; usage: ./dev fuzz [SECONDS]"
   setup
   install_packages "${fuzz_packages[@]}"
-  compile fuzz
+  compile fuzz plait_fuzz
   mkdir -p build/fuzz/found
-  for program in build/fuzz/fuzz_*; do
-    [[ -x $program && -f $program ]] || continue
-    reader=${program##*/fuzz_}
+  for corpus in tests/fuzz/corpus/*; do
+    reader=${corpus##*/}
     mkdir -p "build/fuzz/corpus/$reader"
     say "fuzzing $reader for $seconds s"
-    "$program" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 \
+    PLAIT_FUZZ_READER=$reader build/fuzz/plait_fuzz -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 \
       -print_final_stats=1 -artifact_prefix="build/fuzz/found/$reader-" \
-      "build/fuzz/corpus/$reader" "tests/fuzz/corpus/$reader" 2>"build/fuzz/$reader.log" ||
+      "build/fuzz/corpus/$reader" "$corpus" 2>"build/fuzz/$reader.log" ||
       failed+=("$reader")
     grep -h 'number_of_executed_units' "build/fuzz/$reader.log" >&2 || true
   done

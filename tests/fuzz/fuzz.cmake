@@ -1,14 +1,7 @@
-# One program for each reader of tests/fuzz/readers.cpp; corpora lie in tests/fuzz/corpus.
-add_library(fuzz_readers OBJECT tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
-our_own(fuzz_readers)
-target_include_directories(fuzz_readers PUBLIC tests)
-target_link_libraries(fuzz_readers PUBLIC plait_core)
-file(GLOB corpora CONFIGURE_DEPENDS LIST_DIRECTORIES true tests/fuzz/corpus/*)
-foreach(corpus ${corpora})
-  get_filename_component(reader ${corpus} NAME)
-  add_executable(fuzz_${reader} tests/fuzz/fuzz_target.cpp src/runtime/no_backend.cpp)
-  our_own(fuzz_${reader})
-  target_compile_definitions(fuzz_${reader} PRIVATE PLAIT_FUZZ_READER="${reader}")
-  target_link_libraries(fuzz_${reader} PRIVATE fuzz_readers)
-  target_link_options(fuzz_${reader} PRIVATE -fsanitize=fuzzer)
-endforeach()
+# One program for the readers of tests/fuzz/readers.cpp; corpora lie in tests/fuzz/corpus.
+add_executable(plait_fuzz tests/fuzz/fuzz_target.cpp tests/fuzz/mutate.cpp tests/fuzz/readers.cpp
+                          src/runtime/no_backend.cpp)
+our_own(plait_fuzz)
+target_include_directories(plait_fuzz PRIVATE tests)
+target_link_libraries(plait_fuzz PRIVATE plait_core)
+target_link_options(plait_fuzz PRIVATE -fsanitize=fuzzer)

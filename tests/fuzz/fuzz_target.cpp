@@ -1,7 +1,7 @@
-// A libFuzzer target for one reader, named by PLAIT_FUZZ_READER when it is compiled:
-//   cmake --preset fuzz && cmake --build --preset fuzz && build/fuzz/fuzz_plan
-//   tests/fuzz/corpus/plan
-// `./dev fuzz` runs all of them.
+// A libFuzzer target for the reader that PLAIT_FUZZ_READER names when it runs:
+//   cmake --preset fuzz && cmake --build --preset fuzz
+//   PLAIT_FUZZ_READER=plan build/fuzz/plait_fuzz tests/fuzz/corpus/plan
+// `./dev fuzz` runs it for all of them.
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +12,15 @@
 namespace {
 
 const plait::fuzz::Reader& reader() {
-  static const plait::fuzz::Reader* const kReader = plait::fuzz::reader_named(PLAIT_FUZZ_READER);
-  if (kReader == nullptr) std::abort();
+  static const plait::fuzz::Reader* const kReader = [] {
+    const char* name = std::getenv("PLAIT_FUZZ_READER");
+    const auto* found = plait::fuzz::reader_named(name != nullptr ? name : "");
+    if (found == nullptr) {
+      std::fprintf(stderr, "PLAIT_FUZZ_READER is to name a reader of tests/fuzz/readers.cpp\n");
+      std::exit(2);
+    }
+    return found;
+  }();
   return *kReader;
 }
 
@@ -23,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   try {
     plait::fuzz::accepts(reader(), std::string(data, data + size));
   } catch (const plait::fuzz::BrokenPromise& broken) {
-    std::fprintf(stderr, "%s: %s\n", PLAIT_FUZZ_READER, broken.what());
+    std::fprintf(stderr, "%s: %s\n", std::string(reader().name).c_str(), broken.what());
     std::abort();
   }
   return 0;

@@ -29,7 +29,7 @@ int combinations_of(int length) {
 class CoverSearch {
  public:
   CoverSearch(std::span<const std::uint64_t> sequence, std::span<const char> border, int longest)
-      : sequence_(sequence), border_(border), longest_(longest) {
+      : sequence_(sequence), border_(border) {
     for (std::size_t at = 0; at < sequence.size(); ++at) {
       Run run;
       for (int n = 1; n <= longest && at + n <= sequence.size(); ++n) {
@@ -118,7 +118,6 @@ class CoverSearch {
 
   std::span<const std::uint64_t> sequence_;
   std::span<const char> border_;
-  int longest_;
   std::map<Run, int> ids_;
   std::vector<Placed> run_at_;
   std::vector<int> first_run_;

@@ -61,7 +61,8 @@ std::string counts_by_stage(const Plan& plan, const std::function<bool(int unit)
 
 // The value of a field as it can stand after `before`.
 std::string as_word(const PlanFields::value_type& field, const std::string& before) {
-  const auto& [name, value] = field;
+  const std::string& name = field.first;
+  const std::string& value = field.second;
   if (!value.empty() && is_plain_word(value)) return value;
   const bool nested = shell_state_after(before) == ShellState::nested;
   // Blanks in what the user or plait itself has named do no harm inside quotes.

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "search/space/tied_copies.h"
+
 namespace plait {
 namespace {
 
@@ -12,12 +14,18 @@ constexpr int kMostKept = 60'000;  // classes; as many as 320 units can have at 
 
 // One symbol a unit. The ends and the owners of what is tied have symbols of their own. Of the
 // units that use something again, those of one kind read the same if they use the same: whether a
-// run keeps a copy depends on whether it has the owner, too, which then tells it apart.
+// run keeps a copy depends on whether it has the owner, too, which then tells it apart. Of ties at
+// a distance the distance is all: a run has the owner if it begins so many units earlier.
 std::vector<int> symbols_of(const Model& model) {
   std::vector<int> symbols(model.units.begin(), model.units.end());
   int next = static_cast<int>(model.kinds.size());
   std::vector<std::vector<std::pair<int, double>>> used_again(model.units.size());
-  for (const Tie& tie : model.ties) used_again[tie.second].emplace_back(tie.first, tie.parameters);
+  const std::vector<bool> at_distance = ties_at_a_distance(model);
+  for (std::size_t i = 0; i < model.ties.size(); ++i) {
+    const Tie& tie = model.ties[i];
+    const int owner = at_distance[i] ? tie.first - tie.second : tie.first;  // below 0: a distance
+    used_again[tie.second].emplace_back(owner, tie.parameters);
+  }
   using Reading = std::pair<int, std::vector<std::pair<int, double>>>;  // kind, what is used again
   std::map<Reading, int> known;
   for (std::size_t u = 0; u < symbols.size(); ++u) {
@@ -26,7 +34,8 @@ std::vector<int> symbols_of(const Model& model) {
     if (is_new) ++next;
     symbols[u] = at->second;
   }
-  for (const Tie& tie : model.ties) symbols[tie.first] = next++;
+  for (std::size_t i = 0; i < model.ties.size(); ++i)
+    if (!at_distance[i]) symbols[model.ties[i].first] = next++;
   symbols.front() = next++;
   symbols.back() = next++;
   return symbols;

@@ -69,6 +69,18 @@ TEST(RunClasses, OfTiedUnitsAreTheirOwn) {
   EXPECT_NE(classes.of({2, 3}), classes.of({4, 5}));
 }
 
+TEST(RunClasses, OfLayersThatShareWithTheirNeighbourAreFew) {
+  // Embedding, 2,000 layers, head: runs that have the first layer, or the head, or neither, of each
+  // length.
+  Model model = model_of(std::vector<int>(2'002, 1));
+  for (int u = 2; u <= 2'000; ++u)
+    model.ties.push_back({.first = u - 1, .second = u, .parameters = 1e6});
+  const RunClasses classes(model);
+  EXPECT_EQ(classes.of({2, 40}), classes.of({1'000, 1'038}));
+  EXPECT_NE(classes.of({1, 39}), classes.of({2, 40}));
+  EXPECT_TRUE(classes.are_few());
+}
+
 TEST(RunClasses, OfSharedLayersAreThoseOfOtherLayers) {
   // Layers 2, 3 and 4 use the parameters of layer 1 again.
   Model model = model_of({0, 1, 1, 1, 1, 0});

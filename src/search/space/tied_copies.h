@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "model/model.h"
@@ -8,38 +8,48 @@
 
 namespace plait {
 
+// For each tie, whether it is one of many at its distance: layers that each share the weights of
+// the one before it. The others are told apart by their owners.
+std::vector<bool> ties_at_a_distance(const Model& model);
+
 // Parameters of which a run of units keeps a second copy, because it has the unit that uses them
 // again but not the unit that owns them: tied_copies() of cost/span_frame.h, without a look at
-// every tie. Models of shared layers have as many ties as layers, all with one owner.
+// every tie. Models of shared layers have as many ties as layers.
 class TiedCopies {
  public:
   explicit TiedCopies(const Model& model);
 
-  bool any() const { return !owners_.empty(); }
-  double of(const UnitRange& run) const {
-    double copies = 0;
-    for (const Owner& owner : owners_)
-      if (owner.unit < run.begin || owner.unit >= run.end)
-        copies += owner.used_before[run.end] - owner.used_before[run.begin];
-    return copies;
-  }
+  bool any() const { return !owners_.empty() || !distances_.empty(); }
+  double of(const UnitRange& run) const;
 
   // The next unit in front of a run with which it would keep fewer copies; -1 when there is none.
   // Up to that unit a longer run needs more memory.
-  int next_owner(const UnitRange& run) const {
-    int next = -1;
-    for (const Owner& owner : owners_)
-      if (owner.unit < run.begin && owner.used_before[run.end] > owner.used_before[run.begin])
-        next = std::max(next, owner.unit);
-    return next;
-  }
+  int next_owner(const UnitRange& run) const;
 
  private:
+  // Which units use parameters again: unit, and parameters of all up to it.
+  class Uses {
+   public:
+    void add(int unit, double parameters) { list_.emplace_back(unit, parameters); }
+    void sum();  // after the last was added
+    double between(int begin, int end) const { return before(end) - before(begin); }
+    const std::vector<std::pair<int, double>>& list() const { return list_; }
+
+   private:
+    double before(int unit) const;
+    std::vector<std::pair<int, double>> list_;
+  };
   struct Owner {
     int unit = 0;
-    std::vector<double> used_before;  // [i]: parameters that units [0, i) use again
+    Uses uses;
+  };
+  struct Distance {
+    int units = 0;
+    Uses uses;
+    std::vector<int> heads;  // units that own more for the unit at that distance than they use
   };
   std::vector<Owner> owners_;
+  std::vector<Distance> distances_;
 };
 
 }  // namespace plait

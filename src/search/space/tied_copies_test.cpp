@@ -20,12 +20,20 @@ TEST(TiedCopies, AreThoseOfTheCostModel) {
       model.ties.push_back({.first = static_cast<int>(random() % units),
                             .second = static_cast<int>(random() % units),
                             .parameters = 1.0 + static_cast<double>(random() % 100)});
+    if (i % 2 == 0)
+      for (int u = 2; u < units; ++u)
+        if (random() % 4 > 0)
+          model.ties.push_back(
+              {.first = u - 2, .second = u, .parameters = 1.0 + static_cast<double>(random() % 2)});
     const TiedCopies copies(model);
     EXPECT_EQ(copies.any(), !model.ties.empty());
     for (int begin = 0; begin < units; ++begin)
       for (int end = begin + 1; end <= units; ++end) {
         const UnitRange run{begin, end};
         EXPECT_EQ(copies.of(run), tied_copies(model, {&run, 1})) << begin << " " << end;
+        // Up to the next owner no longer run keeps fewer copies.
+        for (int more = begin - 1; more > copies.next_owner(run); --more)
+          EXPECT_GE(copies.of({more, end}), copies.of(run)) << more << " " << begin << " " << end;
       }
   }
 }
@@ -42,6 +50,21 @@ TEST(TiedCopies, AreFewerFromTheirOwnerOn) {
   EXPECT_EQ(copies.next_owner({4, 7}), 1);   // 7 is not, so that 3 would spare nothing
   EXPECT_EQ(copies.next_owner({4, 6}), -1);  // nothing is used again
   EXPECT_EQ(copies.next_owner({0, 8}), -1);
+}
+
+TEST(TiedCopies, OfSharedLayersAreOneForEveryRunWithoutTheFirst) {
+  // 100,000 layers, each of which uses the parameters of the one before it.
+  Model model;
+  model.kinds.resize(1);
+  model.units.assign(100'000, 0);
+  for (int u = 2; u < 100'000; ++u)
+    model.ties.push_back({.first = u - 1, .second = u, .parameters = 7});
+  const TiedCopies copies(model);
+  EXPECT_EQ(copies.of({1, 90'000}), 0);
+  EXPECT_EQ(copies.of({50, 90'000}), 7);
+  EXPECT_EQ(copies.of({2, 3}), 7);
+  EXPECT_EQ(copies.next_owner({50, 90'000}), 1);
+  EXPECT_EQ(copies.next_owner({1, 90'000}), -1);
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ std::vector<int> CutSearch::begins_of(int label) const {
   return begins;
 }
 
-CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds tied) {
+CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds tied,
+                         const std::function<bool()>& stop) {
   const int stages = static_cast<int>(slots.size());
   const Seconds open = limit - tied;
   least_before_.assign(units_ + 1, Seconds(0));
@@ -100,8 +101,11 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
   dropped_ = Seconds(HUGE_VAL);
   extend(slots, stages - 1, units_, open);
   for (int s = stages - 2; s >= 0; --s)
-    for (int end = s + 1; end < units_; ++end)
-      if (!labels_[s + 1][end].empty()) extend(slots, s, end, open);
+    for (int end = s + 1; end < units_; ++end) {
+      if (labels_[s + 1][end].empty()) continue;
+      if (stop()) return {};
+      extend(slots, s, end, open);
+    }
   CutResult out{{}, std::min(limit, dropped_ + tied)};
   const std::vector<Label>& whole = labels_[0][0];
   for (int i = 0; i < static_cast<int>(std::min(whole.size(), kCuts)); ++i)

@@ -39,8 +39,10 @@ class CutSearch {
 
   CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits);
 
-  // Only cuts that take less than the limit are of interest. `tied`: what follows every step.
-  CutResult run(const std::vector<Slot>& slots, Seconds limit, Seconds tied);
+  // Only cuts that take less than the limit are of interest. `tied`: what follows every step. Once
+  // `stop` says so nothing is found, and nothing is proven.
+  CutResult run(const std::vector<Slot>& slots, Seconds limit, Seconds tied,
+                const std::function<bool()>& stop);
 
  private:
   struct Label {

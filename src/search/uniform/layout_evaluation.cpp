@@ -144,7 +144,7 @@ class Evaluation {
       if (s + 1 < layout_.stages) slot.send = [this, s](int unit) { return over(s, unit).time; };
       slots.push_back(std::move(slot));
     }
-    return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied());
+    return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied(), ground_.stop);
   }
 
   // Of any cut with the hosts in this order, beyond the bound of the layout.

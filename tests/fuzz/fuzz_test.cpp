@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <random>
 
 #include "fuzz/mutate.h"
@@ -30,6 +31,13 @@ std::vector<std::pair<std::string, std::string>> corpus_of(std::string_view read
   std::ranges::sort(files);
   return files;
 }
+
+}  // namespace
+
+// GoogleTest names a failing case by it.
+void PrintTo(const Reader& reader, std::ostream* out) { *out << reader.name; }
+
+namespace {
 
 class Readers : public testing::TestWithParam<Reader> {};
 

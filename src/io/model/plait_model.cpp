@@ -10,6 +10,7 @@
 #include "io/format/json_keys.h"
 #include "io/model/architecture_json.h"
 #include "io/model/op_fields.h"
+#include "io/model/ties_json.h"
 #include "model/gan.h"
 #include "model/resnet.h"
 #include "model/transformer.h"
@@ -118,21 +119,6 @@ void read_units(const JsonValue& list, Model& model) {
   if (model.units.empty()) throw InputError(list.where(), "must have at least one unit");
 }
 
-Tie read_tie(const JsonValue& object, const Model& model) {
-  object.allow_only({"first", "second", "parameters", "first_op", "second_op"});
-  const int last = model.unit_count() - 1;
-  const auto last_op = [&model](int unit) {
-    return static_cast<int>(model.unit(unit).ops.size()) - 1;
-  };
-  Tie tie;
-  tie.first = object.at("first").integer(0, last);
-  tie.second = object.at("second").integer(0, last);
-  tie.parameters = object.at("parameters").at_least(0);
-  tie.first_op = object.integer_or("first_op", 0, last_op(tie.first), 0);
-  tie.second_op = object.integer_or("second_op", 0, last_op(tie.second), 0);
-  return tie;
-}
-
 Model read_ops(const JsonValue& root) {
   root.allow_only({"plait_model", "name", "sequence_length", "vocabulary", "causal", "dropout",
                    "kinds", "units", "ties"});
@@ -151,8 +137,7 @@ Model read_ops(const JsonValue& root) {
   if (model.kinds.size() > kMostKinds)
     throw InputError(root.at("kinds").where(), fmt::format("more than {} kinds", kMostKinds));
   read_units(root.at("units"), model);
-  if (const auto ties = root.find("ties"))
-    for (const JsonValue& tie : ties->items()) model.ties.push_back(read_tie(tie, model));
+  if (const auto ties = root.find("ties")) model.ties = restore_ties(*ties, model);
   return model;
 }
 
@@ -254,13 +239,7 @@ std::string write_plait_model(const Model& model) {
     out["kinds"].push_back({{"name", kind.name}, {"output", number(kind.output)}, {"ops", ops}});
   }
   out["units"] = units_json(model);
-  out["ties"] = Json::array();
-  for (const Tie& tie : model.ties)
-    out["ties"].push_back({{"first", tie.first},
-                           {"second", tie.second},
-                           {"parameters", number(tie.parameters)},
-                           {"first_op", tie.first_op},
-                           {"second_op", tie.second_op}});
+  out["ties"] = Json::parse(dump_ties(model.ties));
   return out.dump(2) + "\n";
 }
 

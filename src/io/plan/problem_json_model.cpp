@@ -8,6 +8,7 @@
 #include "io/format/json_writer.h"
 #include "io/model/architecture_json.h"
 #include "io/model/op_fields.h"
+#include "io/model/ties_json.h"
 #include "io/plan/problem_json.h"
 #include "plan/names.h"
 
@@ -161,29 +162,6 @@ std::vector<int> restore_units(const JsonValue& json, int kinds) {
   return units;
 }
 
-std::string dump_tie(const Tie& tie) {
-  const auto& [first, second, parameters, first_op, second_op] = tie;
-  return JsonObject()
-      .number("first", first)
-      .number("second", second)
-      .number("parameters", parameters)
-      .number("first_op", first_op)
-      .number("second_op", second_op)
-      .str();
-}
-
-Tie restore_tie(const JsonValue& json, const Model& model) {
-  json.allow_only({"first", "second", "parameters", "first_op", "second_op"});
-  const auto last_op = [&](int unit) { return static_cast<int>(model.unit(unit).ops.size()) - 1; };
-  Tie tie;
-  tie.first = json.at("first").integer(0, model.unit_count() - 1);
-  tie.second = json.at("second").integer(0, model.unit_count() - 1);
-  tie.parameters = json.at("parameters").at_least(0);
-  tie.first_op = json.at("first_op").integer(0, last_op(tie.first));
-  tie.second_op = json.at("second_op").integer(0, last_op(tie.second));
-  return tie;
-}
-
 }  // namespace
 
 std::string dump_model(const Model& model) {
@@ -191,14 +169,12 @@ std::string dump_model(const Model& model) {
                architecture] = model;
   std::vector<std::string> kinds;
   for (const LayerKind& kind : model_kinds) kinds.push_back(dump_kind(kind));
-  std::vector<std::string> ties;
-  for (const Tie& tie : model_ties) ties.push_back(dump_tie(tie));
   JsonObject json;
   json.text("name", name).number("sequence_length", sequence_length);
   json.number("vocabulary", vocabulary).boolean("causal", causal).boolean("dropout", dropout);
   if (const std::string text = dump_architecture(architecture); !text.empty())
     json.json("architecture", text);
-  json.json("units", dump_units(units)).json("ties", json_list(ties));
+  json.json("units", dump_units(units)).json("ties", dump_ties(model_ties));
   return json.json("kinds", json_list(kinds)).str();
 }
 
@@ -216,8 +192,7 @@ Model restore_model(const JsonValue& json) {
   name_old_fields(kinds, model);
   if (model.kinds.empty()) throw InputError(json.at("kinds").where(), "must not be empty");
   model.units = restore_units(json.at("units"), static_cast<int>(model.kinds.size()));
-  if (const auto ties = json.find("ties"))
-    for (const JsonValue& tie : ties->items()) model.ties.push_back(restore_tie(tie, model));
+  if (const auto ties = json.find("ties")) model.ties = restore_ties(*ties, model);
   const auto architecture = json.find("architecture");
   model.architecture = architecture ? restore_architecture(*architecture) : NotRecorded{};
   if (const std::string fault = architecture_fault(model); !fault.empty())

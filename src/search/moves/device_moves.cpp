@@ -99,7 +99,7 @@ void rotations(const Place& place, Visitor& visit) {
     for (const int by : {i * step, count - i * step}) {
       if (visit.skips()) continue;
       std::vector<DeviceId> turned = all;
-      std::ranges::rotate(turned, turned.begin() + by);
+      std::rotate(turned.begin(), turned.begin() + by, turned.end());
       Draft draft = place.draft;
       deal(draft, turned);
       if (share_and_visit(place, std::move(draft), visit)) return;

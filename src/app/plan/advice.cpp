@@ -272,8 +272,12 @@ bool fits_thriftily(const Problem& problem, const SearchOptions& options, const 
 NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const SearchResult& result,
                    const Session& session) {
   NoPlan out;
-  out.cut_short = result.cut_short && !result.nearest;
-  if (out.cut_short) return out;
+  out.cut_short = result.cut_short;
+  if (out.cut_short) {
+    out.nearest = result.nearest;
+    if (out.nearest) out.why = why(problem, options.pins, result, out.nearest);
+    return out;
+  }
   const Trial trial{options, session};
   out.hopeless = is_hopeless(problem, options.pins);
   out.nearest = result.nearest;
@@ -294,7 +298,8 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
 
 std::string in_words(const NoPlan& no_plan) {
   if (no_plan.cut_short)
-    return "nothing found before the search was cut short; give it more `time_limit`";
+    return "nothing found before the search was cut short; give it more `time_limit`" +
+           (no_plan.why.empty() ? "" : "; " + no_plan.why);
   const std::string text = "nothing fits: " + no_plan.why;
   if (no_plan.remedies.empty())
     return text + (no_plan.hopeless

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t kMostLabels = 12;  // of a stage that begins at a unit
 constexpr std::size_t kCuts = 3;         // that are returned
+// A cut that takes so many times what a plain balanced one does is not worth a label. Without a
+// limit a model of 2,000 units has 2 million stages.
+constexpr double kWorse = 1.25;
 
 }  // namespace
 
@@ -85,10 +88,35 @@ std::vector<int> CutSearch::begins_of(int label) const {
   return begins;
 }
 
+// Every stage takes its share of the units' least times; infinite where that does not fit.
+Seconds CutSearch::balanced(const std::vector<Slot>& slots) const {
+  const Seconds none(HUGE_VAL);
+  const Model& model = space_.problem().model;
+  PipelineSuffix suffix;
+  int end = units_;
+  for (int stage = static_cast<int>(slots.size()) - 1; stage >= 0; --stage) {
+    const int after = static_cast<int>(slots.size()) - 1 - stage;
+    const Seconds before = stage * (least_before_[end] / (stage + 1.0));
+    int begin =
+        static_cast<int>(std::ranges::lower_bound(least_before_, before) - least_before_.begin());
+    begin = stage == 0 ? 0 : std::clamp(begin, stage, end - 1);
+    while (begin > stage && !model.unit(begin).starts_layer) --begin;
+    const UnitRange units{begin, end};
+    if (units.size() <= 0 || !model.unit(begin).starts_layer || has_wrong_layers(units) != 0 ||
+        !space_.allows(units, after))
+      return none;
+    const auto choice = slots[stage].runs->choose(units, after);
+    if (!choice) return none;
+    const Seconds send = after == 0 ? Seconds(0) : slots[stage].send(end);
+    suffix.prepend(*choice, send, PipelineSuffix::SuffixConstants(rhythm_, after));
+    end = begin;
+  }
+  return suffix.step();
+}
+
 CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds tied,
                          const std::function<bool()>& stop) {
   const int stages = static_cast<int>(slots.size());
-  const Seconds open = limit - tied;
   least_before_.assign(units_ + 1, Seconds(0));
   std::set<RunCosts*> distinct;
   for (const Slot& slot : slots) distinct.insert(slot.runs);
@@ -97,6 +125,7 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
     for (const RunCosts* runs : distinct) least = std::min(least, runs->alone({u, u + 1}).total());
     least_before_[u + 1] = least_before_[u] + least;
   }
+  const Seconds open = std::min(limit - tied, kWorse * balanced(slots));
   labels_.assign(stages, Labels(units_ + 1));
   dropped_ = Seconds(HUGE_VAL);
   extend(slots, stages - 1, units_, open);
@@ -106,7 +135,7 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
       if (stop()) return {};
       extend(slots, s, end, open);
     }
-  CutResult out{{}, std::min(limit, dropped_ + tied)};
+  CutResult out{{}, std::min({limit, open + tied, dropped_ + tied})};
   const std::vector<Label>& whole = labels_[0][0];
   for (int i = 0; i < static_cast<int>(std::min(whole.size(), kCuts)); ++i)
     out.cuts.push_back({begins_of(i), whole[i].suffix.step() + tied});

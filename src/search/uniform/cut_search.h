@@ -52,6 +52,7 @@ class CutSearch {
   };
   using Labels = std::vector<std::vector<Label>>;  // by first unit
 
+  Seconds balanced(const std::vector<Slot>& slots) const;
   void extend(const std::vector<Slot>& slots, int stage, int end, Seconds limit);
   // Whether a stage may have these units; 1 when it has too many, -1 when too few.
   int has_wrong_layers(const UnitRange& units) const;

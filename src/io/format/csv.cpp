@@ -124,7 +124,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
   std::string line;
   for (const std::string& cell : cells) {
     if (!line.empty() || &cell != &cells.front()) line += ',';
-    if (cell.find_first_of(",\"\r\n") == cell.npos) {
+    // A byte order mark at the beginning of a file would be dropped.
+    if (cell.find_first_of(",\"\r\n") == cell.npos && !cell.starts_with("\xEF\xBB\xBF")) {
       line += cell;
       continue;
     }

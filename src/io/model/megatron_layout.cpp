@@ -63,6 +63,7 @@ class Reader {
           fail(fmt::format("'{}' is none of E, t, L, |, *, ( and )", part));
       }
       ++at_;
+      if (part.empty()) fail("has nothing between '(' and ')'");
       const int count = times();
       if (part.size() * static_cast<std::size_t>(count) > kLongest) fail("is too long");
       for (int i = 0; i < count; ++i) out += part;

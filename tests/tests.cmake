@@ -127,6 +127,10 @@ if(NOT PLAIT_SANITIZE)
     add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_test.py
                                --program $<TARGET_FILE:plait>)
     set_tests_properties(docs PROPERTIES TIMEOUT 300)
+    add_test(NAME readme_plans
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme_plans_test.py
+                     --program $<TARGET_FILE:plait>)
+    set_tests_properties(readme_plans PROPERTIES TIMEOUT 900)
     # Half a minute of work on 2 cores; ./dev golden rewrites the table.
     add_test(NAME quality COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/quality_test.py
                                   --program $<TARGET_FILE:plait>)

@@ -11,3 +11,6 @@ foreach(source ${benches})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
   add_dependencies(benches ${name})
 endforeach()
+# Random problems are those of the second opinion.
+target_sources(gap_bench PRIVATE tests/second_opinion/mixed_problem.cpp)
+target_include_directories(gap_bench PRIVATE tests)

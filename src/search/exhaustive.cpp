@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "search/bound/proof.h"
 #include "search/bound/stage_table.h"
 #include "search/space/planners.h"
 #include "search/space/schedules.h"
@@ -96,7 +97,7 @@ SearchResult search_exhaustively(const SearchContext& context) {
   result.plans = found.plans();
   result.evaluations = found.evaluations();
   if (!result.cut_short && !found.empty()) result.lower_bound = found.best();
-  result.searched_whole_space = true;
+  result.searched_whole_space = proves_one_schedule(context);
   return result;
 }
 

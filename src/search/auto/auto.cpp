@@ -91,7 +91,7 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"branch and bound", normal, &A::may_end, &A::branch_and_bound_all},
       {"every plan", normal, &A::may_list_all, &A::try_every_plan},
       {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
-      {"moves", normal, &A::is_not_enumerable, &A::move_best},
+      {"moves", normal, &A::may_move, &A::move_best},
       {"bound of all", quick, &A::is_free, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
       {"idle ZeRO", quick, &A::always, &A::drop_idle_zero},
@@ -124,7 +124,6 @@ SearchResult AutoSearch::run() {
   result.cut_short = stopped_ || !candidates_.is_complete();
   if (!found_.empty()) result.lower_bound = lower_bound();
   if (is_free()) result.floor = floor_;
-  result.searched_whole_space = is_small() && is_enumerable();
   return result;
 }
 

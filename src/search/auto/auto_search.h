@@ -77,6 +77,8 @@ class AutoSearch {
   bool may_list_all() const;
   bool has_slower_types() const;
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
+  // Whether there are plans beyond those that are listed one by one, under other schedules.
+  bool may_move() const { return is_not_enumerable() || is_free(); }
 
   // What the rules of effort go by.
   Effort effort() const;

@@ -5,7 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "search/space/schedules.h"
+#include "cost/pipeline/schedule.h"
+#include "search/bound/replica_needs.h"
 #include "search/space/space.h"
 
 namespace plait {
@@ -40,6 +41,13 @@ KindTimes kind_times(const Model& model, const UnitTable& table, bool splits) {
   return out;
 }
 
+// The one that has most to compute.
+int main_kind(const Model& model) {
+  std::vector<double> work(model.kinds.size());
+  for (const int kind : model.units) work[kind] += model.kinds[kind].forward().value;
+  return static_cast<int>(std::ranges::max_element(work) - work.begin());
+}
+
 }  // namespace
 
 ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
@@ -55,15 +63,21 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   for (PaceTable& paces : paces_) paces.by_type.resize(types);
   units_of_kind_.resize(model.kinds.size());
   for (const int kind : model.units) ++units_of_kind_[kind];
-  const auto fills = [](Schedule schedule) { return !splits_backward(schedule); };
-  fills_pipeline_ = pins.schedule ? *pins.schedule == searched_schedule(pins)
-                                  : std::ranges::all_of(target.schedules, fills);
+  ratios_.assign(types, {std::vector<double>(model.kinds.size(), HUGE_VAL), 1});
+  main_paces_.by_type.resize(types);
+  main_kind_ = main_kind(model);
+  // Stages of interleaved pipelines begin with the first of their chunks.
+  const auto fills = [](Schedule schedule) {
+    return schedule == Schedule::gpipe || schedule == Schedule::one_f_one_b;
+  };
+  const std::vector<Schedule> schedules =
+      pins.schedule ? std::vector{*pins.schedule} : target.schedules;
+  fills_pipeline_ = std::ranges::all_of(schedules, fills);
+  splits_ = std::ranges::any_of(schedules, splits_backward);
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;
-  std::set<int> degrees;  // of any pool
-  for (const Pool& pool : space.pools())
-    for (const int tensor : space.tensor_degrees(pool)) degrees.insert(tensor);
+  const std::set<int> degrees = possible_tensor_degrees(space);
   for (const PlanSettings& s : space.settings()) {
     micro_batches.insert(s.micro_batches);
     // A sequence that is cut leaves less to compute; moves cut it wherever that comes out even.
@@ -76,17 +90,20 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   }
   for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts)
     add_cut(engine, type, {1, tensor, context, expert, sequence_parallel});
-  for (PaceTable& paces : paces_) {
-    for (std::vector<Pace>& own : paces.by_type) {
-      std::ranges::sort(own, {}, &Pace::time);
-      for (std::size_t i = 1; i < own.size(); ++i)
-        own[i].samples = std::max(own[i].samples, own[i - 1].samples);
-      for (const Pace& pace : own) paces.times.push_back(pace.time);
-    }
-    std::ranges::sort(paces.times);
-  }
+  for (PaceTable& paces : paces_) sort_paces(paces);
+  sort_paces(main_paces_);
   micro_batches_.assign(micro_batches.begin(), micro_batches.end());
   for (const int m : micro_batches_) economies_.push_back(economy_of(model, global_batch_ / m));
+}
+
+void ClusterLowerBound::sort_paces(PaceTable& paces) const {
+  for (std::vector<Pace>& own : paces.by_type) {
+    std::ranges::sort(own, {}, &Pace::time);
+    for (std::size_t i = 1; i < own.size(); ++i)
+      own[i].samples = std::max(own[i].samples, own[i - 1].samples);
+    for (const Pace& pace : own) paces.times.push_back(pace.time);
+  }
+  std::ranges::sort(paces.times);
 }
 
 void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Sharding& cut) {
@@ -96,15 +113,20 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
     shape.device_type = type;
     shape.sharding = cut;
     shape.sharding.samples = counts_[i];
-    const KindTimes times =
-        kind_times(engine.problem().model, engine.table(shape), !fills_pipeline_);
+    const KindTimes times = kind_times(engine.problem().model, engine.table(shape), splits_);
     // Counts up to the next that is looked at are not slower.
     const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];
     Effort effort{counts_[i], {}};
     for (std::size_t k = 0; k < times.all.size(); ++k) {
       effort.by_kind.push_back(times.all[k] * devices / counts_[i]);
       paces_[k].by_type[type].push_back({times.path[k], most / devices});
+      if (units_of_kind_[k] == 0) continue;
+      Ratios& ratios = ratios_[type];
+      const double main = times.all[main_kind_];
+      ratios.of_main[k] = std::min(ratios.of_main[k], main > 0 ? times.all[k] / main : 0);
+      if (times.all[k] > 0) ratios.kept = std::min(ratios.kept, times.path[k] / times.all[k]);
     }
+    main_paces_.by_type[type].push_back({times.all[main_kind_], most / devices});
     efforts_[type].push_back(std::move(effort));
   }
 }
@@ -146,6 +168,25 @@ double ClusterLowerBound::latency(const PaceTable& paces, const std::vector<int>
   return at == paces.times.end() ? HUGE_VAL : *at;
 }
 
+double ClusterLowerBound::way(const std::vector<int>& devices, double samples) const {
+  double sum = 0;
+  if (std::ranges::count_if(devices, [](int own) { return own > 0; }) <= 1) {
+    for (std::size_t k = 0; k < paces_.size(); ++k)
+      if (units_of_kind_[k] > 0) sum += units_of_kind_[k] * latency(paces_[k], devices, samples);
+    return sum;
+  }
+  double kept = 1;
+  for (std::size_t p = 0; p < devices.size(); ++p)
+    if (devices[p] > 0) kept = std::min(kept, ratios_[p].kept);
+  for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
+    double least = HUGE_VAL;
+    for (std::size_t p = 0; p < devices.size(); ++p)
+      if (devices[p] > 0) least = std::min(least, ratios_[p].of_main[k]);
+    if (units_of_kind_[k] > 0) sum += units_of_kind_[k] * least;
+  }
+  return kept * sum * latency(main_paces_, devices, samples);
+}
+
 double ClusterLowerBound::step_with(std::size_t i, const std::vector<int>& devices) const {
   const int m = micro_batches_[i];
   const double samples = static_cast<double>(global_batch_) / m;
@@ -153,10 +194,8 @@ double ClusterLowerBound::step_with(std::size_t i, const std::vector<int>& devic
   for (std::size_t p = 0; p < devices.size(); ++p) worth += devices[p] * economies_[i].worth[p];
   if (!(worth > 0)) return HUGE_VAL;
   const double slowest = samples * economies_[i].spend / worth;
-  double way = 0;
-  for (std::size_t k = 0; k < paces_.size(); ++k)
-    if (units_of_kind_[k] > 0) way += units_of_kind_[k] * latency(paces_[k], devices, samples);
-  return std::max(m * slowest, fills_pipeline_ ? way + (m - 1) * slowest : way);
+  const double first = way(devices, samples);
+  return std::max(m * slowest, fills_pipeline_ ? first + (m - 1) * slowest : first);
 }
 
 Seconds ClusterLowerBound::step(const std::vector<int>& devices) const {

@@ -16,10 +16,15 @@ namespace plait {
 //   spend(k) = min over p of worth(p) e(k, p)
 // the slowest stage takes for a micro-batch of B / m samples at least
 //   Y = B / m * sum over units of spend(kind) / sum over devices of worth(type),
-// and a micro-batch takes for its way through all stages at least
+// and a micro-batch takes for its way through all stages at least, on devices of one type,
 //   L = sum over units of the least x for which all devices together do B / m samples in x,
-// weight gradients not included where schedules do them aside.
-// A step has at least L + (m - 1) Y; the bound is the least of that over all m.
+// weight gradients not included where schedules do them aside. A stage of several types takes as
+// long as its slowest replica does for all of its units, and another one may be the slowest for
+// each of them. So there one kind of unit stands for all: with r(k) the least time of kind k over
+// that of the main kind on any type, and s the least part of a unit's time that is not put aside,
+//   L = s * x(main kind) * sum over units of r(kind).
+// Under GPipe and 1F1B a step has at least L + (m - 1) Y, under others at least L and m Y; the
+// bound is the least of that over all m.
 class ClusterLowerBound {
  public:
   ClusterLowerBound(const CostEngine& engine, const Pins& pins, const Target& target = {});
@@ -45,9 +50,11 @@ class ClusterLowerBound {
   };
   // Times of every kind for one cut, for each of counts_.
   void add_cut(const CostEngine& engine, int type, const Sharding& cut);
+  void sort_paces(PaceTable& paces) const;
   Economy economy_of(const Model& model, int most_samples) const;
   double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]
   double latency(const PaceTable& paces, const std::vector<int>& devices, double samples) const;
+  double way(const std::vector<int>& devices, double samples) const;
 
   // Effort of one cut with a number of samples: device-seconds for each of them.
   struct Effort {
@@ -56,11 +63,20 @@ class ClusterLowerBound {
   };
   std::vector<int> counts_;                   // samples that are looked at
   std::vector<std::vector<Effort>> efforts_;  // by device type
-  std::vector<PaceTable> paces_;              // by kind
+  std::vector<PaceTable> paces_;              // by kind, of what is not put aside
+  PaceTable main_paces_;                      // of the main kind, all of it
+  int main_kind_ = 0;
+  // By device type, over all cuts and numbers of samples.
+  struct Ratios {
+    std::vector<double> of_main;  // by kind: least time over that of the main kind
+    double kept = 1;              // least part of a unit's time that is not put aside
+  };
+  std::vector<Ratios> ratios_;
   std::vector<int> units_of_kind_;
   std::vector<int> micro_batches_;  // numbers of them that a step may have
   std::vector<Economy> economies_;  // by position in micro_batches_
   int global_batch_ = 1;
+  bool splits_ = false;         // some schedule puts weight gradients aside
   bool fills_pipeline_ = true;  // every schedule lets the first micro-batch pass before the rest
 };
 

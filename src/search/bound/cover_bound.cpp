@@ -17,8 +17,8 @@ constexpr double kDelays[] = {0.2, 0.35, 0.48, 0.57, 0.63, 0.67};  // of the ste
 constexpr double kFewDelays[] = {0.35, 0.57, 0.65};
 constexpr int kFewPrices = 8;
 constexpr double kFirstShare = 0.02;
-// Recompute saves the forward pass a little traffic; less than this of a step.
-constexpr double kNoise = 1e-6;
+// Of sums in another order.
+constexpr double kNoise = 1e-9;
 
 }  // namespace
 
@@ -43,6 +43,8 @@ CoverBound::CoverBound(const CostEngine& engine, const Space& space)
       pins.zero == ZeroStage::parameters ||
       (pins.zero == ZeroStage::gradients && problem_.job.framework.fully_sharded);
   may_cut_weights_ = !pins.zero && has(ZeroStage::parameters);
+  for (const PlanSettings& settings : space.settings())
+    kept_optimizer_ = std::min(kept_optimizer_, 1 - settings.offload);
   devices_.resize(problem_.cluster.device_types.size());
   for (const Device& device : problem_.cluster.devices) ++devices_[device.type];
   std::map<std::pair<int, int>, std::vector<ReplicaKind*>> cuts;
@@ -137,7 +139,7 @@ std::vector<double> CoverBound::first_prices() {
     const std::vector<UnitNeed>& needs = needs_.needs(kind, 0);
     double time = 0;
     for (int k = 0; k < mixes_.kind_count(); ++k)
-      time += mixes_.units_of(mixes_.whole(), k) * (needs[k].forward[0] + needs[k].backward[0]);
+      time += mixes_.units_of(mixes_.whole(), k) * needs[k].total[0];
     price[kind.type] = time > 0 ? 1 / time : 0;
   }
   const double most = std::ranges::max(price);

@@ -81,6 +81,13 @@ class CoverBound {
     int replicas = 1;     // at least so many
     bool across = false;  // its tensor group extends over several nodes
   };
+  // What recompute does to a replica of some units: the least time that memory allows, whichever
+  // units are computed twice.
+  struct Passes {
+    bool fits = true;
+    double total = 0;
+    double backward = 0;  // of that, at least
+  };
 
   bool refutes(int micro_batches, double step);
   void set_places();
@@ -99,8 +106,23 @@ class CoverBound {
   bool is_possible(const Question& question, ReplicaKind& kind, int count);
   // Seconds that the sum of a byte of gradients, or gathering one, takes at least.
   double of_byte(const ReplicaKind& kind, const Question& question) const;
-  bool fits(const Question& question, const ReplicaKind& kind, const std::vector<UnitNeed>& needs,
-            int recompute) const;
+  // Bytes of a replica beyond what the device has when nothing is computed twice.
+  double overflow(const Question& question, const ReplicaKind& kind,
+                  const std::vector<UnitNeed>& needs) const;
+  int live(const Question& question) const;
+  // `byte`: seconds that gathering one takes; 0 where weights are not cut.
+  Passes passes(const Question& question, const ReplicaKind& kind,
+                const std::vector<UnitNeed>& needs, double byte) const;
+  // Least seconds of the way through a stage whose mean replica has so many samples.
+  struct Way {
+    double path = HUGE_VAL;
+    double forward = HUGE_VAL;
+  };
+  Way way_through(const Question& question, std::span<ReplicaKind*> kinds, const Offer& offer,
+                  int count);
+  double least_backward(int mix, const ReplicaKind& kind);
+  std::vector<double> nodes_filled(const Question& question, std::span<ReplicaKind*> kinds,
+                                   const Offer& offer);
   void cheapest(const Offer& offer, std::span<const double> price, Cover& best) const;
   void cover(const Offer& offer, std::span<const double> price, std::size_t type, double left,
              std::vector<int>& counts, Cover& best) const;
@@ -121,6 +143,7 @@ class CoverBound {
   bool cuts_optimizer_ = true;
   bool cuts_gradients_ = false;
   bool may_cut_weights_ = false;  // in a plan of one stage
+  double kept_optimizer_ = 1;     // part of its state that is on the device
   bool always_cuts_weights_ = false;
   std::vector<int> devices_;                     // by type
   std::vector<std::vector<ReplicaKind*>> cuts_;  // kinds of one tensor and context degree

@@ -5,6 +5,7 @@
 
 #include "search/bound/cluster_lower_bound.h"
 #include "search/bound/cover_bound.h"
+#include "search/bound/replica_needs.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -46,12 +47,29 @@ Seconds floor_of_all(const SearchContext& context, const CostEngine& engine, Sec
   return bound.step({floor, best}, work, may_take, [&] { return context.should_stop(); });
 }
 
+double most_saved_forward(const SearchContext& context, const CostEngine& engine) {
+  const Space space(context.problem, context.options.pins, context.options.target);
+  if (!context.options.target.recompute_by_stage || space.recomputes().size() == 1) return 0;
+  const UnitMixes kinds_of_units(context.problem.model.units);
+  ReplicaNeeds needs(engine, space, kinds_of_units);
+  double most = 0;
+  for (ReplicaKind& kind : needs.kinds())
+    for (int count = 0; count < std::ssize(needs.counts()); ++count)
+      most = context.should_stop() ? 1 : std::max(most, needs.saved_forward(kind, count));
+  return most;
+}
+
 void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
                          SearchResult& result) {
   if (!result.lower_bound || result.plans.empty()) return;
   const Seconds best = result.plans.front().cost.step;
   const bool holds = *result.lower_bound <= (1 + kRoundingOfProof) * best;
-  if (result.searched_whole_space || (proves_one_schedule(context) && holds)) return;
+  if (result.searched_whole_space) return;
+  if (proves_one_schedule(context) && holds) {
+    *result.lower_bound = (1 - most_saved_forward(context, engine)) * *result.lower_bound;
+    if (!(*result.lower_bound > Seconds(0))) result.lower_bound.reset();
+    return;
+  }
   const Seconds floor =
       result.floor ? *result.floor : floor_of_all(context, engine, best, Effort::quick);
   result.lower_bound.reset();

@@ -14,6 +14,13 @@ bool proves_one_schedule(const SearchContext& context);
 Seconds floor_of_all(const SearchContext& context, const CostEngine& engine, Seconds best,
                      Effort effort);
 
+// Planners that search one schedule compute no unit twice that need not be. A layer that waits for
+// the host is shorter forward when it is: all of its passes are slowed down alike, and there are
+// more of them. Nothing else of a plan gets shorter (what recompute adds to a backward pass is more
+// than what it hides of the sum of gradients), so that a step is shorter by this part of it at
+// most. Zero where that is not free to choose.
+double most_saved_forward(const SearchContext& context, const CostEngine& engine);
+
 // The one rule for what is said of the fastest plan possible. A planner bounds the plans of its
 // space under the schedule that it searches (space.h, schedules.h). Where that schedule is pinned,
 // or the framework has no other, and no plan is known below, the bound is kept as it is. Where

@@ -23,6 +23,16 @@ std::vector<int> counts_of_samples(const Problem& problem, const Pins& pins) {
 
 }  // namespace
 
+std::set<int> possible_tensor_degrees(const Space& space) {
+  std::set<int> degrees;
+  for (const Pool& pool : space.pools())
+    for (const int tensor : space.tensor_degrees(pool)) degrees.insert(tensor);
+  const bool is_free = space.target().tensor && !space.pins().tensor;
+  for (int tensor = 2; tensor <= kMaxTensorNodes * 16 && is_free; tensor *= 2)
+    if (cuts_evenly(space.problem().model, tensor)) degrees.insert(tensor);
+  return degrees;
+}
+
 ReplicaNeeds::ReplicaNeeds(const CostEngine& engine, const Space& space, const UnitMixes& mixes)
     : engine_(engine),
       space_(space),
@@ -42,12 +52,7 @@ ReplicaNeeds::ReplicaNeeds(const CostEngine& engine, const Space& space, const U
   list_links();
   std::vector<int> devices(problem().cluster.device_types.size());
   for (const Device& device : problem().cluster.devices) ++devices[device.type];
-  // Those of any pool, and what doubling and halving makes of them.
-  std::set<int> degrees;
-  for (const Pool& pool : space.pools())
-    for (const int tensor : space.tensor_degrees(pool)) degrees.insert(tensor);
-  for (int tensor = 2; tensor <= kMaxTensorNodes * 16 && !space.pins().tensor; tensor *= 2)
-    if (cuts_evenly(model, tensor)) degrees.insert(tensor);
+  const std::set<int> degrees = possible_tensor_degrees(space);
   for (std::size_t type = 0; type < devices.size(); ++type) {
     const int most = std::min(devices[type], kMaxTensorNodes * links_[type].alike);
     for (int tensor = 1; tensor <= most; ++tensor) {
@@ -61,7 +66,7 @@ ReplicaNeeds::ReplicaNeeds(const CostEngine& engine, const Space& space, const U
   for (ReplicaKind& kind : kinds_) {
     kind.needs.resize(counts_.size());
     kind.needs_across.resize(counts_.size());
-    kind.parameters.resize(mixes.kind_count(), {HUGE_VAL, HUGE_VAL});
+    kind.parameters.resize(mixes.kind_count(), {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL});
     for (const int expert : experts_) {
       const UnitTable& table = engine.table(shape_of(kind, counts_.front(), {expert}));
       for (int k = 0; k < mixes.kind_count(); ++k) {
@@ -70,6 +75,8 @@ ReplicaNeeds::ReplicaNeeds(const CostEngine& engine, const Space& space, const U
         UnitParameters& own = kind.parameters[k];
         own.plain = std::min(own.plain, cost.parameters);
         own.experts = std::min(own.experts, cost.expert_parameters);
+        own.trained = std::min(own.trained, cost.trained);
+        own.trained_experts = std::min(own.trained_experts, cost.trained_experts);
         own.is_table = table.extent(unit).table_parameters > 0;
       }
     }
@@ -147,12 +154,20 @@ void ReplicaNeeds::merge(const ReplicaKind& kind, int count, const Way& way,
     };
     for (int r = 0; r < kRecomputes; ++r) {
       const UnitCost cost = table.cost(unit, static_cast<Recompute>(r));
-      lower(needs[k].forward[r], cost.forward_total().value);
-      lower(needs[k].backward[r], cost.backward_total().value);
+      lower(needs[k].total[r], cost.total().value);
       lower(needs[k].saved[r], cost.saved.value);
     }
-    const UnitCost plain = table.cost(unit, Recompute::none);
-    lower(needs[k].path, (plain.total() - plain.weight_gradient).value);
+    UnitNeed least{.forward = HUGE_VAL, .backward = HUGE_VAL, .path = HUGE_VAL};
+    for (const Recompute recompute : space_.recomputes()) {
+      const UnitCost cost = table.cost(unit, recompute);
+      least.forward = std::min(least.forward, cost.forward_total().value);
+      least.backward = std::min(least.backward, cost.backward_total().value);
+      least.path = std::min(least.path, (cost.total() - cost.weight_gradient).value);
+      needs[k].aside = std::max(needs[k].aside, cost.weight_gradient.value);
+    }
+    lower(needs[k].forward, least.forward);
+    lower(needs[k].backward, least.backward);
+    lower(needs[k].path, least.path);
     lower(needs[k].loss, table.extent(unit).loss.value);
   }
 }
@@ -168,6 +183,24 @@ void ReplicaNeeds::fill(const ReplicaKind& kind, int count, bool across,
       if (pins.sequence_parallel && may_cut && *pins.sequence_parallel != cut) continue;
       merge(kind, count, {expert, cut, across}, needs);
     }
+}
+
+double ReplicaNeeds::saved_forward(const ReplicaKind& kind, int count) const {
+  const int sequence = problem().model.sequence_length / kind.context;
+  const bool cuts = kind.tensor > 1 && sequence > 1 && sequence % kind.tensor == 0;
+  double most = 0;
+  for (const int expert : experts_) {
+    const UnitTable& table = engine_.table(shape_of(kind, counts_[count], {expert, cuts}));
+    for (const int unit : first_) {
+      const UnitRange range{unit, unit + 1};
+      const Seconds once = table.cost(range, Recompute::none).forward_total();
+      for (const Recompute recompute : space_.recomputes()) {
+        const Seconds twice = table.cost(range, recompute).forward_total();
+        if (once > Seconds(0)) most = std::max(most, 1 - twice / once);
+      }
+    }
+  }
+  return most;
 }
 
 const std::vector<UnitNeed>& ReplicaNeeds::needs(ReplicaKind& kind, int count) {

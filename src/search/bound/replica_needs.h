@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "cost/engine.h"
@@ -14,17 +15,23 @@ inline constexpr int kRecomputes = 3;
 
 // What one unit of a kind needs at least of each device of a replica, for one micro-batch.
 struct UnitNeed {
-  std::array<double, kRecomputes> forward{};   // seconds, by Recompute
-  std::array<double, kRecomputes> backward{};  // the same, recompute and weight gradient included
-  std::array<double, kRecomputes> saved{};     // bytes
-  double path = 0;                             // seconds, forward and input gradient alone
-  double loss = 0;                             // bytes, at the peak of the losses
+  std::array<double, kRecomputes> total{};  // seconds, by Recompute: forward and backward
+  std::array<double, kRecomputes> saved{};  // bytes
+  // Seconds, whether it is computed twice or not. A layer that waits for the host is a little
+  // shorter forward when it is, since what it waits is spread over all of it.
+  double forward = 0;
+  double backward = 0;
+  double path = 0;   // forward and input gradient alone
+  double aside = 0;  // weight gradient: at most
+  double loss = 0;   // bytes, at the peak of the losses
 };
 
-// Parameters of one unit of a kind on each device of a replica.
+// Parameters of one unit of a kind on each device of a replica, and those of them that are trained.
 struct UnitParameters {
   double plain = 0;
   double experts = 0;
+  double trained = 0;
+  double trained_experts = 0;
   bool is_table = false;  // of an input or output layer
 };
 
@@ -48,6 +55,10 @@ struct BestLinks {
   int alike = 1;       // the same of this type
 };
 
+// Tensor degrees that a plan may have: those of any pool, and what doubling and halving makes of
+// them.
+std::set<int> possible_tensor_degrees(const Space& space);
+
 // The least that the devices of a cluster need for the units of a model: for every device type, cut
 // and number of samples, with tensor groups over the fastest links there are, and with the expert
 // degree and the cut of sequences that are best for each number. Nothing else is known of a plan.
@@ -65,6 +76,8 @@ class ReplicaNeeds {
   // The same where the tensor group extends over several nodes.
   const std::vector<UnitNeed>& needs_across(ReplicaKind& kind, int count);
   const BestLinks& links(int type) const { return links_[type]; }
+  // The most by which a unit's forward pass is shorter when it is computed twice, over its length.
+  double saved_forward(const ReplicaKind& kind, int count) const;
 
  private:
   void list_links();

@@ -17,8 +17,10 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
   const double m = pipeline.micro_batches;
   const double by_pipeline = (step - before - m * stage.ends) / (m * stage.layer);
   const double by_finish =
-      (step - pipeline.forward_share * before - m * stage.ends) / (m * stage.layer + stage.finish);
-  const double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
+      (step - pipeline.forward_share * before - m * stage.ends - stage.finish_of_ends) /
+      (m * stage.layer + stage.finish);
+  double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
+  if (stage.wire > 0) most = std::min(most, (step - stage.wire_of_ends) / stage.wire);
   return static_cast<int>(std::floor(most + 1e-9));
 }
 

@@ -6,11 +6,14 @@ namespace plait {
 
 // A stage of an interleaved pipeline, as far as a bound needs it. Times in seconds.
 struct InterleavedStage {
-  double layer = 0;     // forward and backward of one layer for one micro-batch, at least
-  double finish = 0;    // of one layer, once a step: gradient sync and optimizer, at least
-  double ends = 0;      // forward and backward of what is not a layer
-  double send = 0;      // of the hand-over to the next stage
-  int most_layers = 0;  // that fit in memory
+  double layer = 0;           // forward and backward of one layer for one micro-batch, at least
+  double finish = 0;          // of one layer, once a step: gradient sync and optimizer, at least
+  double ends = 0;            // forward and backward of what is not a layer
+  double finish_of_ends = 0;  // added to the finish of all layers; below zero where they hide it
+  double wire = 0;            // of one layer, how long the network of its nodes is busy in a step
+  double wire_of_ends = 0;    // the same of all that is not a layer, and of hand-overs
+  double send = 0;            // of the hand-over to the next stage
+  int most_layers = 0;        // that fit in memory
 };
 
 struct InterleavedPipeline {
@@ -32,7 +35,8 @@ struct InterleavedBound {
 // micro-batch has passed the first chunks of the stages before, and is followed by their backward
 // passes or by its own finish. With n_s layers, x_s the time of one, v chunks and m micro-batches,
 //   step >= m (n_s x_s + ends_s) + sum over j < s of (floor(n_j / v) x_j + 2 send_j)
-// and the same with the forward part of the sum and finish_s instead of its backward part. The
+// and the same with the forward part of the sum and finish_s instead of its backward part, and no
+// step is shorter than the time for which the network of a stage's nodes is busy. The
 // least step for which all layers find a place is found by bisection; whether they do, by dynamic
 // programming over the layers placed, for the least sum. `least`: a bound that is known.
 //

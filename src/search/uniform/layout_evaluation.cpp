@@ -190,6 +190,52 @@ class Evaluation {
     return begins_layer(model.unit(1));
   }
 
+  // What follows the pipeline on a stage, and how long its nodes' network is busy, as sums over
+  // units without latencies. Of gradients and of weights either a part e is added or what nothing
+  // hides (SpanFrame::gradient_sync); both hold, and what is more for a mean stage is taken.
+  void bound_finish(int s, const StageTime& layer, const StageTime& ends, InterleavedStage& out) {
+    const SpanFrame& frame = runs_of(s)->frame();
+    const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
+    if (!rates) return;
+    const double hidden = 1 - rates->price;
+    const double layers = std::max(1.0, 1.0 * (units_ - 2) / layout_.stages);
+    const bool alone = frame.replica_count() == 1;
+    struct Part {
+      double layer = 0;
+      double ends = 0;
+    };
+    const auto of = [&](const SpanFrame::FinishRates::Way& way) {
+      const auto time = [&](int u) {
+        const UnitCost cost = frame.time_on(0, {u, u + 1}, Recompute::none);
+        return (cost.trained * way.of_parameter + cost.trained_experts * way.of_expert_parameter)
+            .value;
+      };
+      return Part{time(1),
+                  (s == 0 ? time(0) : 0) + (s + 1 == layout_.stages ? time(units_ - 1) : 0)};
+    };
+    const auto add = [&](const Part& comm, const Part& beside) {
+      const Part open{comm.layer - hidden * beside.layer, comm.ends - hidden * beside.ends};
+      const bool is_open =
+          layers * open.layer + open.ends > rates->price * (layers * comm.layer + comm.ends);
+      out.finish += is_open ? open.layer : rates->price * comm.layer;
+      out.finish_of_ends += is_open ? open.ends : rates->price * comm.ends;
+    };
+    const Part gradients = of(rates->gradients);
+    const Part weights = of(rates->weights);
+    const Part both{gradients.layer + weights.layer, gradients.ends + weights.ends};
+    out.finish = frame.optimizer({1, 2}).value;
+    if (alone) {
+      add(gradients, {layer.backward.value, ends.backward.value});
+      add(weights, {layer.forward.value, ends.forward.value});
+    } else {
+      add(both, {layer.total().value, ends.total().value});
+    }
+    const Seconds sync = frame.whole_gradient_sync({1, 2});
+    const double share = sync > Seconds(0) ? frame.sync_network({1, 2}) / sync : 0;
+    out.wire = share * both.layer;
+    out.wire_of_ends = share * both.ends;
+  }
+
   InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline) {
     const RunCosts& runs = *runs_of(s);
     const StageTime layer = runs.alone({1, 2});
@@ -199,8 +245,17 @@ class Evaluation {
     pipeline.forward_share =
         std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
     const bool last = s + 1 == layout_.stages;
-    if (s == 0) out.ends += runs.alone({0, 1}).total().value;
-    if (last) out.ends += runs.alone({units_ - 1, units_}).total().value;
+    StageTime ends;
+    const auto add_end = [&](int unit) {
+      const StageTime end = runs.alone({unit, unit + 1});
+      ends.forward += end.forward;
+      ends.backward += end.backward;
+    };
+    if (s == 0) add_end(0);
+    if (last) add_end(units_ - 1);
+    out.ends = ends.total().value;
+    bound_finish(s, layer, ends, out);
+    out.wire_of_ends += wire_of_sends(s);
     if (!last) out.send = std::min(over(s, 1).time, over(s, 2).time).value;
     const double live =
         static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
@@ -217,6 +272,18 @@ class Evaluation {
     }
     out.most_layers = good;
     return out;
+  }
+
+  // Of hand-overs to the next stage and from the one before, there and back, without the way round.
+  double wire_of_sends(int s) {
+    double busy = 0;
+    const auto add = [&](int from) {
+      if (over(from, 2).crosses_nodes)
+        busy += std::min(over(from, 1).busy, over(from, 2).busy).value;
+    };
+    if (s > 0) add(s - 1);
+    if (s + 1 < layout_.stages) add(s);
+    return layout_.settings.micro_batches * layout_.chunks * busy;
   }
 
   bool fits(const SpanFrame& frame, const UnitRange& units, double live) const {

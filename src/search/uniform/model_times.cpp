@@ -18,6 +18,13 @@ void ModelTimes::make(int threads) {
   parallel_for(static_cast<int>(cuts.size()), threads, [&](int i) { made_now[i] = made(cuts[i]); });
   for (std::size_t i = 0; i < cuts.size(); ++i) times_.emplace(cuts[i], std::move(made_now[i]));
   wanted_.clear();
+  for (const auto& [copies, micro_batch] : wanted_copies_)
+    finishes_.emplace(copies, made(copies, micro_batch));
+  wanted_copies_.clear();
+}
+
+void ModelTimes::want(const ReplicaCopies& copies, int micro_batch) {
+  if (!finishes_.contains(copies)) wanted_copies_.try_emplace(copies, micro_batch);
 }
 
 ModelTime ModelTimes::made(const ReplicaCut& cut) const {
@@ -47,11 +54,50 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
       slowest = r;
   ModelTime time;
   for (int u = 0; u < model.unit_count(); ++u) {
-    const double own = frame.time_on(slowest, {u, u + 1}, cut.recompute).total().value;
-    time.by_unit.push_back(own);
-    time.total += own;
+    const UnitCost cost = frame.time_on(slowest, {u, u + 1}, cut.recompute);
+    time.by_unit.push_back(cost.total().value);
+    time.forward.push_back(cost.forward_total().value);
+    time.total += cost.total().value;
   }
   return time;
+}
+
+FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch) const {
+  const Problem& problem = engine_.problem();
+  const int units = problem.model.unit_count();
+  FinishTimes out{std::vector<double>(units), std::vector<double>(units),
+                  std::vector<double>(units)};
+  if (copies.data == 0) return out;
+  const NodeKind& kind = kinds_[copies.kind];
+  const int wanted = copies.tensor * copies.context * copies.data;
+  const int nodes = (wanted + kind.devices() - 1) / kind.devices();
+  std::vector<DeviceId> devices = devices_in(kinds_, std::vector<int>(nodes, copies.kind));
+  devices.resize(wanted);
+  PlanSettings settings;
+  settings.context = copies.context;
+  settings.expert = copies.expert;
+  settings.zero = copies.zero;
+  settings.sequence_parallel = copies.sequence_parallel;
+  settings.micro_batches = std::max(1, problem.job.global_batch / (copies.data * micro_batch));
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return engine_.table(shape);
+  };
+  const SpanFrame frame(problem, settings, devices, copies.tensor, copies.data, {}, tables);
+  const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
+  if (!rates) return out;
+  for (int u = 0; u < units; ++u) {
+    const UnitCost cost = frame.time_on(0, {u, u + 1}, Recompute::none);
+    const auto of = [&](const SpanFrame::FinishRates::Way& way) {
+      return (cost.trained * way.of_parameter + cost.trained_experts * way.of_expert_parameter)
+          .value;
+    };
+    out.gradients[u] = of(rates->gradients);
+    out.weights[u] = of(rates->weights);
+    out.update[u] =
+        copies.of_update *
+        (cost.trained * rates->updated + cost.trained_experts * rates->expert_updated).value;
+  }
+  return out;
 }
 
 }  // namespace plait

@@ -27,7 +27,29 @@ struct ReplicaCut {
 // What one micro-batch takes on it: forward and backward, where groups stand best.
 struct ModelTime {
   std::vector<double> by_unit;
+  std::vector<double> forward;  // of that, by unit
   double total = 0;
+};
+
+// What a stage's replicas are, as far as it matters to what follows the pipeline.
+struct ReplicaCopies {
+  int kind = 0;  // of node
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  int data = 1;          // 0: nothing is known of what follows
+  double of_update = 1;  // of the time of an update on so many replicas, what counts
+  bool sequence_parallel = false;
+  ZeroStage zero = ZeroStage::off;
+  friend auto operator<=>(const ReplicaCopies&, const ReplicaCopies&) = default;
+};
+
+// Seconds once a step, by unit and without latencies, on nodes of that kind: to sum gradients, to
+// gather weights and to update them. All zero where they are not such sums.
+struct FinishTimes {
+  std::vector<double> gradients;
+  std::vector<double> weights;
+  std::vector<double> update;
 };
 
 // Times of whole models, each made once.
@@ -39,14 +61,20 @@ class ModelTimes {
   // Makes what was wanted.
   void make(int threads);
   const ModelTime& at(const ReplicaCut& cut) const { return times_.at(cut); }
+  // `micro_batch`: samples of a replica, any.
+  void want(const ReplicaCopies& copies, int micro_batch);
+  const FinishTimes& at(const ReplicaCopies& copies) const { return finishes_.at(copies); }
 
  private:
   ModelTime made(const ReplicaCut& cut) const;
+  FinishTimes made(const ReplicaCopies& copies, int micro_batch) const;
 
   const CostEngine& engine_;
   const std::vector<NodeKind>& kinds_;
   std::map<ReplicaCut, ModelTime> times_;
   std::set<ReplicaCut> wanted_;
+  std::map<ReplicaCopies, FinishTimes> finishes_;
+  std::map<ReplicaCopies, int> wanted_copies_;  // with samples of a replica
 };
 
 }  // namespace plait

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "cost/framework/framework.h"
@@ -30,7 +31,8 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
       times_(engine, kinds),
       base_(searched_schedule(space.pins())),
       layers_(whole_layer_count(problem_.model)),
-      cut_optimizer_wins_(gains_by_cut_optimizer(problem_)) {
+      cut_optimizer_wins_(gains_by_cut_optimizer(problem_)),
+      data_exposed_(traits_of(problem_.job).data_exposed) {
   if (!contains(target_.schedules, base_)) base_ = Schedule::gpipe;
   std::set<int> tensors;
   for (const Pool& pool : space.pools())
@@ -169,40 +171,110 @@ ReplicaCut UniformLayouts::cut_of(const UniformLayout& layout, int kind) const {
           .recompute = layout.recompute};
 }
 
-// With X_k the time of the whole model on a stage of nodes of kind k and w_u the least part of it
-// that unit u has on any kind, stages that take x_s have done the model when sum x_s / X_k(s) is at
-// least W = sum w_u; so the longest takes Y = W / sum 1 / X_k(s) at least, and a step m Y. Under
+// Stages have consecutive devices. Where all nodes have as many, and a stage has some nodes or a
+// part of one, the nodes of a kind are taken as they come. A stage that has no room on them has
+// nodes of other kinds too, and more copies, which sum gradients over no faster links.
+ReplicaCopies UniformLayouts::copies_of(const UniformLayout& layout, int kind,
+                                        const NodeMix& mix) const {
+  const int replica = layout.tensor * layout.settings.context;
+  const int on_node = kinds_[kind].devices();
+  const int size = layout.stage_devices();
+  bool is_known = on_node % size == 0 || size % on_node == 0;
+  for (std::size_t k = 0; k < kinds_.size(); ++k)
+    is_known = is_known && (mix[k] == 0 || kinds_[k].devices() == on_node);
+  const int most = mix[kind] * on_node / replica;
+  const bool enough = most >= layout.data;
+  if (!enough && (layout.settings.expert > 1 || problem_.job.zero_group > 0)) is_known = false;
+  ReplicaCopies out{.kind = kind,
+                    .tensor = layout.tensor,
+                    .context = layout.settings.context,
+                    .expert = layout.settings.expert,
+                    .data = is_known ? std::min(most, layout.data) : 0,
+                    .sequence_parallel = layout.settings.sequence_parallel,
+                    .zero = layout.settings.zero};
+  if (out.zero != ZeroStage::off) out.of_update = 1.0 * out.data / layout.data;
+  return out;
+}
+
+// All micro-batches and what follows them. Of the sum of gradients G, what is not hidden behind the
+// backward pass of one micro-batch, b, counts: max(e G, G - (1 - e) b), and of the gathering of
+// weights the same with the forward pass. Both sides are sums over units, and either holds; the one
+// that is larger for the whole model is taken. Of a stage of several kinds of node, where passes
+// are those of the slowest, gradients and weights hide behind all of it together.
+std::vector<double> UniformLayouts::step_times(const UniformLayout& layout, int kind,
+                                               const NodeMix& mix, bool alone) const {
+  const ModelTime& time = times_.at(cut_of(layout, kind));
+  const FinishTimes& finish = times_.at(copies_of(layout, kind, mix));
+  const double m = layout.settings.micro_batches;
+  const double hidden = 1 - data_exposed_;
+  const auto sum = [](const std::vector<double>& parts) {
+    return std::accumulate(parts.begin(), parts.end(), 0.0);
+  };
+  const double forward = sum(time.forward);
+  const double gradients = sum(finish.gradients);
+  const double weights = sum(finish.weights);
+  const bool both = gradients + weights > time.total;
+  const bool sums = alone ? gradients > time.total - forward : both;
+  const bool gathers = alone ? weights > forward : both;
+  std::vector<double> out;
+  for (std::size_t u = 0; u < time.by_unit.size(); ++u) {
+    const double f = time.forward[u];
+    const double b = time.by_unit[u] - f;
+    const double g = finish.gradients[u];
+    const double w = finish.weights[u];
+    out.push_back(m * time.by_unit[u] + finish.update[u] +
+                  (sums ? g - hidden * b : data_exposed_ * g) +
+                  (gathers ? w - hidden * f : data_exposed_ * w));
+  }
+  return out;
+}
+
+// With X_k what the whole model takes of a step on a stage of nodes of kind k, and w_u the least
+// part of it that unit u has on any kind, stages that take x_s have done the model when
+// sum x_s / X_k(s) is at least W = sum w_u; so a step takes W / sum 1 / X_k(s) at least. Under
 // 1F1B and GPipe the first micro-batch has to pass all stages as well (closed_form in
-// cost/pipeline/simulator.h): with c_s = m - k_s + (k_s - 1) / 2, k_s = min(m, p - s),
+// cost/pipeline/simulator.h): with X_k of one micro-batch, c_s = m - k_s + (k_s - 1) / 2 and
+// k_s = min(m, p - s),
 //   sum of the round trip + W / sum over s of 1 / (c_s X).
 Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix) const {
   std::vector<const ModelTime*> used;
-  double rate = 0;  // models of a micro-batch in a second, all stages together
+  std::vector<std::vector<double>> steps;
+  std::vector<double> whole;  // sums of steps
+  const auto kinds = std::ranges::count_if(mix, [](int nodes) { return nodes > 0; });
+  double rate = 0;      // models of a micro-batch in a second, all stages together
+  double per_step = 0;  // the same of steps
   double fastest = HUGE_VAL;
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     if (mix[k] == 0) continue;
     used.push_back(&times_.at(cut_of(layout, static_cast<int>(k))));
+    steps.push_back(step_times(layout, static_cast<int>(k), mix, kinds == 1));
+    whole.push_back(std::accumulate(steps.back().begin(), steps.back().end(), 0.0));
     const double stages = 1.0 * mix[k] * kinds_[k].devices() / layout.stage_devices();
     rate += stages / used.back()->total;
+    per_step += stages / whole.back();
     fastest = std::min(fastest, used.back()->total);
   }
   double work = 1;
+  double step = 1;
   double round_trip = fastest;
   if (used.size() > 1) {
-    work = round_trip = 0;
+    work = round_trip = step = 0;
     for (std::size_t u = 0; u < used.front()->by_unit.size(); ++u) {
       double part = HUGE_VAL;
+      double part_of_step = HUGE_VAL;
       double least = HUGE_VAL;
-      for (const ModelTime* time : used) {
-        part = std::min(part, time->by_unit[u] / time->total);
-        least = std::min(least, time->by_unit[u]);
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        part = std::min(part, used[i]->by_unit[u] / used[i]->total);
+        part_of_step = std::min(part_of_step, steps[i][u] / whole[i]);
+        least = std::min(least, used[i]->by_unit[u]);
       }
       work += part;
+      step += part_of_step;
       round_trip += least;
     }
   }
   const double m = layout.settings.micro_batches;
-  double bound = m * work / rate;
+  double bound = std::max(m * work / rate, step / per_step);
   if (layout.schedule == Schedule::one_f_one_b || layout.stages == 1) {
     double inverse = 0;
     for (int s = 0; s < layout.stages; ++s) {
@@ -223,7 +295,11 @@ std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixe
   for (const int at : which) list_degrees(mixes[at], at, all);
   for (const UniformLayout& layout : all)
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
-      if (mixes[layout.mix][k] > 0) times_.want(cut_of(layout, k));
+      if (mixes[layout.mix][k] > 0) {
+        const ReplicaCut cut = cut_of(layout, k);
+        times_.want(cut);
+        times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
+      }
   times_.make(threads_);
   for (UniformLayout& layout : all) layout.bound = bound_of(layout, mixes[layout.mix]);
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });

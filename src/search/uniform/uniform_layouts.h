@@ -44,6 +44,10 @@ class UniformLayouts {
   bool obeys_pins(const UniformLayout& layout) const;
   std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
   ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
+  ReplicaCopies copies_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
+  // Seconds of a step by unit, on a stage of nodes of one kind; `alone`: of no other.
+  std::vector<double> step_times(const UniformLayout& layout, int kind, const NodeMix& mix,
+                                 bool alone) const;
   Seconds bound_of(const UniformLayout& layout, const NodeMix& mix) const;
 
   const Space& space_;
@@ -58,6 +62,7 @@ class UniformLayouts {
   std::vector<int> tensors_;
   std::vector<std::pair<int, int>> contexts_;  // context, expert
   bool cut_optimizer_wins_ = false;
+  double data_exposed_ = 1;
 };
 
 }  // namespace plait

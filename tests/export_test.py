@@ -2,6 +2,7 @@
 """plait export and what it reads back: folders, refusals, and scripts that are run with launchers that
 write down what they are told."""
 import json
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 from program import Here, answer, plait, run_tests
 from stub_launchers import Stubs
 
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
 ODD = "two words, it's \"$HOME\" `date` \\ and\na line"
 LLAMA = {"plait_model": 1, "name": ODD, "transformer": {
     "layers": 4, "hidden": 256, "heads": 4, "vocabulary": 512, "sequence": 128, "gated": True,
@@ -162,6 +164,51 @@ def test_what_cannot_be_written_is_said():
     assert "Megatron-LM has no flag for this network's activation" in export("megatron", "run", status=3)[1]
     assert "is another network than this in its gated" in export("torchtitan", "run", status=3)[1]
     assert not (Here.folder / "run").exists()
+
+
+def test_a_plan_that_does_not_say_what_the_network_is_is_refused():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    saved = json.loads((Here.folder / "plan.json").read_text())
+    older = {**saved, "model": {k: v for k, v in saved["model"].items() if k != "architecture"}}
+    (Here.folder / "plan.json").write_text(json.dumps(older))
+    for target in ("megatron", "torchtitan", "jax"):
+        error = export(target, "run", status=3)[1]
+        assert "does not say what the network is: it is older than that; make the plan again" in error, error
+    plait("plan", "--model", SOURCE / "examples/models/uneven.json", "--cluster", "T4:2", "--global-batch", 4, "-o",
+          "plan.json")
+    for target, reason in (("megatron", "only the ops of the network are known"),
+                           ("torchtitan", "is not one that TorchTitan's Llama 3 can be"),
+                           ("jax", "have no names that plait knows")):
+        error = export(target, "run", status=3)[1]
+        assert reason in error, error
+    assert not (Here.folder / "run").exists()
+
+
+def test_what_no_list_of_flags_is_known_of_is_not_written():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    error = export("megatron-deepspeed", "run", status=3)[1]
+    assert "no list of Megatron-DeepSpeed's flags to check against, and writes none from memory" in error, error
+    error = export("plait", "run", status=3)[1]
+    assert "plait train takes the plan file as it is" in error.replace("`", ""), error
+    assert not (Here.folder / "run").exists()
+
+
+def test_bert_and_t5_need_words_and_data():
+    """Megatron-LM masks words, which it cannot make up."""
+    t5 = {"plait_model": 1, "name": "t5", "transformer": {
+        "layers": 2, "hidden": 256, "heads": 4, "vocabulary": 512, "sequence": 128, "decoder_layers": 2,
+        "causal": False, "head_bias": True}}
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", model=t5)
+    export("megatron", "run")
+    done = subprocess.run(["bash", "run/run.sh"], cwd=Here.folder, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "DATA_PATH: the prefix of data that Megatron-LM has prepared" in done.stderr
+    [call] = Stubs(Here.folder).run(["bash", "run/run.sh"], Here.folder, DATA_PATH=ODD, VOCAB_FILE=ODD)
+    words = call["words"]
+    assert "./pretrain_t5.py" in words and words[words.index("--vocab-file") + 1] == ODD
+    assert words[words.index("--data-path") + 1] == ODD and "--mock-data" not in words
+    plait("import", "--from", "megatron", "run/run.sh", "--cluster", "cluster.json", "-o", "back.json")
+    own, back = (json.loads((Here.folder / name).read_text()) for name in ("plan.json", "back.json"))
+    assert own["plan"] == back["plan"], (own["plan"], back["plan"])
 
 
 def test_rows_of_the_papers_are_a_file():

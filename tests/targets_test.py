@@ -3,8 +3,8 @@
 
     ./dev test --targets            makes build/targets with those programs, and runs this
 
-Every plan of a pool, drawn with a seed, is exported to every program: it is accepted by the program's own
-code, or refused with a reason. Skipped (77) where build/targets is missing."""
+Every plan of a pool, that of each example and those drawn with a seed, is exported to every program: it is accepted
+by the program's own code, or refused with a reason. Skipped (77) where build/targets is missing."""
 import argparse
 import contextlib
 import importlib
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
@@ -20,25 +19,12 @@ import sys
 import tempfile
 import traceback
 
+from target_plans import make_pool
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "build" / "targets" / "bin" / "python"
 TARGETS = ["megatron", "deepspeed", "torchtitan", "fsdp", "jax"]
 LEAST = 60  # plans a target
-
-LLAMA = {"gated": True, "activation": "silu", "norm": "rms", "positions": "rotary", "qkv_bias": False,
-         "projection_bias": False, "mlp_bias": False, "dropout": False, "tied": False}
-MODELS = {
-    "small-llama": {**LLAMA, "layers": 12, "hidden": 1024, "heads": 16, "kv_heads": 4, "ffn": 2816,
-                    "vocabulary": 32000, "sequence": 1024},
-    "long-llama": {**LLAMA, "layers": 8, "hidden": 1024, "heads": 16, "vocabulary": 32000,
-                   "sequence": 32768,
-                   "rotary": {"base": 500000, "scaling": "llama3", "factor": 8}},
-    "small-experts": {**LLAMA, "layers": 8, "hidden": 1024, "heads": 16, "vocabulary": 32000,
-                      "sequence": 1024, "moe": {"experts": 8, "top_k": 2, "ffn": 1024}},
-}
-ZOO = ["gpt2", "gpt2-medium", "llama-2-7b", "llama-3-8b", "mixtral-8x7b", "gpt2-xl"]
-CLUSTERS = ["1xA100-80GB:8", "2xA100-80GB:8", "1xH100:8", "4xH100:8", "1xA100-80GB:8+2xA10:4",
-            "2xA100-80GB:8+4xV100-16GB:4", "1xA100-80GB:4+1xH100:4"]
 
 
 def plait(*words, ok=(0,)):
@@ -46,36 +32,6 @@ def plait(*words, ok=(0,)):
                           timeout=300, stdin=subprocess.DEVNULL)
     assert done.returncode in ok, f"{words}: exit {done.returncode}\n{done.stderr}"
     return done
-
-
-def draw_plan(draw, number):
-    """A plan file, or nothing where the words that were drawn have no plan."""
-    model = draw.choice([*MODELS, *ZOO])
-    cluster = draw.choice(CLUSTERS)
-    words = ["--model", f"{model}.json" if model in MODELS else model, "--cluster", cluster,
-             "--global-batch", draw.choice([32, 64, 256]), "--time-limit", "3s"]
-    words += ["--runs-on", [*TARGETS, "any"][number % 6]]
-    pins = [["--tp", draw.choice([1, 2, 4])], ["--pp", draw.choice([2, 4])], ["--recompute", "full"],
-            ["--recompute", "selective"], ["--zero", draw.choice([0, 1, 2, 3])], ["--cp", 2],
-            ["--pp", 2, "--schedule", "interleaved", "--chunks", 2], ["--micro-batch", 1], ["--ep", 2]]
-    for pin in draw.sample(pins, draw.choice([0, 1, 1, 2])):
-        if pin[0] not in words and not (pin[0] == "--ep" and "mix" not in model and "exp" not in model):
-            words += pin
-    name = f"plan{number}.json"
-    done = plait("plan", *words, "-o", name, ok=(0, 2, 3))
-    return name if done.returncode == 0 else None
-
-
-def make_pool(least, seed):
-    for name, config in MODELS.items():
-        (folder / f"{name}.json").write_text(
-            json.dumps({"plait_model": 1, "name": name, "transformer": config}))
-    draw, pool, number = random.Random(seed), [], 0
-    while len(pool) < least and number < 10 * least:
-        if (plan := draw_plan(draw, number)) is not None:
-            pool.append(plan)
-        number += 1
-    return pool
 
 
 def recorded(script, **more):
@@ -137,11 +93,12 @@ def parsed_flags(words):
 
 def check_megatron(out):
     import torch
+    from megatron.core.optimizer.optimizer_config import OptimizerConfig
     from megatron.core.parallel_state import RankGenerator
     from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
     from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
     plan = Plan(out / "plan.json")
-    [call] = recorded(out / "run.sh")
+    [call] = recorded(out / "run.sh", DATA_PATH="data", VOCAB_FILE="words")
     words = call["words"]
     at = next(i for i, word in enumerate(words) if word.endswith(".py"))
     f = parsed_flags(words[at + 1:])
@@ -153,15 +110,21 @@ def check_megatron(out):
     dp = world // (tp * pp * cp)
     assert int(f["global_batch_size"]) % (int(f["micro_batch_size"]) * dp) == 0
     # The layers of every stage.
-    if "pipeline_model_parallel_layout" in f:
+    layers = int(f.get("num_layers") or f["encoder_num_layers"])
+    if "encoder_num_layers" in f:  # pretrain_t5.py: one stage, both stacks of the same size
+        chunks = 1
+        assert pp == 1 and words[at].endswith("pretrain_t5.py")
+        assert layers == plan.network["layers"] == int(f["decoder_num_layers"]) == plan.network["decoder_layers"]
+        got = plan.layers_by_chunk()
+    elif "pipeline_model_parallel_layout" in f:
         layout = PipelineParallelLayerLayout.from_str(f["pipeline_model_parallel_layout"], pp)
-        layout.validate_layer_layout(int(f["num_layers"]), None)
+        layout.validate_layer_layout(layers, None)
         chunks = layout.virtual_pipeline_model_parallel_size
         from megatron.core.transformer.enums import LayerType
         got = [layout.layout[p][v].count(LayerType.decoder) for v in range(chunks) for p in range(pp)]
     else:
         chunks = int(f.get("num_virtual_stages_per_pipeline_rank", 1))
-        got = [int(f["num_layers"]) // (pp * chunks)] * (pp * chunks)
+        got = [layers // (pp * chunks)] * (pp * chunks)
     assert got == plan.layers_by_chunk(), (got, plan.layers_by_chunk())
     # The groups of every rank are the plan's devices.
     ranks = RankGenerator(tp=tp, ep=1, dp=dp, pp=pp, cp=cp, order="tp-cp-ep-dp-pp")
@@ -178,14 +141,14 @@ def check_megatron(out):
     kind = MLATransformerConfig if latent else TransformerConfig
     more = dict(q_lora_rank=number("q_lora_rank"), kv_lora_rank=number("kv_lora_rank"),
                 qk_head_dim=number("qk_head_dim"), qk_pos_emb_head_dim=number("qk_pos_emb_head_dim"),
-                v_head_dim=number("v_head_dim")) if latent else {}
+                v_head_dim=number("v_head_dim"), rope_type=f["rope_type"]) if latent else {}
     biased = "disable_bias_linear" not in f
     if "moe_layer_freq" in f:
         more["moe_layer_freq"] = eval(f["moe_layer_freq"])  # as Megatron-LM does
-        assert len(more["moe_layer_freq"]) == int(f["num_layers"])
+        assert len(more["moe_layer_freq"]) == layers
     if "fp8_format" in f:
         more |= dict(fp8=f["fp8_format"], fp8_recipe=f["fp8_recipe"])
-    kind(num_layers=int(f["num_layers"]), hidden_size=int(f["hidden_size"]),
+    kind(num_layers=layers, hidden_size=int(f["hidden_size"]),
          num_attention_heads=int(f["num_attention_heads"]), ffn_hidden_size=int(f["ffn_hidden_size"]),
          num_query_groups=number("num_query_groups"), kv_channels=number("kv_channels"),
          hidden_dropout=float(f["hidden_dropout"]), attention_dropout=float(f["attention_dropout"]),
@@ -207,6 +170,12 @@ def check_megatron(out):
          recompute_modules=f.get("recompute_modules"),
          bf16="bf16" in f, fp16="fp16" in f, params_dtype=torch.bfloat16 if "bf16" in f else torch.float16
          if "fp16" in f else torch.float32, pipeline_dtype=torch.bfloat16, **more)
+    OptimizerConfig(optimizer=f["optimizer"], use_distributed_optimizer="use_distributed_optimizer" in f,
+                    use_precision_aware_optimizer="use_precision_aware_optimizer" in f,
+                    optimizer_cpu_offload="optimizer_cpu_offload" in f,
+                    optimizer_offload_fraction=float(f.get("optimizer_offload_fraction", 0)),
+                    overlap_param_gather="overlap_param_gather" in f, bf16="bf16" in f, fp16="fp16" in f,
+                    fp8_recipe=f.get("fp8_recipe"))
 
 
 def check_deepspeed(out):
@@ -232,6 +201,9 @@ def check_deepspeed(out):
         assert config.pipeline["stages"] == len(plan.stages)
     recompute = plan.stages[0]["spans"][0].get("recompute", "none")
     assert (config.activation_checkpointing_config.number_checkpoints is not None) == (recompute == "full")
+    # DeepSpeed's engine asks this before it cuts states of an optimizer that it has not tested.
+    tested = config.optimizer_name.lower() in ("adam", "adamw")
+    assert tested or int(config.zero_config.stage) == 0 or config.zero_allow_untested_optimizer
     [call] = recorded(out / "run.sh", PROGRAM="train.py")
     assert call["words"][-1].endswith("ds_config.json")
 
@@ -385,7 +357,7 @@ def main():
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        pool = make_pool(arguments.plans, arguments.seed)
+        pool = make_pool(plait, folder, arguments.plans, arguments.seed)
         print(f"{len(pool)} plans", flush=True)
         wrong = sum(judge(target, pool) for target in arguments.targets or TARGETS)
     return 1 if wrong or len(pool) < arguments.plans else 0

@@ -145,7 +145,7 @@ test_targets() {
     say "skipped: pip cannot fetch ${targets_packages[*]}; is there a network?"
     return 0
   fi
-  compile release plait
+  at_once=1 program_only=1 compile release plait
   say "exports, judged by the programs that they are written for"
   python3 tests/targets_test.py --program build/release/plait
 }

@@ -43,7 +43,8 @@ struct Exporter {
   // The plan passes check_plan(), and why_not(target_of(..), ..) has nothing against it. nullptr =
   // no such form.
   ExportedRun (*run)(const Problem& problem, const Plan& plan) = nullptr;
-  // Why the files cannot say what the network is, which no plan can help; nullptr = they need not.
+  // Why the files cannot say what the network or the job is, which no plan can help; nullptr = they
+  // need not.
   std::string (*network)(const Problem& problem) = nullptr;
   // Takes from the program's row in plan/target.h what the files cannot say, so that why_not()
   // words the refusal and searches leave it out; nullptr = nothing.

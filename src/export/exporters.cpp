@@ -20,6 +20,7 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan);
 ExportedRun fsdp_run(const Problem& problem, const Plan& plan);
 ExportedRun jax_run(const Problem& problem, const Plan& plan);
 std::string megatron_network(const Problem& problem);
+std::string deepspeed_network(const Problem& problem);
 std::string torchtitan_network(const Problem& problem);
 std::string jax_network(const Problem& problem);
 void limit_megatron(const Problem& problem, Target& target);
@@ -40,6 +41,7 @@ std::span<const Exporter> exporters() {
        .summary = "ds_config.json and the command that reads it",
        .heading = "",
        .run = deepspeed_run,
+       .network = deepspeed_network,
        .limit = limit_deepspeed},
       {.name = "torchtitan",
        .summary = "a configuration function of TorchTitan",

@@ -2,8 +2,6 @@
 // network is the user's program.
 #include <fmt/format.h>
 
-#include <set>
-
 #include "base/printable.h"
 #include "export/exporter.h"
 #include "export/paper_plans.h"
@@ -64,22 +62,14 @@ void limit_fsdp(const Problem&, Target& target) {
   target.recomputes = {Recompute::none, Recompute::full};
   target.precisions = {Precision::fp32, Precision::fp16, Precision::bf16};
   target.adapters = false;
+  // What accelerate adds: as many processes on every node, checkpoints under FSDP only.
+  target.equal_nodes = target.recompute_beside_zero = true;
+  target.program = "accelerate with FSDP2";
 }
 
 ExportedRun fsdp_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
-  const Span& span = plan.stages.front().spans.front();
   const std::vector<LaunchNode> nodes = launch_nodes(problem, plan);
-  std::set<std::size_t> counts;
-  for (const LaunchNode& node : nodes) counts.insert(node.devices.size());
-  if (counts.size() > 1)
-    out.refusal = fmt::format(
-        "accelerate starts equally many processes on every node, the plan has {} and {}",
-        *counts.begin(), *counts.rbegin());
-  const bool recomputes = span.recompute == Recompute::full;
-  if (recomputes && plan.zero == ZeroStage::off)
-    out.refusal = "accelerate recomputes layers under FSDP only, the plan has ZeRO 0";
-  if (!out.refusal.empty()) return out;
   out.files = {{"accelerate.yaml", accelerate_yaml(problem, plan, nodes)}};
   out.script.about = fmt::format("PyTorch FSDP2 trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));

@@ -18,13 +18,6 @@ extern const char* const kJaxModule;  // jax_module.cpp
 
 namespace {
 
-std::string refusal_of(const Plan& plan) {
-  if (plan.offload > 0 && plan.offload < 1)
-    return fmt::format("JAX keeps all optimizer states in host memory or none, the plan has {}",
-                       plan.offload);
-  return "";
-}
-
 const char* dtype_name(Precision precision) {
   return precision == Precision::bf16 ? "bfloat16" : "float32";
 }
@@ -73,6 +66,8 @@ void limit_jax(const Problem&, Target& target) {
   target.cuts = CutRule::none;
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
   target.adapters = false;
+  target.experts_over_replicas = true;  // axes of the mesh
+  target.parts_from = std::nullopt;
 }
 
 std::string jax_network(const Problem& problem) {
@@ -91,12 +86,6 @@ std::string jax_network(const Problem& problem) {
 
 ExportedRun jax_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
-  out.refusal = refusal_of(plan);
-  if (plan.stages.front().spans.front().data % plan.expert != 0)
-    out.refusal =
-        fmt::format("the mesh has experts over whole replicas, the plan has dp {} and ep {}",
-                    plan.stages.front().spans.front().data, plan.expert);
-  if (!out.refusal.empty()) return out;
   out.files = {{"plait_sharding.py", module_text(problem, plan)}};
   out.script.about =
       fmt::format("JAX trains {} by the plan {}", printable(problem.model.name), describe(plan));
@@ -109,6 +98,8 @@ ExportedRun jax_run(const Problem& problem, const Plan& plan) {
   out.script.command = "python3 \"$PROGRAM\" \"$@\"";
   out.losses = {"the network: PROGRAM builds it, with parameters of the names in PARAMETERS",
                 fmt::format("the optimizer: PROGRAM makes it, {}", name_of(problem.job.optimizer))};
+  if (std::string loss = padding_loss(problem, plan, "NETWORK"); !loss.empty())
+    out.losses.push_back(std::move(loss));
   if (plan.sequence_parallel && plan.stages.front().spans.front().tensor > 1)
     out.losses.emplace_back(
         "where activations are cut by position: PROGRAM constrains them with activation_spec()");

@@ -56,8 +56,8 @@ std::string slurm_job(const std::string& model, const std::vector<LaunchNode>& n
   for (std::size_t i = 0; i < components.size(); ++i) {
     const auto& [node, count] = components[i];
     if (i > 0) out += "#SBATCH hetjob\n";
-    out += fmt::format("#SBATCH --nodes={} --ntasks-per-node=1 --gpus-per-node={}{}\n", count,
-                       mixed ? lower(plain_name(node->device_type)) + ":" : "", node->of);
+    out += fmt::format("#SBATCH --nodes={} --ntasks-per-node=1 --gpus-per-node={}{} --exclusive\n",
+                       count, mixed ? lower(plain_name(node->device_type)) + ":" : "", node->of);
   }
   out +=
       "# Submit it in its own folder, which all nodes see. The types of --gpus-per-node are those "
@@ -73,7 +73,8 @@ std::string slurm_job(const std::string& model, const std::vector<LaunchNode>& n
       mixed ? "${SLURM_JOB_NODELIST_HET_GROUP_0}" : "${SLURM_JOB_NODELIST}");
   std::string groups;
   if (mixed) groups = fmt::format("--het-group=0-{} ", components.size() - 1);
-  return out + fmt::format("srun {}--kill-on-bad-exit=1 ./run.sh\n", groups);
+  // One task starts the processes of its node: it has all cores.
+  return out + fmt::format("srun {}--kill-on-bad-exit=1 --cpu-bind=none ./run.sh\n", groups);
 }
 
 std::string mpirun_script(const std::vector<LaunchNode>& nodes) {

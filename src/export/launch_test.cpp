@@ -50,9 +50,9 @@ TEST(LaunchFiles, AMixedClusterIsAHeterogeneousJob) {
   const auto files = launch_files(Launcher::slurm, "my model", two_nodes(), {"about", "", "true"});
   const std::string job = text_of(files, "job.sbatch");
   EXPECT_NE(job.find("#SBATCH --job-name=my-model\n"), std::string::npos) << job;
-  EXPECT_NE(job.find("#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=fast:8\n"
+  EXPECT_NE(job.find("#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=fast:8 --exclusive\n"
                      "#SBATCH hetjob\n"
-                     "#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=slow:8\n"),
+                     "#SBATCH --nodes=1 --ntasks-per-node=1 --gpus-per-node=slow:8 --exclusive\n"),
             std::string::npos)
       << job;
   EXPECT_NE(job.find("srun --het-group=0-1 "), std::string::npos);

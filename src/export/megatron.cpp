@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "base/printable.h"
 #include "export/exporter.h"
@@ -140,7 +141,7 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
       out.flags = {{"--optimizer", {"sgd"}}, {"--sgd-momentum", {"0.9"}}};
       break;
     case Optimizer::adam8bit:
-      return {{}, "Megatron-LM has no Adam with moments of 8 bits"};
+      break;  // megatron_network() refuses it
   }
   const bool cut = plan.zero == ZeroStage::optimizer;
   if (cut) out.flags.push_back({"--use-distributed-optimizer"});
@@ -150,7 +151,6 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
     if (cut) out.flags.push_back({"--overlap-param-gather"});
   }
   if (plan.offload == 0) return out;
-  if (!cut) return {{}, "Megatron-LM keeps optimizer states in host memory under ZeRO 1 only"};
   out.flags.push_back({"--use-precision-aware-optimizer"});
   out.flags.push_back({"--optimizer-cpu-offload"});
   out.flags.push_back({"--optimizer-offload-fraction", {fmt::format("{}", plan.offload)}});
@@ -169,41 +169,82 @@ std::vector<FlagWords> degree_words(const Problem& problem, const Plan& plan) {
   return out;
 }
 
-std::string settings(const Plan& plan, const std::vector<FlagWords>& model,
+// What the user decides. Networks that are not GPT have no made-up data: Megatron-LM masks words,
+// which a tokenizer must know.
+std::string data_settings(MegatronFamily family) {
+  if (family == MegatronFamily::gpt)
+    return "# What the user decides: where Megatron-LM is, on what to train and for how long. "
+           "Without\n"
+           "# DATA_PATH the data are made up, and the tokenizer only counts.\n"
+           "MEGATRON=${MEGATRON:-.}\n"
+           "DATA_PATH=${DATA_PATH:-}\n"
+           "TOKENIZER_TYPE=${TOKENIZER_TYPE:-NullTokenizer}\n"
+           "TOKENIZER_MODEL=${TOKENIZER_MODEL:-}\n"
+           "TRAIN_ITERS=${TRAIN_ITERS:-1000}\n"
+           "LEARNING_RATE=${LEARNING_RATE:-0.0001}\n\n";
+  return fmt::format(
+      "# What the user decides: where Megatron-LM is, on what to train (there are no made-up data "
+      "for\n"
+      "# this network) and for how long.\n"
+      "MEGATRON=${{MEGATRON:-.}}\n"
+      "DATA_PATH=${{DATA_PATH:?the prefix of data that Megatron-LM has prepared}}\n"
+      "VOCAB_FILE=${{VOCAB_FILE:?the words of the tokenizer}}\n"
+      "TOKENIZER_TYPE=${{TOKENIZER_TYPE:-{}}}\n"
+      "TRAIN_ITERS=${{TRAIN_ITERS:-1000}}\n"
+      "LEARNING_RATE=${{LEARNING_RATE:-0.0001}}\n\n",
+      family == MegatronFamily::t5 ? "BertWordPieceCase" : "BertWordPieceLowerCase");
+}
+
+std::string data_arguments(MegatronFamily family) {
+  if (family == MegatronFamily::gpt)
+    return "DATA_ARGS=(--tokenizer-type \"$TOKENIZER_TYPE\")\n"
+           "[[ -z $TOKENIZER_MODEL ]] || DATA_ARGS+=(--tokenizer-model \"$TOKENIZER_MODEL\")\n"
+           "if [[ -z $DATA_PATH ]]; then DATA_ARGS+=(--mock-data); else DATA_ARGS+=(--data-path "
+           "\"$DATA_PATH\"); fi\n";
+  return fmt::format(
+      "DATA_ARGS=(--tokenizer-type \"$TOKENIZER_TYPE\" --vocab-file \"$VOCAB_FILE\"{} --data-path "
+      "\"$DATA_PATH\")\n",
+      family == MegatronFamily::t5 ? " --vocab-extra-ids 100" : "");
+}
+
+std::string settings(const Plan& plan, const MegatronModel& model,
                      const std::vector<FlagWords>& parallel,
                      const std::vector<FlagWords>& training) {
-  std::string out =
-      "# What the user decides: where Megatron-LM is, on what to train and for how long. Without\n"
-      "# DATA_PATH the data are made up, and the tokenizer only counts.\n"
-      "MEGATRON=${MEGATRON:-.}\n"
-      "DATA_PATH=${DATA_PATH:-}\n"
-      "TOKENIZER_TYPE=${TOKENIZER_TYPE:-NullTokenizer}\n"
-      "TOKENIZER_MODEL=${TOKENIZER_MODEL:-}\n"
-      "TRAIN_ITERS=${TRAIN_ITERS:-1000}\n"
-      "LEARNING_RATE=${LEARNING_RATE:-0.0001}\n\n";
+  std::string out = data_settings(model.family);
   if (first_span(plan).tensor > 1 || plan.context > 1)
     out +=
         "# Megatron-LM refuses tensor and context parallelism without it.\n"
         "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n";
-  out += shell_array("MODEL_ARGS", model) + shell_array("PARALLEL_ARGS", parallel) +
-         shell_array("TRAINING_ARGS", training);
-  out +=
-      "DATA_ARGS=(--tokenizer-type \"$TOKENIZER_TYPE\")\n"
-      "[[ -z $TOKENIZER_MODEL ]] || DATA_ARGS+=(--tokenizer-model \"$TOKENIZER_MODEL\")\n"
-      "if [[ -z $DATA_PATH ]]; then DATA_ARGS+=(--mock-data); else DATA_ARGS+=(--data-path "
-      "\"$DATA_PATH\"); fi\n";
-  return out;
+  return out + shell_array("MODEL_ARGS", model.flags) + shell_array("PARALLEL_ARGS", parallel) +
+         shell_array("TRAINING_ARGS", training) + data_arguments(model.family);
 }
 
 }  // namespace
 
-void limit_megatron(const Problem&, Target& target) {
+// pretrain_bert.py and pretrain_t5.py do not cut sequences, and the latter refuses a pipeline; its
+// optimizer in host memory is Adam (megatron/core/optimizer/optimizer_config.py).
+void limit_megatron(const Problem& problem, Target& target) {
+  if (problem.job.optimizer != Optimizer::adam && target.offload) {
+    target.offload = false;
+    target.program = "Megatron-LM without Adam";
+  }
+  const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
+  if (config != nullptr && family_of(*config) != MegatronFamily::gpt) {
+    const bool t5 = family_of(*config) == MegatronFamily::t5;
+    target.context = false;
+    if (t5) target.cuts = CutRule::none;
+    target.program = t5 ? "Megatron-LM's T5" : "Megatron-LM's BERT";
+  }
   target.precisions = {Precision::fp32, Precision::fp16,    Precision::bf16,
                        Precision::fp8,  Precision::fp8_row, Precision::fp4};
   target.adapters = false;
 }
 
-std::string megatron_network(const Problem& problem) { return megatron_model(problem).refusal; }
+std::string megatron_network(const Problem& problem) {
+  if (problem.job.optimizer == Optimizer::adam8bit)
+    return "Megatron-LM has no Adam with moments of 8 bits";
+  return megatron_model(problem).refusal;
+}
 
 ExportedRun megatron_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
@@ -225,7 +266,7 @@ ExportedRun megatron_run(const Problem& problem, const Plan& plan) {
                       {problem.job.attention == AttentionKernel::flash ? "flash" : "unfused"}});
   out.script.about = fmt::format("Megatron-LM trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
-  out.script.settings = settings(plan, model.flags, parallel, training);
+  out.script.settings = settings(plan, model, parallel, training);
   out.script.command = fmt::format(
       "{} \\\n  \"$MEGATRON/{}\" \"${{MODEL_ARGS[@]}}\" \"${{PARALLEL_ARGS[@]}}\" "
       "\"${{TRAINING_ARGS[@]}}\" \\\n  \"${{DATA_ARGS[@]}}\" --train-iters \"$TRAIN_ITERS\" --lr "

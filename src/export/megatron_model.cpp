@@ -39,8 +39,15 @@ class Flags {
   std::vector<FlagWords> words_;
 };
 
+bool is_t5(const TransformerConfig& c) { return c.decoder_layers > 0; }
+
 void add_sizes(const TransformerConfig& c, Flags& flags) {
-  flags.add("--num-layers", c.layers);
+  if (is_t5(c)) {
+    flags.add("--encoder-num-layers", c.layers);
+    flags.add("--decoder-num-layers", c.decoder_layers);
+  } else {
+    flags.add("--num-layers", c.layers);
+  }
   flags.add("--hidden-size", c.hidden);
   flags.add("--ffn-hidden-size", c.ffn);
   flags.add("--num-attention-heads", c.heads);
@@ -51,7 +58,8 @@ void add_sizes(const TransformerConfig& c, Flags& flags) {
     }
     if (c.head_dim * c.heads != c.hidden) flags.add("--kv-channels", c.head_dim);
   }
-  flags.add("--seq-length", c.sequence);
+  flags.add(is_t5(c) ? "--encoder-seq-length" : "--seq-length", c.sequence);
+  if (is_t5(c)) flags.add("--decoder-seq-length", c.decoder_sequence);
   const bool table = c.positions == Positions::learned;
   flags.add("--max-position-embeddings",
             table ? std::max(c.position_rows, c.sequence) : c.sequence);
@@ -78,6 +86,10 @@ void add_positions(const TransformerConfig& c, Flags& flags) {
                      : c.positions == Positions::none     ? "none"
                                                           : "learned_absolute";
   flags.add("--position-embedding-type", std::string(kind));
+  if (c.positions == Positions::relative) {
+    flags.add("--relative-attention-num-buckets", c.relative_buckets);
+    flags.add("--relative-attention-max-distance", c.relative_distance);
+  }
   if (c.positions != Positions::rotary) return;
   flags.add("--rotary-base", number(c.rotary.base));
   const int head = c.head_dim;
@@ -126,6 +138,8 @@ void add_latent_attention(const TransformerConfig& c, Flags& flags) {
   flags.add("--qk-head-dim", c.mla.nope_dim);
   flags.add("--qk-pos-emb-head-dim", c.mla.rope_dim);
   flags.add("--v-head-dim", c.mla.value_dim);
+  flags.add("--rope-type", std::string("rope"));            // without it positions are scaled
+  flags.when(c.qk_norm == QkNorm::none, "--qk-layernorm");  // of the latents
 }
 
 std::string as_text(const std::vector<FlagWords>& flags, const std::string& entry) {
@@ -150,8 +164,12 @@ std::string refusal_of(const Problem& problem, const TransformerConfig& config) 
   if (!config.not_modelled.empty())
     return fmt::format("the network has {}, which plait has no words for",
                        printable(config.not_modelled.front()));
-  if (config.decoder_layers > 0)
-    return "stages of an encoder and a decoder are not written for Megatron-LM";
+  // pretrain_t5.py builds both stacks with the number of the encoder's layers.
+  if (is_t5(config) && config.decoder_layers != config.layers)
+    return fmt::format(
+        "Megatron-LM's T5 has equally many layers in encoder and decoder, the network has {} and "
+        "{}",
+        config.layers, config.decoder_layers);
   if (config.rotary.base != std::floor(config.rotary.base))
     return "Megatron-LM has a whole number as the base of rotary positions";
   if (std::ranges::any_of(problem.model.kinds, &LayerKind::frozen))
@@ -166,6 +184,11 @@ TransformerConfig in_full(TransformerConfig c, int vocabulary_multiple) {
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.head_dim == 0) c.head_dim = c.hidden / std::max(1, c.heads);
   if (c.ffn == 0) c.ffn = 4 * c.hidden;
+  if (c.decoder_layers > 0) {
+    if (c.decoder_sequence == 0) c.decoder_sequence = c.sequence;
+    if (c.decoder_heads == 0) c.decoder_heads = c.heads;
+    if (c.decoder_ffn == 0) c.decoder_ffn = c.ffn;
+  }
   if (c.mla.kv_rank > 0) {
     c.kv_heads = c.heads;  // what latent attention does not read
     c.head_dim = 0;
@@ -207,12 +230,28 @@ TransformerConfig in_full(TransformerConfig c, int vocabulary_multiple) {
   c.relative_buckets = c.positions == Positions::relative ? c.relative_buckets : 0;
   c.relative_distance = c.positions == Positions::relative ? c.relative_distance : 0;
   if (c.embedding_width == c.hidden) c.embedding_width = 0;
-  if (c.attention_scale > 0 && c.head_dim > 0 &&
+  if (c.attention_scale > 0 && c.head_dim > 0 && c.positions != Positions::relative &&
       std::abs(c.attention_scale * c.attention_scale * c.head_dim - 1) < 1e-9)
     c.attention_scale = 0;
   c.vocabulary =
       (c.vocabulary + vocabulary_multiple - 1) / vocabulary_multiple * vocabulary_multiple;
   return c;
+}
+
+std::string padding_loss(const Problem& problem, const Plan& plan, std::string_view program) {
+  const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
+  if (config == nullptr) return "";
+  const int multiple = padding(problem) * plan.stages.front().spans.front().tensor;
+  const int padded = (config->vocabulary + multiple - 1) / multiple * multiple;
+  if (padded == config->vocabulary || padding(problem) == 1) return "";
+  return fmt::format("the padding of the vocabulary: {} has {} words, the prediction is for {}",
+                     program, config->vocabulary, padded);
+}
+
+MegatronFamily family_of(const TransformerConfig& c) {
+  if (is_t5(c)) return MegatronFamily::t5;
+  return c.head == Head::pretraining || c.head == Head::masked ? MegatronFamily::bert
+                                                               : MegatronFamily::gpt;
 }
 
 MegatronModel megatron_model(const Problem& problem) {
@@ -239,9 +278,11 @@ MegatronModel megatron_model(const Problem& problem) {
   add_latent_attention(c, flags);
   flags.add("--vocab-size", config->vocabulary);
   flags.add("--make-vocab-size-divisible-by", multiple);
-  const bool bert = c.head == Head::pretraining || c.head == Head::masked;
+  out.family = family_of(c);
   flags.when(c.head == Head::masked, "--bert-no-binary-head");
-  out.entry = bert ? "pretrain_bert.py" : "pretrain_gpt.py";
+  out.entry = out.family == MegatronFamily::t5     ? "pretrain_t5.py"
+              : out.family == MegatronFamily::bert ? "pretrain_bert.py"
+                                                   : "pretrain_gpt.py";
   out.flags = flags.take();
   if (const std::string field = lost_field(*config, out, multiple); !field.empty())
     out.refusal = fmt::format("Megatron-LM has no flag for this network's {}", field);

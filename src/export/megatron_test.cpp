@@ -48,6 +48,12 @@ const std::map<std::string, int> kFlags = {
     {"--fp4-format", 1},
     {"--attention-backend", 1},
     {"--num-layers", 1},
+    {"--encoder-num-layers", 1},
+    {"--decoder-num-layers", 1},
+    {"--encoder-seq-length", 1},
+    {"--decoder-seq-length", 1},
+    {"--relative-attention-num-buckets", 1},
+    {"--relative-attention-max-distance", 1},
     {"--hidden-size", 1},
     {"--ffn-hidden-size", 1},
     {"--num-attention-heads", 1},
@@ -91,9 +97,12 @@ const std::map<std::string, int> kFlags = {
     {"--qk-head-dim", 1},
     {"--qk-pos-emb-head-dim", 1},
     {"--v-head-dim", 1},
+    {"--rope-type", 1},
     {"--bert-no-binary-head", 0},
     {"--tokenizer-type", 1},
     {"--tokenizer-model", 1},
+    {"--vocab-file", 1},
+    {"--vocab-extra-ids", 1},
     {"--mock-data", 0},
     {"--data-path", 9},
     {"--train-iters", 1},
@@ -129,7 +138,8 @@ class RandomRuns {
     plan.expert = experts && below(2) == 0 ? std::min(2, layout.data * layout.context) : 1;
     plan.zero = below(2) == 0 ? ZeroStage::optimizer : ZeroStage::off;
     plan.sequence_parallel = layout.tensor > 1 && (experts || below(2) == 0);
-    plan.offload = plan.zero == ZeroStage::optimizer && below(3) == 0 ? 0.25 * (1 + below(4)) : 0;
+    const bool offloads = plan.zero == ZeroStage::optimizer && job.optimizer == Optimizer::adam;
+    plan.offload = offloads && below(2) == 0 ? 0.25 * (1 + below(4)) : 0;
     plan.schedule = chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
     job.global_batch = plan.micro_batches * layout.data * (1 + below(3));
     const int devices = layout.tensor * layout.context * layout.data * layout.stages;
@@ -154,6 +164,11 @@ class RandomRuns {
     }
     if (c.gated && below(3) == 0) c.qk_norm = QkNorm::per_head, c.qk_norm_kind = c.norm;
     if (!c.gated && below(2) == 0) c.activation = Function::gelu;
+    if (c.gated && below(4) == 0) {
+      c.mla = {.q_rank = 384, .kv_rank = 128, .nope_dim = 64, .rope_dim = 32, .value_dim = 64};
+      c.kv_heads = 0;
+      c.qk_norm = QkNorm::none;
+    }
     if (!experts) return c;
     c.moe = {.experts = 8, .top_k = 2, .ffn = 512};
     c.moe.bias = c.mlp_bias;
@@ -264,6 +279,70 @@ TEST(MegatronExport, UnevenStagesAreALayout) {
   const std::string even = script_of(megatron().run(problem, plan_of(problem, {6, 6, 6, 6}, 2)));
   EXPECT_EQ(even.find("layout"), std::string::npos);
   EXPECT_NE(even.find("export CUDA_DEVICE_MAX_CONNECTIONS=1"), std::string::npos);
+}
+
+// As Megatron-LM's own T5 of 220 million parameters: learnt positions, biases, GELU.
+TransformerConfig t5(int encoder, int decoder) {
+  TransformerConfig c = samples::gpt(encoder, 768, 12, 512);
+  c.decoder_layers = decoder;
+  c.decoder_sequence = 128;
+  c.causal = false;
+  c.head_bias = true;
+  c.vocabulary = 29184;
+  return c;
+}
+
+TEST(MegatronExport, AnEncoderDecoderIsTrainedByItsOwnProgram) {
+  const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};
+  const Cluster cluster = samples::cluster_of(samples::h100(), 1, 8);
+  const Problem problem = samples::problem_of(t5(12, 12), cluster, job);
+  Plan plan;
+  plan.micro_batches = 4;
+  plan.stages = stages_of({.tensor = 2, .data = 4, .chunks = {{.layers = 24}}}, problem.model);
+  ASSERT_TRUE(check_plan(problem, plan).empty());
+  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan), std::nullopt);
+  EXPECT_EQ(megatron().network(problem), "");
+  const std::string script = script_of(megatron().run(problem, plan));
+  for (const char* part :
+       {"pretrain_t5.py", "--encoder-num-layers 12", "--decoder-num-layers 12",
+        "--encoder-seq-length 512", "--decoder-seq-length 128", "--vocab-extra-ids 100"})
+    EXPECT_NE(script.find(part), script.npos) << part << "\n" << script;
+  EXPECT_EQ(script.find("--mock-data"), script.npos);
+  const auto launch = read_megatron_launch("run.sh", script);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(megatron_plan("run.sh", *launch, problem).plan, plan);
+  plan.stages = stages_of({.data = 4, .stages = 2, .chunks = {{.layers = 12}, {.layers = 12}}},
+                          problem.model);
+  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan),
+            "Megatron-LM's T5 has no pipeline, the plan has 2 stages");
+  EXPECT_EQ(megatron().network(samples::problem_of(t5(12, 6), cluster, job)),
+            "Megatron-LM's T5 has equally many layers in encoder and decoder, the network has 12 "
+            "and 6");
+}
+
+// Scores of T5 are not scaled, those of Megatron-LM always are.
+TEST(MegatronExport, RelativePositionsHaveTheirFlags) {
+  const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};
+  TransformerConfig config = t5(12, 12);
+  config.positions = Positions::relative;
+  config.relative_buckets = 16;
+  const Cluster cluster = samples::cluster_of(samples::h100(), 1, 8);
+  EXPECT_EQ(megatron().network(samples::problem_of(config, cluster, job)),
+            "Megatron-LM has no flag for this network's attention_scale");
+  config.attention_scale = 0.125;  // 1 / sqrt(768 / 12)
+  EXPECT_EQ(megatron().network(samples::problem_of(config, cluster, job)), "");
+}
+
+// megatron/core/optimizer/optimizer_config.py has no other one in host memory.
+TEST(MegatronExport, OnlyAdamIsInHostMemory) {
+  Problem problem = llama_on_eight();
+  Plan plan = plan_of(problem, {24}, 1);
+  plan.zero = ZeroStage::optimizer;
+  plan.offload = 1;
+  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan), std::nullopt);
+  problem.job.optimizer = Optimizer::momentum;
+  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan),
+            "Megatron-LM without Adam keeps no optimizer states in host memory");
 }
 
 TEST(MegatronExport, AFieldWithoutAFlagIsNamed) {

@@ -20,6 +20,8 @@ extern const char* const kTorchtitanModule;  // torchtitan_module.cpp
 
 namespace {
 
+constexpr int kLlamaWords = 128'256;  // of Llama 3's tokenizer
+
 // What TorchTitan's Llama 3 is, with the sizes of the network at hand.
 TransformerConfig llama_like(const TransformerConfig& c) {
   TransformerConfig like;
@@ -199,6 +201,12 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   out.script.command = fmt::format(
       "{} \\\n  -m torchtitan.train --module plait_plan --config plait_plan \"$@\"", kTorchrun);
   out.losses = {"the tokenizer and the data, which are those of TorchTitan's llama3_8b"};
+  const int words = std::get<TransformerConfig>(problem.model.architecture).vocabulary;
+  if (words < kLlamaWords)
+    out.losses[0] += fmt::format(
+        "; the network has {} words: give --hf_assets_path a tokenizer with no more", words);
+  if (std::string loss = padding_loss(problem, plan, "TorchTitan"); !loss.empty())
+    out.losses.push_back(std::move(loss));
   return out;
 }
 

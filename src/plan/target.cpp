@@ -27,6 +27,7 @@ Target megatron() {
           .zero = {off, optimizer},
           .zero_in_pipeline = {off, optimizer},
           .recompute_by_stage = false,
+          .offload_from = optimizer,
           .unequal_shares = false,
           .idle_in_node = false,
           .ranks_in_order = true,
@@ -56,6 +57,7 @@ Target deepspeed() {
   target.tensor = false;
   target.sequence_parallel = false;
   target.recomputes = {Recompute::none, Recompute::full};
+  target.parts_from = parameters;  // "ratio" of offload_optimizer
   return target;
 }
 
@@ -96,6 +98,7 @@ Target jax() {
   target.schedules = {gpipe, interleaved};
   target.zero = target.zero_in_pipeline = {off, optimizer, parameters};
   target.offload = true;
+  target.offload_from = off;
   return target;
 }
 

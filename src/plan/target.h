@@ -38,6 +38,7 @@ struct Target {
   bool context = true;
   bool context_in_halves = false;  // a causal sequence is cut into twice as many parts
   bool expert = true;
+  bool experts_over_replicas = false;  // whole ones: the expert degree divides the data degree
   bool sequence_parallel = true;
   bool experts_need_sequence_parallel = false;  // beside a tensor degree
   bool tensor_across_nodes = true;
@@ -54,11 +55,16 @@ struct Target {
   std::vector<ZeroStage> zero_in_pipeline = zero;
   std::vector<Recompute> recomputes{Recompute::none, Recompute::selective, Recompute::full};
   bool recompute_by_stage = true;
-  bool offload = true;
+  bool recompute_beside_zero = false;       // not where replicas keep everything
+  bool offload = true;                      // optimizer states in host memory
+  ZeroStage offload_from = ZeroStage::off;  // the least that this goes with
+  // The same where a part of them stays; nullopt = all or none.
+  std::optional<ZeroStage> parts_from = ZeroStage::off;
 
   // Devices.
   bool unequal_shares = true;
   bool idle_in_node = true;       // devices of a node that others are used of; whole nodes may rest
+  bool equal_nodes = false;       // equally many devices of every node that is used
   bool ranks_in_order = false;    // stages have consecutive ranks, nodes their devices in a row
   bool stages_of_powers = false;  // numbers of devices that are powers of two
 

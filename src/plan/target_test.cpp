@@ -195,6 +195,48 @@ TEST(Targets, ZeroStagesDependOnThePipeline) {
   EXPECT_EQ(reason("fsdp", problem, plan), "PyTorch FSDP2 runs ZeRO 0, 2 and 3, the plan has 1");
 }
 
+TEST(Targets, HostMemoryGoesWithZeroStages) {
+  const Problem problem = small_problem();
+  Plan plan = one_stage(1, 16);
+  plan.offload = 1;
+  EXPECT_EQ(reason("megatron", problem, plan),
+            "Megatron-LM keeps optimizer states in host memory from ZeRO 1 on, the plan has 0");
+  EXPECT_EQ(reason("jax", problem, plan), "");
+  plan.zero = ZeroStage::optimizer;
+  EXPECT_EQ(reason("megatron", problem, plan), "");
+  EXPECT_EQ(reason("deepspeed", problem, plan), "");
+  plan.offload = 0.5;
+  EXPECT_EQ(reason("megatron", problem, plan), "");
+  EXPECT_EQ(reason("deepspeed", problem, plan),
+            "DeepSpeed keeps a part of the optimizer states in host memory from ZeRO 3 on, the "
+            "plan has offload 0.5 and ZeRO 1");
+  Target whole = *target_named("jax");
+  whole.parts_from = std::nullopt;
+  EXPECT_EQ(why_not(whole, problem, plan),
+            "JAX keeps all optimizer states in host memory or none, the plan has 0.5");
+}
+
+// What exporters add to a row: accelerate's processes and checkpoints, axes of a mesh.
+TEST(Targets, RulesThatNoRowHas) {
+  const Problem problem = small_problem();
+  Target target{.name = "own", .program = "It"};
+  target.equal_nodes = target.recompute_beside_zero = target.experts_over_replicas = true;
+  Plan plan = one_stage(1, 16);
+  EXPECT_EQ(why_not(target, problem, plan), std::nullopt);
+  plan.expert = 3;
+  EXPECT_EQ(why_not(target, problem, plan),
+            "It has experts over whole replicas, the plan has dp 16 and ep 3");
+  plan.expert = 1;
+  plan.stages[0].spans[0].recompute = Recompute::full;
+  EXPECT_EQ(why_not(target, problem, plan),
+            "It recomputes nothing where replicas keep everything, the plan has ZeRO 0");
+  plan.zero = ZeroStage::parameters;
+  EXPECT_EQ(why_not(target, problem, plan), std::nullopt);
+  plan.stages[0].devices.resize(12);  // 8 of the first node, 4 of the second
+  EXPECT_EQ(why_not(target, problem, plan),
+            "It starts equally many processes on every node, the plan has 4 and 8");
+}
+
 TEST(Targets, KeyValueHeadsOfLatentAttentionAreAllHeads) {
   TransformerConfig config = samples::llama(2, 1024, 2816, 16, 4);
   EXPECT_EQ(key_value_heads(build_transformer(config)), 4);

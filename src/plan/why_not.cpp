@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <variant>
 
@@ -182,6 +183,10 @@ Reason experts_reason(const Question& q) {
   if (q.plan.expert > 1 && !q.target.expert)
     return fmt::format("{} has no expert parallelism, the plan has ep {}", q.target.program,
                        q.plan.expert);
+  const int replicas = q.plan.stages.front().spans.front().data;
+  if (q.target.experts_over_replicas && replicas % q.plan.expert != 0)
+    return fmt::format("{} has experts over whole replicas, the plan has dp {} and ep {}",
+                       q.target.program, replicas, q.plan.expert);
   if (q.plan.sequence_parallel && most_tensor(q.plan) > 1 && !q.target.sequence_parallel)
     return fmt::format("{} has no sequence parallelism", q.target.program);
   const bool needs = q.target.experts_need_sequence_parallel && has_experts(q.problem.model);
@@ -198,6 +203,10 @@ Reason recompute_reason(const Question& q) {
   for (const Recompute kind : kinds)
     if (!contains(q.target.recomputes, kind))
       return fmt::format("{} has no {} recompute", q.target.program, name_of(kind));
+  if (q.target.recompute_beside_zero && q.plan.zero == ZeroStage::off &&
+      *kinds.rbegin() != Recompute::none)
+    return fmt::format("{} recomputes nothing where replicas keep everything, the plan has ZeRO 0",
+                       q.target.program);
   if (kinds.size() > 1 && !q.target.recompute_by_stage)
     return fmt::format("{} recomputes the same in all stages, the plan {} and {}", q.target.program,
                        name_of(*kinds.begin()), name_of(*kinds.rbegin()));
@@ -205,8 +214,23 @@ Reason recompute_reason(const Question& q) {
 }
 
 Reason offload_reason(const Question& q) {
-  if (q.plan.offload == 0 || q.target.offload) return std::nullopt;
-  return fmt::format("{} keeps no optimizer states in host memory", q.target.program);
+  const double offload = q.plan.offload;
+  if (offload == 0) return std::nullopt;
+  if (!q.target.offload)
+    return fmt::format("{} keeps no optimizer states in host memory", q.target.program);
+  if (q.plan.zero < q.target.offload_from)
+    return fmt::format("{} keeps optimizer states in host memory from ZeRO {} on, the plan has {}",
+                       q.target.program, name_of(q.target.offload_from), name_of(q.plan.zero));
+  if (offload == 1) return std::nullopt;
+  if (!q.target.parts_from)
+    return fmt::format("{} keeps all optimizer states in host memory or none, the plan has {}",
+                       q.target.program, offload);
+  if (q.plan.zero < *q.target.parts_from)
+    return fmt::format(
+        "{} keeps a part of the optimizer states in host memory from ZeRO {} on, the plan has "
+        "offload {} and ZeRO {}",
+        q.target.program, name_of(*q.target.parts_from), offload, name_of(q.plan.zero));
+  return std::nullopt;
 }
 
 Reason shares_reason(const Question& q) {
@@ -219,11 +243,26 @@ Reason shares_reason(const Question& q) {
   return std::nullopt;
 }
 
-Reason idle_reason(const Question& q) {
-  if (q.target.idle_in_node) return std::nullopt;
-  std::map<int, int> used;  // by node
+// Devices that the plan uses, by node.
+std::map<int, int> devices_by_node(const Question& q) {
+  std::map<int, int> used;
   for (const Stage& stage : q.plan.stages)
     for (const DeviceId id : stage.devices) ++used[q.problem.cluster.device(id).node];
+  return used;
+}
+
+Reason equal_nodes_reason(const Question& q) {
+  if (!q.target.equal_nodes) return std::nullopt;
+  const std::map<int, int> used = devices_by_node(q);
+  const auto [least, most] = std::ranges::minmax(used | std::views::values);
+  if (least == most) return std::nullopt;
+  return fmt::format("{} starts equally many processes on every node, the plan has {} and {}",
+                     q.target.program, least, most);
+}
+
+Reason idle_reason(const Question& q) {
+  if (q.target.idle_in_node) return std::nullopt;
+  const std::map<int, int> used = devices_by_node(q);
   std::map<int, int> all;
   for (const Device& device : q.problem.cluster.devices) ++all[device.node];
   for (const auto& [node, count] : used)
@@ -306,9 +345,10 @@ Reason why_not(const Target& target, const Job& job, const DeviceType& type) {
 Reason why_not(const Target& target, const Problem& problem, const Plan& plan) {
   using Rule = Reason (*)(const Question&);
   static constexpr Rule kRules[] = {
-      devices_reason,   pipeline_reason, degrees_reason, nodes_reason,   heads_reason,
-      split_reason,     cuts_reason,     zero_reason,    context_reason, experts_reason,
-      recompute_reason, offload_reason,  shares_reason,  idle_reason,    order_reason};
+      devices_reason, pipeline_reason, degrees_reason,     nodes_reason,
+      heads_reason,   split_reason,    cuts_reason,        zero_reason,
+      context_reason, experts_reason,  recompute_reason,   offload_reason,
+      shares_reason,  idle_reason,     equal_nodes_reason, order_reason};
   if (target.name == "any") return std::nullopt;
   if (Reason reason = why_not(target, problem.job)) return reason;
   const Question question{target, problem, plan};

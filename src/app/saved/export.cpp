@@ -8,6 +8,7 @@
 #include "app/request/search_request.h"
 #include "base/printable.h"
 #include "cost/engine.h"
+#include "io/format/folder.h"
 #include "plan/describe.h"
 #include "plan/target.h"
 #include "report/quantities.h"
@@ -47,9 +48,11 @@ SearchOptions options_for(const Exporter& exporter, const ExportRequest& request
   options.time_limit = request.time_limit;
   options.target = target_of(exporter, request.file.problem);
   if (exporter.narrow != nullptr) exporter.narrow(options.pins);
-  options.pins.offload = request.file.plan.offload > 0 && options.target.offload
-                             ? std::optional(request.file.plan.offload)
-                             : std::nullopt;
+  // What is in host memory stays there, as far as the program has it: all of it where it has no
+  // parts.
+  const double offload = request.file.plan.offload;
+  if (offload > 0 && options.target.offload)
+    options.pins.offload = options.target.parts_from ? offload : 1;
   return options;
 }
 
@@ -94,6 +97,22 @@ void take_files(const ExportRequest& request, const Exporter& exporter, Exported
   out.files.push_back({"plan.json", plan_file_to_json(problem, out.file.plan, cost)});
 }
 
+// Why nothing is written for a program that plans can be made for; "" where that is not so.
+std::string not_written_for(const std::string& name) {
+  const Target* target = target_named(name);
+  if (target == nullptr || exporter_named(name) != nullptr || name == "any") return "";
+  if (name == "plait") return "`plait train` takes the plan file as it is";
+  return fmt::format(
+      "plait has no list of {}'s flags to check against, and writes none from memory",
+      target->program);
+}
+
+void write_files(const std::string& folder, const ExportAnswer& answer) {
+  make_folder(folder);
+  for (const ExportedFile& file : answer.files)
+    write_folder_file(folder, file.name, file.text, file.executable);
+}
+
 // "0.6 % more", "2.1 times as much"
 std::string more_in_words(double more) {
   if (more > 1) return fmt::format("{:.3g} times as much", 1 + more);
@@ -104,13 +123,16 @@ std::string more_in_words(double more) {
 
 ExportAnswer answer(const ExportRequest& request, const Session& session) {
   const std::vector<std::string> names = exporter_names();
-  refuse_unknown("to", request.to, {names.begin(), names.end()});
-  const Exporter& exporter = *exporter_named(request.to);
   ExportAnswer out;
+  out.refusal = not_written_for(request.to);
+  if (out.refusal.empty()) refuse_unknown("to", request.to, {names.begin(), names.end()});
+  if (!request.folder.empty()) check_folder(request.folder, request.force);
   out.name = request.name;
   out.to = request.to;
   out.file = request.file;
   out.step = CostEngine(request.file.problem).simulate(request.file.plan).step;
+  if (!out.refusal.empty()) return out;
+  const Exporter& exporter = *exporter_named(request.to);
   ExportedRun run = run_of(exporter, out.file.problem, out.file.plan);
   out.refusal = run.refusal;
   if (!out.refusal.empty()) {
@@ -120,6 +142,7 @@ ExportAnswer answer(const ExportRequest& request, const Session& session) {
     run = run_of(exporter, out.file.problem, out.file.plan);
   }
   take_files(request, exporter, std::move(run), out);
+  if (!request.folder.empty()) write_files(request.folder, out);
   return out;
 }
 
@@ -162,7 +185,8 @@ std::string as_text(const ExportAnswer& answer, const std::string& folder) {
                        more_in_words(answer.nearest->more), describe(answer.file.plan));
   std::vector<std::string_view> names;
   for (const ExportedFile& file : answer.files) names.push_back(file.name);
-  out += fmt::format("{}: {}\n", printable(folder), fmt::join(names, ", "));
+  out +=
+      fmt::format("{}: {}\n", folder.empty() ? "files" : printable(folder), fmt::join(names, ", "));
   if (!answer.start.empty()) out += fmt::format("start it there: {}\n", answer.start);
   for (const std::string& loss : answer.losses) out += fmt::format("not written: {}\n", loss);
   return out;

@@ -21,6 +21,8 @@ struct ExportRequest {
   bool nearest = false;
   int threads = 1;
   Seconds time_limit = Seconds(60);
+  std::string folder{};  // where the files are written; "" = they are in the answer alone
+  bool force = false;  // the folder may have something in it: files of the same names are replaced
 };
 
 // The best plan that the program runs, where it does not run the one that was asked for.
@@ -44,14 +46,14 @@ struct ExportAnswer {
   bool written() const { return !files.empty(); }
 };
 
-// RequestError where there is no such program; InputError where a name cannot be written.
+// RequestError where there is no such program; InputError where a name or a file cannot be written.
 ExportAnswer answer(const ExportRequest& request, const Session& session);
 
 // Why nothing is written; "" when something is.
 std::string reason(const ExportAnswer& answer);
 
 std::string to_json(const ExportAnswer& answer);
-// `folder` is where the files are.
+// `folder` is where the files are; "" = nowhere yet.
 std::string as_text(const ExportAnswer& answer, const std::string& folder);
 
 }  // namespace plait

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,9 @@ void read_latent_attention(const ShellFlags& flags, TransformerConfig& c) {
   c.mla.value_dim = flags.size("v-head-dim", 128);
   c.kv_heads = c.head_dim = 0;
   c.positions = Positions::rotary;
+  // Here the flag is about the norms of the latents, which plait's latent attention has.
+  c.qk_norm = QkNorm::none;
+  if (!flags.has("qk-layernorm")) c.not_modelled.emplace_back("latents without a norm");
 }
 
 void read_positions(const ShellFlags& flags, TransformerConfig& c) {
@@ -78,7 +82,13 @@ void read_positions(const ShellFlags& flags, TransformerConfig& c) {
       "position-embedding-type", {"learned_absolute", "rope", "mrope", "yarn", "relative", "none"});
   c.positions = Positions::learned;
   if (kind == "none") c.positions = Positions::none;
-  if (kind == "relative") c.positions = Positions::relative;
+  if (kind == "relative") {
+    c.positions = Positions::relative;
+    c.relative_buckets = flags.size("relative-attention-num-buckets", 32);
+    c.relative_distance = flags.size("relative-attention-max-distance", 128);
+    // Unlike T5 itself, Megatron-LM scales scores whatever positions are.
+    c.attention_scale = 1 / std::sqrt(c.head_dim > 0 ? c.head_dim : 1.0 * c.hidden / c.heads);
+  }
   if (kind == "rope" || kind == "mrope" || kind == "yarn" ||
       flags.has("use-rotary-position-embeddings"))
     c.positions = Positions::rotary;

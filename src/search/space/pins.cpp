@@ -143,6 +143,14 @@ bool lacks(const std::optional<Value>& pinned, const std::vector<Value>& has) {
   return pinned && std::ranges::find(has, *pinned) == has.end();
 }
 
+// The least ZeRO stage beside which the target keeps so much optimizer state in host memory;
+// nothing = none at all.
+std::optional<ZeroStage> least_zero(const Target& target, double offload) {
+  if (offload == 0) return ZeroStage::off;
+  if (!target.offload || (offload < 1 && !target.parts_from)) return std::nullopt;
+  return offload < 1 ? std::max(target.offload_from, *target.parts_from) : target.offload_from;
+}
+
 // What the target has no way to run, whatever the model.
 Found target_violation(const Problem& problem, const Pins& pins, const Target& target) {
   const auto refuse = [&](Dimension dimension, const auto& value, std::string_view what) {
@@ -164,6 +172,13 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
     return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
   if (pins.offload.value_or(0) > 0 && !target.offload)
     return refuse(Dimension::offload, *pins.offload, "keeps the optimizer's state on the devices");
+  const std::optional<ZeroStage> zero = least_zero(target, pins.offload.value_or(0));
+  if (!zero)
+    return refuse(Dimension::offload, *pins.offload,
+                  "keeps all of the optimizer's state in host memory or none");
+  if (pins.zero && *pins.zero < *zero)
+    return refuse(Dimension::zero, name_of(*pins.zero),
+                  fmt::format("has this in host memory from ZeRO {} on", name_of(*zero)));
   if (pins.context.value_or(1) > 1 && !target.context)
     return refuse(Dimension::context, *pins.context, "has no context parallelism");
   if (pins.expert.value_or(1) > 1 && !target.expert)

@@ -31,6 +31,7 @@ OWN = {
     "Plan": {"model", "cluster", "global_batch"},
     "Compare": {"model", "cluster", "global_batch"},
     "Pareto": {"model", "instances", "global_batch"},
+    "Export": {"to", "output"},
 }
 TYPES = {"": "bool", "N": "Count", "FILE": "Document", "PATH": "Document", "M": "Any", "C": "Document",
          "13,12,..": "Words", "NODES": "Words", "IDS": "Words", "LIST": "Words", "NAME=USD": "Amounts",
@@ -53,8 +54,8 @@ def block(name, entries):
 
 def text():
     blocks = [block(name, getattr(_core, f"{name.lower()}_keywords")())
-              for name in ("Plan", "Compare", "Pareto", "Replan", "Estimate", "Explain", "Check", "Validate",
-                           "Import")]
+              for name in ("Plan", "Compare", "Pareto", "Replan", "Estimate", "Explain", "Check", "Export",
+                           "Validate", "Import")]
     return "\n\n\n".join([HEAD, *blocks]).replace("\n\n\n\n", "\n\n\n") + "\n"
 
 

@@ -215,6 +215,38 @@ def test_every_function_answers_as_its_verb_does():
     assert accuracy and all(row.rows >= row.predicted for row in accuracy)
 
 
+def test_a_plan_is_exported_as_the_program_exports_it():
+    plan = plait.plan(**SMALL, tp=2, runs_on="megatron")
+    with tempfile.TemporaryDirectory() as folder:
+        here = pathlib.Path(folder)
+        plan.save(here / "plan.json")
+        exported = plait.export(plan, to="megatron", output=here / "ours", launcher="slurm")
+        program("export", here / "plan.json", "--to", "megatron", "-o", here / "theirs", "--launcher", "slurm")
+        for name, text in exported.files.items():
+            assert (here / "ours" / name).read_text() == text == (here / "theirs" / name).read_text(), name
+        assert os.access(here / "ours/run.sh", os.X_OK) and exported.start == "sbatch job.sbatch"
+        assert exported.plan == plan and exported.to == "megatron" and not exported.why_not
+        assert exported.nearest_more is None and "run.sh" in str(exported) and "<table>" in exported._repr_html_()
+        assert plait.export(here / "plan.json", "megatron").files["run.sh"] == exported.files["run.sh"]
+        full = raised(plait.InputError, plait.export, plan, to="megatron", output=here)
+        assert "not empty; force replaces" in full.what, full
+        plait.export(plan, "megatron", here / "ours", force=True)
+    refused = raised(plait.NothingFits, plait.export, plan, to="deepspeed")
+    assert "no tensor parallelism" in refused.reason and "nearest writes it" in refused.reason, refused.reason
+    nearest = plait.export(plan, to="deepspeed", nearest=True)
+    assert nearest.plan == refused.nearest != plan and "ds_config.json" in nearest.files
+    assert nearest.why_not in refused.reason and nearest.nearest_more == nearest.plan.step_s / plan.step_s - 1
+    assert any("network" in loss for loss in nearest.losses)
+    wrong = [({"to": "megatrn"}, "to", "did you mean 'megatron'"), ({}, "to", "missing"),
+             ({"to": 5}, "to", ""), ({"to": True}, "to", "needs a value"), ({"to": "jax", "launcher": "slrm"}, "launcher", "slurm"),
+             ({"to": "jax", "nearest": 1}, "nearest", "True or False"), ({"to": "jax", "output": ""}, "output", "folder"),
+             ({"to": "jax", "output": "no_such/run"}, "no_such/run", "no folder"), ({"to": "jax", "tp": 2}, "tp", "not an argument"),
+             ({"to": "jax", "time_limit": math.nan}, "time_limit", "finite")]
+    for words, where, what in wrong:
+        error = raised(plait.InputError, plait.export, plan, **words)
+        assert error.where.startswith(where) and what in error.what, (words, error.where, error.what)
+
+
 def test_lists_are_those_of_the_program():
     for name in ("models", "devices", "instances"):
         assert getattr(plait, name)().to_dict() == json.loads(program(name, "--json"))
@@ -260,7 +292,7 @@ def test_other_threads_run_while_a_search_runs():
     plait.plan(**{**LONG, "time_limit": 1})
     done.set()
     thread.join()
-    assert counted[0] > 50, counted
+    assert counted[0] > 5, counted  # with Python's lock held it is one at most
 
 
 def resident():
@@ -306,8 +338,11 @@ def test_a_callback_that_raises_ends_the_search():
 def test_ctrl_c_gives_the_best_plan_so_far():
     code = f"""
 import os, signal, threading, plait
-def press(_):
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+pressed = []
+def press(_):  # once: a second one would come after the search
+    if not pressed:
+        pressed.append(threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)))
+        pressed[0].start()
 plan = plait.plan(**{LONG!r}, on_improvement=press)
 assert plan.search.interrupted and plan.search.cut_short, str(plan.search)
 print("so far", plan.step_s)
@@ -370,10 +405,12 @@ rows = [(row.planner, row.step_s) for row in plait.compare(model={}, cluster={},
 mixes: list[plait.Mix] = plait.pareto(model="gpt2", instances=["a:1"], global_batch=8).front
 ok: bool = bool(plait.check("plan.json", memory_limit="40GiB")) and plait.replan(best, lost=["a"]).kept
 names: list[str] = [model.name for model in plait.models()]
+files: dict[str, str] = plait.export(best, to="megatron", output="run", launcher="slurm", nearest=True).files
 """
     wrong = ["import plait\nplait.plan(model='gpt2', cluster='T4:4', tpp=2)\n",
              "import plait\nplait.plan(model='gpt2', cluster='T4:4', sp='yes')\n",
-             "import plait\nplait.plan('gpt2', 'T4:4').stages[0].nothing\n"]
+             "import plait\nplait.plan('gpt2', 'T4:4').stages[0].nothing\n",
+             "import plait\nplait.export('plan.json', 'jax', nearestt=True)\n"]
     with tempfile.TemporaryDirectory() as folder:
         def checked(code):
             path = pathlib.Path(folder) / "user.py"
@@ -385,7 +422,8 @@ names: list[str] = [model.name for model in plait.models()]
         for code in wrong:
             assert checked(code).returncode == 1, code
         package = subprocess.run([sys.executable, "-m", "mypy", "--strict", "-p", "plait._calls", "-p", "plait._plan",
-                                  "-p", "plait._results", "-p", "plait._known", "-p", "plait._words"], cwd=folder,
+                                  "-p", "plait._answer", "-p", "plait._saved_answers", "-p",
+                                  "plait._search_answers", "-p", "plait._known", "-p", "plait._words"], cwd=folder,
                                  capture_output=True, text=True, check=False)
         assert package.returncode == 0, package.stdout
 
@@ -426,11 +464,15 @@ def main():
     tests = {name: test for name, test in globals().items() if name.startswith("test_")}
     failed = 0
     for name in sys.argv[1:] or tests:
+        began = time.monotonic()
         try:
             tests[name]()
         except Exception:  # pylint: disable=broad-except
             failed += 1
             print(f"{name} FAILED\n{traceback.format_exc()}", flush=True)
+        else:
+            if os.environ.get("PLAIT_VERBOSE") == "1":
+                print(f"{name} ok after {time.monotonic() - began:.1f} s", flush=True)
     print(f"{len(sys.argv[1:] or tests) - failed} ok, {failed} failed")
     return failed > 0
 

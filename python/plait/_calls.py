@@ -11,7 +11,8 @@ from . import _core
 from ._errors import InputError, NothingFits
 from ._known import KnownDevice, KnownInstance, KnownList, KnownModel, ModelSummary, Profile
 from ._plan import Plan, saved_plan
-from ._results import (Check, Comparison, Diff, Estimate, Explanation, Front, Replanned, Search, Validation)
+from ._saved_answers import Check, Diff, Estimate, Explanation, Export
+from ._search_answers import Comparison, Front, Replanned, Search, Validation
 from ._words import path_or_document, paths, words
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ._options import (CheckOptions, CompareOptions, EstimateOptions, ExplainOptions, ImportOptions,
-                           ParetoOptions, PlanOptions, ReplanOptions, ValidateOptions)
+    from ._options import (CheckOptions, CompareOptions, EstimateOptions, ExplainOptions, ExportOptions,
+                           ImportOptions, ParetoOptions, PlanOptions, ReplanOptions, ValidateOptions)
 
     class HasDict(Protocol):
         def to_dict(self) -> dict[str, Any]: ...
@@ -129,6 +130,22 @@ def diff(first: AnyPlan, second: AnyPlan) -> Diff:
     return Diff(_core.diff(saved_plan(first), saved_plan(second)))
 
 
+def export(plan: AnyPlan, to: Optional[str] = None, output: Union[str, os.PathLike[str], None] = None,
+           **options: Unpack[ExportOptions]) -> Export:
+    """A plan as files that another program trains by.
+
+    plan   -- a Plan, the path of a plan file, or the dict that such a file holds
+    to     -- the program: ``"megatron"``, ``"deepspeed"``, ``"torchtitan"``, ``"fsdp"``, ``"jax"`` ..
+    output -- the folder to write to; without it the files are in `Export.files` alone
+
+    What the program cannot run raises NothingFits with the reason; its `nearest` is the best plan that the
+    program runs, which ``nearest=True`` writes instead.
+    """
+    answered = _core.export_plan(saved_plan(plan), words({"to": to, "output": output, **options}))
+    _found(answered)
+    return Export(answered)
+
+
 def validate(**options: Unpack[ValidateOptions]) -> Validation:
     """Predictions against measured runs that others published."""
     return Validation(_core.validate(words(options)))
@@ -207,7 +224,8 @@ def _complete_docstrings() -> None:
     for function, entries in ((plan, _core.plan_keywords), (compare, _core.compare_keywords),
                               (pareto, _core.pareto_keywords), (replan, _core.replan_keywords),
                               (estimate, _core.estimate_keywords), (explain, _core.explain_keywords),
-                              (check, _core.check_keywords), (validate, _core.validate_keywords),
+                              (check, _core.check_keywords), (export, _core.export_keywords),
+                              (validate, _core.validate_keywords),
                               (import_profile, _core.import_keywords)):
         if function.__doc__:
             function.__doc__ = function.__doc__.rstrip() + _reference(entries())

@@ -29,8 +29,9 @@ class NothingFits(Exception):
     """No plan fits, or none can be expressed. Exit status 3 of the program.
 
     reason  -- by how much it fails, and what would help
-    nearest -- the plan that comes nearest, which does not fit; None where there is none
-    answer  -- all that is known, as ``plait plan --json`` prints it
+    nearest -- the plan that comes nearest, which does not fit; of `export()` the best one that the program
+               runs. None where there is none
+    answer  -- all that is known, as ``--json`` of the verb prints it
     """
 
     def __init__(self, reason: str, nearest: Optional[Plan] = None,

@@ -481,6 +481,13 @@ class CheckOptions(TypedDict, total=False):
     reserve: Number
 
 
+class ExportOptions(TypedDict, total=False):
+    launcher: Number
+    nearest: bool
+    force: bool
+    time_limit: Number
+
+
 class ValidateOptions(TypedDict, total=False):
     runs: Document
     by: Number

@@ -15,7 +15,7 @@ from ._words import path_or_document
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    from ._results import Search
+    from ._search_answers import Search
 
 _COLUMNS = 120
 

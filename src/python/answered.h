@@ -21,7 +21,9 @@ struct Answered {
   std::function<std::string()> picture{};  // an SVG; empty = there is none
   std::vector<SavedPlan> plans{};          // best first
   std::optional<SavedPlan> nearest{};      // where nothing fits
-  std::string reason{};                    // why there is no plan; "" = there is one
+  // Name and text of what was written for another program.
+  std::vector<std::pair<std::string, std::string>> files{};
+  std::string reason{};  // why there is no plan; "" = there is one
   bool interrupted = false;
   double seconds = 0;  // that `app` took to answer
 };

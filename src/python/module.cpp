@@ -2,6 +2,7 @@
 // values; `app` answers (docs/adr/0016-python-package.md).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -52,6 +53,7 @@ void add_answers(nb::module_& module) {
            [](const Answered& answer) { return answer.picture ? answer.picture() : std::string(); })
       .def_ro("plans", &Answered::plans)
       .def_ro("nearest", &Answered::nearest)
+      .def_ro("files", &Answered::files)
       .def_ro("reason", &Answered::reason)
       .def_ro("interrupted", &Answered::interrupted)
       .def_ro("seconds", &Answered::seconds);

@@ -1,4 +1,4 @@
-// Functions of saved plans: the class of them, estimate, explain, check, diff.
+// Functions of saved plans: the class of them, estimate, explain, check, diff, export.
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -11,6 +11,8 @@
 #include "app/saved/diff.h"
 #include "app/saved/estimate.h"
 #include "app/saved/explain.h"
+#include "app/saved/export.h"
+#include "cli/flags/export_flags.h"
 #include "cli/flags/plan_arguments.h"
 #include "plan/describe.h"
 #include "python/answered.h"
@@ -82,6 +84,36 @@ Answered diff(const SavedPlan& first, const SavedPlan& second) {
   return answered(kept(run_to_the_end([&] { return answer(request); })));
 }
 
+// The files are in the answer, so that they need not be written.
+std::vector<FlagGroup> export_keywords(ExportRequest& request) {
+  FlagGroup group = export_flags(request);
+  for (Flag& flag : group.flags)
+    if (flag.name == "--output") flag.required = false;
+  return {std::move(group)};
+}
+
+Answered export_saved(const SavedPlan& saved, const Keywords& keywords) {
+  ExportRequest request{.name = "plan", .file = file_of(saved), .to = ""};
+  request.threads = usual_threads();
+  set_keywords(export_keywords(request), keywords);
+  std::optional<ExportAnswer> found;
+  const bool pressed =
+      run_listening({}, [&](const Session& session) { found = answer(request, session); });
+  if (pressed) raise_interrupt();
+  const auto all = kept(std::move(*found));
+  Answered out{.json = [all] { return in_keywords(to_json(*all)); },
+               .text = [all, folder = request.folder](
+                           const Style&) { return in_keywords(as_text(*all, folder)); }};
+  const std::shared_ptr<const Problem> problem(all, &all->file.problem);
+  if (all->written()) out.plans.push_back({problem, all->file.plan, all->file.made_by, {}});
+  if (all->nearest)
+    out.nearest =
+        SavedPlan{problem, all->nearest->plan.plan, all->file.made_by, all->nearest->plan.cost};
+  for (const ExportedFile& file : all->files) out.files.emplace_back(file.name, file.text);
+  out.reason = in_keywords(reason(*all));
+  return out;
+}
+
 template <typename Function>
 auto unlocked(const Function& function) {
   const nb::gil_scoped_release release;
@@ -116,6 +148,7 @@ void add_saved_calls(nb::module_& module) {
   module.def("check", check);
   module.def("explain", explain);
   module.def("diff", diff);
+  module.def("export_plan", export_saved);
   module.def("estimate_keywords", [] {
     EstimateRequest request;
     return keyword_entries(estimate_keywords(request));
@@ -123,6 +156,10 @@ void add_saved_calls(nb::module_& module) {
   module.def("check_keywords", [] {
     MemoryRule rule;
     return keyword_entries(check_keywords(rule));
+  });
+  module.def("export_keywords", [] {
+    ExportRequest request;
+    return keyword_entries(export_keywords(request));
   });
   module.def("explain_keywords", [] {
     ExplainRequest request;

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "graph/block/numbering.h"
 #include "graph/search/liveness.h"
+#include "graph/search/route.h"
 
 namespace plait::graph {
 namespace {
@@ -368,7 +369,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const Program& program = analysis.program;
   const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
   std::vector<Movement> all;
-  std::set<std::pair<int, Placement>> met;  // a value is brought to a placement once
+  std::set<std::pair<int, std::vector<Placement>>> met;  // each step of a value is done once
   for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
     const int b = analysis.blocks.of_node[n];
     if (b < 0) continue;
@@ -383,10 +384,13 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
       const int value = node.operands[i];
       const int maker = program.values[value].node;
       if (program.values[value].dims().empty() || analysis.blocks.of_node[maker] < 0) continue;
-      if (placed[value] == at.operands[i] || !met.emplace(value, at.operands[i]).second) continue;
       const Bytes size = size_of(*program.values[value].shape);
-      for (const Transfer& transfer : transfers(mesh, size, placed[value], at.operands[i]))
-        all.push_back({transfer, value, n, program.trips(maker), at.operands[i]});
+      std::vector<Placement> steps;
+      for (const Leg& leg : route(mesh, size, placed[value], at.operands[i])) {
+        steps.push_back(leg.after);
+        if (leg.transfer && met.emplace(value, steps).second)
+          all.push_back({*leg.transfer, value, n, program.trips(maker), leg.after});
+      }
     }
   }
   return all;

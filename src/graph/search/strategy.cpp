@@ -231,6 +231,7 @@ NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, cons
   for (std::size_t o = 0; o < rule.outputs.size(); ++o) {
     const TensorFactors& tensor = rule.outputs[o];
     Placement placed = placement_of(tensor, rule, mesh, factor);
+    made.produced.push_back(placed);
     AxisSet partial = 0;
     for (int a = 0; a < mesh.axes(); ++a)
       if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction &&
@@ -244,12 +245,20 @@ NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, cons
       if (scatter != 0) {
         made.reductions.push_back({CollectiveKind::reduce_scatter, scatter, size});
         made.reduction_output.push_back(static_cast<int>(o));
-        placed = kept;
       }
       if ((partial & ~scatter) != 0) {
         made.reductions.push_back(
             {CollectiveKind::all_reduce, partial & ~scatter, size / mesh.size_of(scatter)});
         made.reduction_output.push_back(static_cast<int>(o));
+      }
+      if (scatter != 0) {
+        // Parts are made by the axes of the sum last; others may be wanted last.
+        for (const Transfer& transfer :
+             transfers(mesh, size * mesh.size_of(placed.axes()), placed, kept)) {
+          made.reductions.push_back(transfer);
+          made.reduction_output.push_back(static_cast<int>(o));
+        }
+        placed = kept;
       }
     }
     made.outputs.push_back(placed);

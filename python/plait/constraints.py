@@ -156,7 +156,9 @@ class _Pinner:
     def pin_values(self, entries):
         for entry in entries:
             operation = self.find(entry)
-            value = operation.results[self.position(entry["tag"], entry["result"])]
+            number = self.position(entry["tag"], entry["result"])
+            value = (operation.regions[1].blocks[0].arguments if entry["enters"]
+                     else operation.results)[number]
             if _dims_of(value) != entry["dims"]:
                 raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
                                 f"{_type_text(value)}, the plan says {entry['dims']}")
@@ -165,12 +167,30 @@ class _Pinner:
                 last = self.constrained(last, dims)
             value.replace_all_uses_except(last, first.owner.operation)
 
+    def pin_barriers(self):
+        """What a barrier gives stays where it was."""
+        import jaxlib.mlir.ir as ir
+        for operation in self.operations.values():
+            if operation.name != "stablehlo.optimization_barrier":
+                continue
+            for operand, result in zip(operation.operands, operation.results):
+                if isinstance(operand.owner, ir.Block) or \
+                        operand.owner.name != "sdy.sharding_constraint":
+                    continue
+                made = self.sharded(result, operand.owner.attributes["sharding"])
+                result.replace_all_uses_except(made, made.owner.operation)
+
     def constrained(self, value, dims):
         import jaxlib.mlir.ir as ir
-        from jaxlib.mlir.dialects import sdy
         text = _sharding_text(dims, self.mesh, self.axes)
+        return self.sharded(value, ir.Attribute.parse("#sdy.sharding" + text))
+
+    def sharded(self, value, sharding):
+        import jaxlib.mlir.ir as ir
+        from jaxlib.mlir.dialects import sdy
+        place = ir.Location.unknown() if isinstance(value.owner, ir.Block) else value.owner.location
         with _behind(value):
-            return sdy.ShardingConstraintOp(value, ir.Attribute.parse("#sdy.sharding" + text)).result
+            return sdy.ShardingConstraintOp(value, sharding, loc=place).result
 
     def pin_uses(self, entries):
         for use in entries:
@@ -203,6 +223,7 @@ def add_constraints(module, plan):
     with module.context, ir.Location.unknown():
         pinner = _Pinner(module, plan)
         pinner.pin_values(plan["values"])
+        pinner.pin_barriers()
         pinner.pin_uses(plan["uses"])
     module.operation.verify()
 

@@ -30,8 +30,8 @@ class Agreed {
   std::set<Key> differ_;
 };
 
-using ValueKey = std::pair<std::string, int>;
-using UseKey = std::tuple<std::string, int, bool>;
+// Tag, position, and whether it is of the inside of a loop.
+using Key = std::tuple<std::string, int, bool>;
 using Route = std::vector<Placement>;
 
 class Pinner {
@@ -54,35 +54,38 @@ class Pinner {
       const int b = analysis_.blocks.of_node[n];
       NodePlacement at;
       if (b >= 0) at = place_node(analysis_, plan_.mesh, n, costs_.blocks[b].axes[choice_[b]]);
+      at.operands.resize(program_.nodes[n].operands.size());
       pin_outputs(n, at);
       pin_operands(n, at);
     }
     Pins pins;
-    values_.each([&](const ValueKey& key, int value, const Route& route) {
-      pins.values.push_back({key.first, key.second, value, route});
+    values_.each([&](const Key& key, int value, const Route& route) {
+      pins.values.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
     });
-    uses_.each([&](const UseKey& key, int value, const Route& route) {
+    uses_.each([&](const Key& key, int value, const Route& route) {
       pins.uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
     });
     return pins;
   }
 
  private:
-  // What leaves a loop is pinned as well: else what follows it would decide what it carries.
+  // What enters and leaves a loop is pinned as well: else what uses it would decide what is
+  // carried.
   void pin_outputs(int n, const NodePlacement& at) {
     const Node& node = program_.nodes[n];
-    if (node.kind != NodeKind::op && node.kind != NodeKind::loop_exit) return;
+    const bool enters = node.kind == NodeKind::loop_enter;
+    const bool loop = enters || node.kind == NodeKind::loop_exit;
+    if (node.kind != NodeKind::op && !loop) return;
     for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
       const int value = node.outputs[o];
       bool inside = program_.values[value].dims().empty();  // of one op of the traced program
-      for (const int user : users_[value]) inside = inside || tags_[user] == tags_[n];
-      const int result = node.kind == NodeKind::loop_exit ? node.argument : o;
+      for (const int user : users_[value]) inside = inside || (!loop && tags_[user] == tags_[n]);
       if (inside) continue;
       Route steps{at.produced.empty() ? plan_.placements[value] : at.produced[o]};
       for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape), steps.front(),
                                   plan_.placements[value]))
         steps.push_back(leg.after);
-      values_.add({tags_[n], result}, value, steps);
+      values_.add({tags_[n], loop ? node.argument : o, enters}, value, steps);
     }
   }
 
@@ -110,8 +113,8 @@ class Pinner {
   std::vector<int> choice_;
   std::vector<std::vector<int>> users_;
   std::vector<std::string> tags_;
-  Agreed<ValueKey, Route> values_;
-  Agreed<UseKey, Route> uses_;
+  Agreed<Key, Route> values_;
+  Agreed<Key, Route> uses_;
 };
 
 }  // namespace

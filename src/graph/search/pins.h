@@ -11,7 +11,8 @@ namespace plait::graph {
 struct PinnedValue {
   std::string tag;
   int result = 0;
-  int value = 0;  // of the program
+  bool enters = false;  // of a loop: what its body begins with, not what the loop gives
+  int value = 0;        // of the program
   // From where the op makes it, with partial results summed, to where it is kept. A compiler that
   // knows only the end may divide the op otherwise.
   std::vector<Placement> route;

@@ -34,6 +34,9 @@ struct ClassAxes {
   };
   std::vector<Entry> entries;
   const Entry* find(int cls) const;
+  // Values that stay where they are whatever the strategy.
+  std::vector<std::pair<int, Placement>> fixed;
+  const Placement* fixed_of(int value) const;
 };
 ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy);
 

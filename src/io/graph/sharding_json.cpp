@@ -236,6 +236,7 @@ std::string sharding_plan_json(const ShardingReport& report) {
                                 return JsonObject()
                                     .text("tag", pin.tag)
                                     .number("result", pin.result)
+                                    .boolean("enters", pin.enters)
                                     .text("op", node.source->opcode)
                                     .json("dims", numbers(dims))
                                     .json("route", route_json(pin.route, dims.size()))

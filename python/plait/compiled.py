@@ -22,8 +22,10 @@ def _group_size(line, devices):
     found = re.search(r"replica_groups=\[(\d+),(\d+)\]", line)
     if found:
         return int(found[2])
-    # mesh['a'=2,'b'=4] {'b'}, or of a part of an axis {'b':(1)2}
-    found = re.search(r"replica_groups=mesh\[([^\]]*)\]\s*\{([^}]*)\}", line)
+    # mesh['a'=2,'b'=4] {'b'}, or of a part of an axis {'b':(1)2}; the order of the devices may stand
+    # between: mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'b'}
+    found = re.search(r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((?:[^()]|\([^()]*\))*\))?"
+                      r"\s*\{([^}]*)\}", line)
     if found:
         sizes = {name: int(size) for name, size in re.findall(r"'([^']*)'=(\d+)", found[1])}
         product = 1
@@ -31,7 +33,11 @@ def _group_size(line, devices):
             product *= int(part) if part else sizes[name]
         return product
     found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
-    return len(found[1].split(",")) if found else devices
+    if found:
+        return len(found[1].split(","))
+    if "replica_groups=" in line and "replica_groups={}" not in line:
+        raise ValueError("groups of devices are written in an unknown way: " + line.strip()[:400])
+    return devices
 
 
 def collectives(text, devices):

@@ -27,8 +27,49 @@ def tagged(module):
             yield f"{name}:{position}", operation
 
 
+def inline_calls(module):
+    """Makes one function of a module, so that a function that is called twice has two sets of tags.
+    (The compiler's own pass leaves calls in loops alone.)"""
+    with module.context:
+        known = {function.attributes["sym_name"].value: function for function in functions(module)}
+        _expand(known["main"], known, {"main"})
+        for name, function in known.items():
+            if name != "main":
+                function.operation.erase()
+
+
+def _expand(function, known, expanded):
+    """Replaces the calls in a function, after those in what it calls."""
+    import jaxlib.mlir.ir as ir
+    for call in [o for o in walk(function.operation) if o.name == "func.call"]:
+        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+        if name not in expanded:
+            expanded.add(name)
+            _expand(known[name], known, expanded)
+        _inline(call, known[name].regions[0].blocks[0])
+
+
+def _inline(call, block):
+    import jaxlib.mlir.ir as ir
+    become = dict(zip(block.arguments, call.operands))
+    for operation in block.operations:
+        if operation.operation.name == "func.return":
+            for result, value in zip(list(call.results), operation.operands):
+                result.replace_all_uses_with(become[value])
+            break
+        with ir.InsertionPoint(call):
+            copy = operation.operation.clone()
+        for inner in [copy, *walk(copy)]:
+            for i, operand in enumerate(inner.operands):
+                if operand in become:
+                    inner.operands[i] = become[operand]
+        become.update(zip(operation.operation.results, copy.results))
+    call.erase()
+
+
 def add_tags(module):
     import jaxlib.mlir.ir as ir
+    inline_calls(module)
     with module.context:
         for tag, operation in tagged(module):
             if operation.name in ("func.return", "stablehlo.return", "func.call"):
@@ -41,9 +82,12 @@ def add_tags(module):
             operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(entries)
 
 
-def _sharding_text(dims):
+def _sharding_text(dims, mesh, names):
+    """Axes that divide nothing are named as well: else the compiler may use them."""
     inner = ", ".join("{" + ", ".join(f'"{a}"' for a in axes) + "}" for axes in dims)
-    return f"#sdy.sharding<@mesh, [{inner}]>"
+    copies = [f'"{a}"' for a in names if all(a not in axes for axes in dims)]
+    replicated = f", replicated={{{', '.join(copies)}}}" if copies else ""
+    return f"<@{mesh}, [{inner}]{replicated}>"
 
 
 def _type_text(value):
@@ -73,59 +117,114 @@ def _find_mesh_name(module):
     return None
 
 
-def add_constraints(module, plan):
-    """Pins every value of the plan, and every operand that is wanted elsewhere."""
+def _ensure_mesh(module, plan):
     import jaxlib.mlir.ir as ir
-    from jaxlib.mlir.dialects import sdy
-    with module.context, ir.Location.unknown():
-        name = _find_mesh_name(module)
-        if name is None:
-            axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
-            with ir.InsertionPoint.at_block_begin(module.body):
-                ir.Operation.parse(f'sdy.mesh @mesh = <[{axes}]>')
-            name = "mesh"
-        operations = dict(tagged(module))
+    name = _find_mesh_name(module)
+    if name is not None:
+        return name
+    axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
+    with ir.InsertionPoint.at_block_begin(module.body):
+        ir.Operation.parse(f'sdy.mesh @mesh = <[{axes}]>')
+    return "mesh"
 
-        def constrained(value, dims, point):
-            attribute = ir.Attribute.parse(_sharding_text(dims).replace("@mesh", "@" + name))
-            with point:
-                return sdy.ShardingConstraintOp(value, attribute)
 
-        def find(entry):
-            operation = operations.get(entry["tag"])
-            if operation is None or not _may_be(operation.name, entry["op"]):
-                raise WrongPlan(f"the plan is for another program: it has {entry['op']} at "
-                                f"{entry['tag']}, the step has "
-                                f"{operation.name if operation else 'nothing'}")
-            return operation
+class _Pinner:
+    """Writes a plan into a module: every value where the plan keeps it, every operand on the way that
+    the plan gives it."""
 
-        orders = {tag: _leaf_order(o) for tag, o in operations.items() if o.name == "stablehlo.while"}
+    def __init__(self, module, plan):
+        inline_calls(module)
+        self.mesh = _ensure_mesh(module, plan)
+        self.axes = plan["mesh"]["axes"]
+        self.operations = dict(tagged(module))
+        self.orders = {tag: _leaf_order(o) for tag, o in self.operations.items()
+                       if o.name == "stablehlo.while"}
+        self.moved = {}  # (value, way so far): the value at the end of it
 
-        def position(tag, number):
-            order = orders.get(tag)
-            return number if order is None else order[number] if number < len(order) else number
+    def find(self, entry):
+        operation = self.operations.get(entry["tag"])
+        if operation is None or not _may_be(operation.name, entry["op"]):
+            raise WrongPlan(f"the plan is for another program: it has {entry['op']} at "
+                            f"{entry['tag']}, the step has "
+                            f"{operation.name if operation else 'nothing'}")
+        return operation
 
-        for use in plan["uses"]:
-            operation = operations.get(use["tag"])
-            operand = position(use["tag"], use["operand"])
-            if operation is None or operand >= len(operation.operands):
-                continue
-            value = operation.operands[operand]
-            if _dims_of(value) != use["dims"]:
-                continue
-            made = constrained(value, use["spec"], ir.InsertionPoint(operation))
-            operation.operands[operand] = made.result
-        for entry in plan["values"]:
-            operation = find(entry)
-            value = operation.results[position(entry["tag"], entry["result"])]
+    def position(self, tag, number):
+        order = self.orders.get(tag)
+        return number if order is None else order[number] if number < len(order) else number
+
+    def pin_values(self, entries):
+        for entry in entries:
+            operation = self.find(entry)
+            number = self.position(entry["tag"], entry["result"])
+            value = (operation.regions[1].blocks[0].arguments if entry["enters"]
+                     else operation.results)[number]
             if _dims_of(value) != entry["dims"]:
                 raise WrongPlan(f"the plan is for another program: {entry['tag']} is "
                                 f"{_type_text(value)}, the plan says {entry['dims']}")
-            users = [use.owner for use in value.uses]
-            if not users:
+            first = last = self.constrained(value, entry["route"][0])
+            for dims in entry["route"][1:]:
+                last = self.constrained(last, dims)
+            value.replace_all_uses_except(last, first.owner.operation)
+
+    def pin_barriers(self):
+        """What a barrier gives stays where it was."""
+        import jaxlib.mlir.ir as ir
+        for operation in self.operations.values():
+            if operation.name != "stablehlo.optimization_barrier":
                 continue
-            made = constrained(value, entry["spec"], _behind(operation))
-            value.replace_all_uses_except(made.result, made.operation)
+            for operand, result in zip(operation.operands, operation.results):
+                if isinstance(operand.owner, ir.Block) or \
+                        operand.owner.name != "sdy.sharding_constraint":
+                    continue
+                made = self.sharded(result, operand.owner.attributes["sharding"])
+                result.replace_all_uses_except(made, made.owner.operation)
+
+    def constrained(self, value, dims):
+        import jaxlib.mlir.ir as ir
+        text = _sharding_text(dims, self.mesh, self.axes)
+        return self.sharded(value, ir.Attribute.parse("#sdy.sharding" + text))
+
+    def sharded(self, value, sharding):
+        import jaxlib.mlir.ir as ir
+        from jaxlib.mlir.dialects import sdy
+        place = ir.Location.unknown() if isinstance(value.owner, ir.Block) else value.owner.location
+        with _behind(value):
+            return sdy.ShardingConstraintOp(value, sharding, loc=place).result
+
+    def pin_uses(self, entries):
+        for use in entries:
+            operation = self.operations.get(use["tag"])
+            if operation is None:
+                continue
+            operand = self.position(use["tag"], use["operand"])
+            if use["back"]:
+                block = operation.regions[1].blocks[0]
+                operation = block.operations[len(block.operations) - 1].operation
+            if operand >= len(operation.operands) or \
+                    _dims_of(operation.operands[operand]) != use["dims"]:
+                continue
+            operation.operands[operand] = self.moved_value(operation.operands[operand], use["route"])
+
+    def moved_value(self, value, route):
+        """The value after the steps of a route; each step stands once, right behind the one before."""
+        key = (value,)
+        for dims in route:
+            key += (str(dims),)
+            if key not in self.moved:
+                self.moved[key] = self.constrained(value, dims)
+            value = self.moved[key]
+        return value
+
+
+def add_constraints(module, plan):
+    """Pins every value of the plan, and every operand that is wanted elsewhere."""
+    import jaxlib.mlir.ir as ir
+    with module.context, ir.Location.unknown():
+        pinner = _Pinner(module, plan)
+        pinner.pin_values(plan["values"])
+        pinner.pin_barriers()
+        pinner.pin_uses(plan["uses"])
     module.operation.verify()
 
 
@@ -138,15 +237,12 @@ def _leaf_order(loop):
     return changed + [i for i in range(len(given)) if i not in changed]
 
 
-def _behind(operation):
+def _behind(value):
+    """Where the value is known first."""
     import jaxlib.mlir.ir as ir
-    block = operation.block
-    found = False
-    for inner in block.operations:
-        if found:
-            return ir.InsertionPoint(inner)
-        found = inner.operation == operation
-    return ir.InsertionPoint(block)
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner)
 
 
 def _dims_of(value):

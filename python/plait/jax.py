@@ -177,15 +177,12 @@ def _planned(plan):
 
 
 def _compared(planned, counted):
-    """Kinds that the compiler may exchange are added up: a reduce-scatter is an all-reduce and a
-    slice on CPUs, and one all-to-all may be some permutations."""
-    reduce_planned = planned["all-reduce"] + 2 * planned["reduce-scatter"]
-    reduce_counted = counted["all-reduce"] + 2 * counted["reduce-scatter"]
-    return {
-        "reduce": (reduce_planned, reduce_counted),
-        "all-gather": (planned["all-gather"], counted["all-gather"]),
-        "all-to-all": (planned["all-to-all"], counted["all-to-all"] + counted["collective-permute"]),
-    }
+    """(planned, counted) by kind. A reduce-scatter counts as the all-reduce that CPUs do instead."""
+    def kinds(sent):
+        return {"reduce": sent["all-reduce"] + 2 * sent["reduce-scatter"],
+                **{kind: sent[kind] for kind in ("all-gather", "all-to-all", "collective-permute")}}
+    ours, theirs = kinds(planned), kinds(counted)
+    return {kind: (ours[kind], theirs[kind]) for kind in ours}
 
 
 def _largest_difference(ours, theirs):
@@ -199,31 +196,34 @@ def _largest_difference(ours, theirs):
     return worst
 
 
-def check(step, plan, *arguments, steps=3, donate=(0,)):
-    """Runs the step on one device and under the plan, the new state fed back as the first argument
-    where a step gives one. Gives the largest difference and the bytes of collectives, planned and
-    counted in the compiled program."""
+def run_steps(function, arguments, steps, place=lambda given: given):
+    """What the last of some steps gives; the new state is fed back as the first argument where a step
+    gives one. `place` puts the arguments where the function wants them."""
+    jax = _jax()
+    given = list(jax.device_get(arguments))  # what is given up must not be gone for another run
+    for _ in range(steps):
+        result = function(*place(tuple(given)))
+        state = result[0] if isinstance(result, tuple) else result
+        if jax.tree.structure(state) == jax.tree.structure(given[0]):
+            given[0] = jax.device_get(state)
+    return jax.device_get(result)
+
+
+def check(step, plan, *arguments, steps=3, donate=(0,), expected=None):
+    """Runs the step on one device and under the plan. Gives the largest difference and the bytes of
+    collectives, planned and counted in the compiled program. `expected`: what run_steps(jax.jit(step),
+    arguments, steps) gave, where it is known already."""
     jax = _jax()
     compiled = compile_step(step, plan, arguments, donate)
-    reference = jax.jit(step)
-    begin = jax.device_get(arguments)  # what is given up must not be gone for the other run
-
-    def run(function, place):
-        given = list(begin)
-        for _ in range(steps):
-            result = function(*place(given))
-            state = result[0] if isinstance(result, tuple) else result
-            if jax.tree.structure(state) == jax.tree.structure(given[0]):
-                given[0] = jax.device_get(state)
-        return jax.device_get(result)
-
-    ours = run(compiled, lambda given: jax.device_put(tuple(given), compiled.input_shardings[0]))
-    theirs = run(reference, lambda given: given)
+    ours = run_steps(compiled, arguments, steps,
+                     lambda given: jax.device_put(given, compiled.input_shardings[0]))
+    if expected is None:
+        expected = run_steps(jax.jit(step), arguments, steps)
     devices = 1
     for size in plan["mesh"]["sizes"]:
         devices *= size
     counted = collectives(compiled.as_text(), devices)
-    return {"difference": _largest_difference(ours, theirs),
+    return {"difference": _largest_difference(ours, expected),
             "planned": _planned(plan), "counted": counted,
             "compared": _compared(_planned(plan), counted)}
 

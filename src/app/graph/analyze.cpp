@@ -44,8 +44,9 @@ std::string summary(const Analysis& analysis) {
     for (const Instruction& it : computation.instructions)
       sharded += it.attribute("sharding") != nullptr ? 1 : 0;
   if (sharded > 0)
-    out += fmt::format("{} carry a sharding already; a plan replaces it\n",
-                       counted(sharded, "instruction"));
+    out += fmt::format(
+        "{} carry a sharding already; a plan replaces it, unless --keep-shardings is given\n",
+        counted(sharded, "instruction"));
   return out + "\n";
 }
 

@@ -46,7 +46,7 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   const Analysis analysis = load_program(request.source, session);
   const Mesh mesh = load_meshes(request.source, session).front();
   const graph::SearchOptions options = search_options(request.source);
-  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole});
+  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole, options.keep});
   const std::vector<int> blocks = chosen_blocks(request, analysis);
   double combinations = 1;
   for (const int b : blocks) combinations *= static_cast<double>(costs.blocks[b].strategies.size());

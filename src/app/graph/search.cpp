@@ -103,7 +103,7 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
 // Some legal plan for the first mesh, the same for the same seed.
 Found random_plan(const Analysis& analysis, const Mesh& mesh, const graph::SearchOptions& options,
                   int seed) {
-  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole});
+  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole, options.keep});
   std::mt19937 random(static_cast<std::uint32_t>(seed));
   std::vector<int> choice;
   for (const BlockCosts& block : costs.blocks)
@@ -134,7 +134,8 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
     return out;
   }
   out.plan = std::move(found.result.best);
-  out.costs = costs_of(out.analysis, out.plan->mesh, {options.threads, options.whole});
+  out.costs =
+      costs_of(out.analysis, out.plan->mesh, {options.threads, options.whole, options.keep});
   out.cluster = request.source.cluster;
   out.argument_names = read_argument_names(request.source.path);
   return out;

@@ -40,6 +40,7 @@ graph::SearchOptions search_options(const GraphSource& source) {
   graph::SearchOptions options;
   options.threads = threads_of(source.threads);
   options.whole = source.whole;
+  options.keep = source.keep_shardings;
   if (source.memory_gib) options.memory = Bytes(*source.memory_gib * 0x1p30);
   return options;
 }

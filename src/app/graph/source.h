@@ -19,6 +19,7 @@ struct GraphSource {
   std::optional<double> memory_gib;  // of a device; absent = what it has
   int threads = 0;                   // 0 = all cores
   bool whole = false;                // blocks may be done as a whole on every device of an axis
+  bool keep_shardings = false;       // that the program carries
 };
 
 graph::Analysis load_program(const GraphSource& source, const Session& session);

@@ -286,6 +286,23 @@ class Assigner {
     }
     for (int n = size() - 1; n >= 0; --n)
       if (of_node_[n] < 0) of_node_[n] = block_of_users(n, users);
+    while (follow_carried()) {
+    }
+  }
+
+  // What is made of a value that a loop carries goes to the block that hands it on, and so does
+  // what that is stored in.
+  bool follow_carried() {
+    bool any = false;
+    for (int n = 0; n < size(); ++n) {
+      const Node& node = program_.nodes[n];
+      if (of_node_[n] >= 0 || node.kind == NodeKind::argument) continue;
+      of_node_[n] = node.kind == NodeKind::loop_enter && node.operands.size() > 1
+                        ? block_of_value(node.operands[1])
+                        : block_of_operands(node, phases_.of_node[n] == Phase::forward);
+      any = any || of_node_[n] >= 0;
+    }
+    return any;
   }
 
   int block_of_users(int n, const std::vector<std::vector<int>>& users) {

@@ -6,7 +6,9 @@
 
 #include "base/parallel.h"
 #include "graph/block/numbering.h"
+#include "graph/search/carried.h"
 #include "graph/search/liveness.h"
+#include "graph/search/route.h"
 
 namespace plait::graph {
 namespace {
@@ -39,6 +41,7 @@ class CostBuilder {
  public:
   CostBuilder(const Analysis& analysis, const Mesh& mesh, const CostOptions& options)
       : analysis_(analysis), mesh_(mesh), options_(options) {
+    if (options.keep) made_.kept = kept_shardings(analysis.program, mesh);
     find_uses();
     number_places();
   }
@@ -116,6 +119,11 @@ class CostBuilder {
       add(cls < 0 ? ~0ULL
                   : classes.try_emplace(cls, static_cast<int>(classes.size())).first->second);
     };
+    const auto add_fixed = [&](int value) {
+      if (made_.kept.empty() || !made_.kept[value]) return;
+      for (int a = 0; a < mesh_.axes(); ++a)
+        add(static_cast<std::uint64_t>(made_.kept[value]->dim[a] * 8 + made_.kept[value]->rank[a]));
+    };
     for (const int n : block.nodes) {
       const Node& node = program.nodes[n];
       const Rule& rule = analysis_.rules[n];
@@ -138,10 +146,12 @@ class CostBuilder {
         add_tensor(rule.operands[i], node.operands[i]);
         const int from = owner(node.operands[i]);
         add(from == b ? place(node.operands[i]) : from < 0 ? 1ULL << 40 : 1ULL << 41);
+        if (from < 0) add_fixed(node.operands[i]);
       }
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         add_tensor(rule.outputs[o], node.outputs[o]);
         add(kept_[node.outputs[o]]);
+        add_fixed(node.outputs[o]);
       }
     }
     for (const Role& role : block.roles) {
@@ -155,7 +165,17 @@ class CostBuilder {
   void rename_classes(int b) {
     BlockCosts& costs = made_.blocks[b];
     for (std::size_t s = 0; s < costs.strategies.size(); ++s)
-      costs.axes[s] = class_axes(analysis_.blocks.blocks[b], mesh_, costs.strategies[s]);
+      costs.axes[s] = axes_of(b, costs.strategies[s]);
+  }
+
+  ClassAxes axes_of(int b, const Strategy& strategy) const {
+    const Block& block = analysis_.blocks.blocks[b];
+    ClassAxes axes = class_axes(block, mesh_, strategy);
+    if (made_.kept.empty()) return axes;
+    for (const int n : block.nodes)
+      for (const int value : analysis_.program.nodes[n].outputs)
+        if (made_.kept[value]) axes.fixed.emplace_back(value, *made_.kept[value]);
+    return axes;
   }
 
   Seconds move_time(int value, const Placement& from, const Placement& to) const {
@@ -177,7 +197,7 @@ class CostBuilder {
     tables_[b].operands.resize(count);
     tables_[b].outputs.resize(count);
     for (std::size_t s = 0; s < count; ++s) {
-      costs.axes.push_back(class_axes(block, mesh_, costs.strategies[s]));
+      costs.axes.push_back(axes_of(b, costs.strategies[s]));
       build_strategy(b, s);
     }
   }
@@ -201,13 +221,17 @@ class CostBuilder {
           costs.memory[s] +=
               size_of(*program.values[node.outputs[o]].shape) / mesh_.size_of(at.outputs[o].axes());
       for (std::size_t i = 0; i < node.operands.size(); ++i)
-        if (owner(node.operands[i]) == b && !program.values[node.operands[i]].dims().empty())
+        if ((owner(node.operands[i]) == b || owner(node.operands[i]) < 0) &&
+            !program.values[node.operands[i]].dims().empty())
           wishes.push_back({node.operands[i], at.operands[i]});
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
-    for (const Wish& wish : wishes)
-      costs.communication[s] += move_time(wish.value, outputs[place(wish.value)], wish.to);
+    for (const Wish& wish : wishes) {
+      const Placement from =
+          owner(wish.value) < 0 ? made_.outside(wish.value) : outputs[place(wish.value)];
+      costs.communication[s] += move_time(wish.value, from, wish.to);
+    }
   }
 
   std::uint64_t signature_of(const Pair& pair, const std::vector<Use>& uses) const {
@@ -297,54 +321,7 @@ class CostBuilder {
   std::vector<BlockTable> tables_;
 };
 
-DType dtype_of(const std::string& type) {
-  if (type == "bf16") return DType::bf16;
-  if (type == "f16") return DType::fp16;
-  return type.starts_with("f8") ? DType::fp8 : DType::fp32;
-}
-
-double product_of(const std::vector<std::int64_t>& dims) {
-  double product = 1;
-  for (const std::int64_t d : dims) product *= static_cast<double>(d);
-  return product;
-}
-
-Flops flops_of(const Analysis& analysis, int n) {
-  const Program& program = analysis.program;
-  const Node& node = program.nodes[n];
-  if (node.is("dot")) {
-    double product = 2;
-    for (const Factor& factor : analysis.rules[n].factors)
-      product *= static_cast<double>(factor.size);
-    return Flops(product);
-  }
-  // Every result of a convolution sums over the kernel of one output feature.
-  const double kernel = product_of(program.values[node.operands[1]].dims());
-  const double results = product_of(program.values[node.outputs[0]].dims());
-  double features = 1;
-  for (const Factor& factor : analysis.rules[n].factors)
-    if (factor.kind == FactorKind::pass)
-      features = std::max(features, static_cast<double>(factor.size));
-  return Flops(2 * results * std::max(1.0, kernel / features));
-}
-
 }  // namespace
-
-Seconds node_time(const Analysis& analysis, const DeviceType& device, int n) {
-  const Program& program = analysis.program;
-  const Node& node = program.nodes[n];
-  if (node.kind != NodeKind::op || is_view(program, node) || node.is("constant") ||
-      node.is("broadcast") || node.is("iota") || node.is("reshape") || node.is("bitcast"))
-    return {};
-  Bytes moved;
-  for (const int value : node.outputs) moved += size_of(*program.values[value].shape);
-  const BytesPerSecond bandwidth = device.memory_bandwidth * device.efficiency.memory;
-  if (!node.is("dot") && !node.is("convolution")) return moved / bandwidth;
-  for (const int value : node.operands) moved += size_of(*program.values[value].shape);
-  const DType dtype = dtype_of(program.values[node.operands.front()].shape->type);
-  const FlopsPerSecond rate = device.peak_of(dtype) * device.efficiency.matmul;
-  return std::max(flops_of(analysis, n) / rate, moved / bandwidth);
-}
 
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options) {
   return CostBuilder(analysis, mesh, options).build();
@@ -355,9 +332,12 @@ std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
   std::vector<Placement> made(analysis.program.values.size());
   for (int n = 0; n < static_cast<int>(analysis.program.nodes.size()); ++n) {
     const int b = analysis.blocks.of_node[n];
-    if (b < 0) continue;
-    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
     const Node& node = analysis.program.nodes[n];
+    if (b < 0) {
+      for (const int value : node.outputs) made[value] = costs.outside(value);
+      continue;
+    }
+    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) made[node.outputs[o]] = at.outputs[o];
   }
   return made;
@@ -368,12 +348,13 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const Program& program = analysis.program;
   const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
   std::vector<Movement> all;
-  std::set<std::pair<int, Placement>> met;  // a value is brought to a placement once
+  std::set<std::pair<int, std::vector<Placement>>> met;  // each step of a value is done once
   for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
     const int b = analysis.blocks.of_node[n];
-    if (b < 0) continue;
     const Node& node = program.nodes[n];
-    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
+    NodePlacement at;  // of no block: everything whole
+    if (b >= 0) at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
+    at.operands.resize(node.operands.size());
     for (std::size_t r = 0; r < at.reductions.size(); ++r) {
       const int value = node.outputs[at.reduction_output[r]];
       if (program.values[value].dims().empty()) continue;
@@ -382,11 +363,14 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const int value = node.operands[i];
       const int maker = program.values[value].node;
-      if (program.values[value].dims().empty() || analysis.blocks.of_node[maker] < 0) continue;
-      if (placed[value] == at.operands[i] || !met.emplace(value, at.operands[i]).second) continue;
+      if (program.values[value].dims().empty()) continue;
       const Bytes size = size_of(*program.values[value].shape);
-      for (const Transfer& transfer : transfers(mesh, size, placed[value], at.operands[i]))
-        all.push_back({transfer, value, n, program.trips(maker), at.operands[i]});
+      std::vector<Placement> steps;
+      for (const Leg& leg : route(mesh, size, placed[value], at.operands[i])) {
+        steps.push_back(leg.after);
+        if (leg.transfer && met.emplace(value, steps).second)
+          all.push_back({*leg.transfer, value, n, program.trips(maker), leg.after});
+      }
     }
   }
   return all;

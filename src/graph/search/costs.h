@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph/search/strategy.h"
@@ -36,12 +37,19 @@ struct GraphCosts {
   std::vector<EdgeCosts> edges;
   Seconds shared;  // work that every device does whatever the strategies
   Bytes shared_memory;
+  std::vector<std::optional<Placement>> kept;  // of values whose sharding is kept; or nothing
+
+  // Where a value of no block is: whole on every device, or where its sharding says.
+  Placement outside(int value) const {
+    return kept.empty() ? Placement() : kept[value].value_or(Placement());
+  }
 };
 
 // Times by the roofline of the mesh's device and the collectives of its links.
 struct CostOptions {
   int threads = 1;
   bool whole = false;  // blocks may also be done as a whole on every device of an axis
+  bool keep = false;   // shardings that the program carries
 };
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options = {});
 

@@ -80,6 +80,8 @@ std::string_view name_of(CollectiveKind kind) {
       return "reduce-scatter";
     case CollectiveKind::all_to_all:
       return "all-to-all";
+    case CollectiveKind::permute:
+      return "collective-permute";
   }
   return "";
 }
@@ -175,12 +177,15 @@ Seconds time_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size)
       return reduce_scatter(group, size);
     case CollectiveKind::all_to_all:
       return all_to_all(group, size, 1);
+    case CollectiveKind::permute:
+      return send(group.nodes > 1 ? group.inter : group.intra, size);
   }
   return {};
 }
 
 Bytes traffic_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size) {
   const double n = mesh.size_of(axes);
+  if (kind == CollectiveKind::permute) return size;
   const Bytes one_way = size * ((n - 1) / n);
   return kind == CollectiveKind::all_reduce ? 2 * one_way : one_way;
 }

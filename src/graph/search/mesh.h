@@ -11,8 +11,8 @@ namespace plait::graph {
 inline constexpr int kMostAxes = 3;
 using AxisSet = unsigned;  // bit a = axis a
 
-enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all };
-inline constexpr int kCollectiveKinds = 4;
+enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, permute };
+inline constexpr int kCollectiveKinds = 5;
 std::string_view name_of(CollectiveKind kind);
 
 // Devices in a grid, in the order of the cluster, the last axis moving fastest. What a collective
@@ -42,9 +42,11 @@ std::vector<std::vector<int>> all_meshes(int devices, int most);
 std::string axis_name(int axis);
 
 // Of a collective over the axes: `size` is the whole tensor before an all-reduce or reduce-scatter,
-// after an all-gather, and what a device has for an all-to-all.
+// after an all-gather, and what a device has for an all-to-all and for a permutation, in which
+// every device sends what it has to another one.
 Seconds time_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size);
-// What each device sends: 2 (n-1)/n of the tensor for an all-reduce, (n-1)/n for the others.
+// What each device sends: 2 (n-1)/n of the tensor for an all-reduce, all of what it has for a
+// permutation, (n-1)/n for the others.
 Bytes traffic_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size);
 
 }  // namespace plait::graph

@@ -6,16 +6,18 @@
 
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/write_text.h"
+#include "graph/search/route.h"
 
 namespace plait::graph {
 namespace {
 
-template <typename Key>
+// Values by key, and what was said about each; keys about which two things were said are left out.
+template <typename Key, typename What>
 class Agreed {
  public:
-  void add(const Key& key, int value, const Placement& placement) {
-    const auto [it, fresh] = found_.try_emplace(key, value, placement);
-    if (!fresh && it->second.second != placement) differ_.insert(key);
+  void add(const Key& key, int value, const What& what) {
+    const auto [it, fresh] = found_.try_emplace(key, value, what);
+    if (!fresh && it->second.second != what) differ_.insert(key);
   }
   template <typename Visit>
   void each(const Visit& visit) const {
@@ -24,56 +26,101 @@ class Agreed {
   }
 
  private:
-  std::map<Key, std::pair<int, Placement>> found_;
+  std::map<Key, std::pair<int, What>> found_;
   std::set<Key> differ_;
+};
+
+// Tag, position, and whether it is of the inside of a loop.
+using Key = std::tuple<std::string, int, bool>;
+using Route = std::vector<Placement>;
+
+class Pinner {
+ public:
+  Pinner(const Analysis& analysis, const GraphCosts& costs, const ShardingPlan& plan)
+      : program_(analysis.program),
+        analysis_(analysis),
+        costs_(costs),
+        plan_(plan),
+        choice_(choice_of(costs, plan)),
+        users_(program_.users()) {
+    for (const Node& node : program_.nodes)
+      tags_.push_back(node.kind == NodeKind::argument ? ""
+                                                      : frontend_attribute(*node.source, "plait"));
+  }
+
+  Pins run() {
+    for (int n = 0; n < static_cast<int>(program_.nodes.size()); ++n) {
+      if (tags_[n].empty()) continue;
+      const int b = analysis_.blocks.of_node[n];
+      NodePlacement at;
+      if (b >= 0) at = place_node(analysis_, plan_.mesh, n, costs_.blocks[b].axes[choice_[b]]);
+      at.operands.resize(program_.nodes[n].operands.size());
+      pin_outputs(n, at);
+      pin_operands(n, at);
+    }
+    Pins pins;
+    values_.each([&](const Key& key, int value, const Route& route) {
+      pins.values.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
+    });
+    uses_.each([&](const Key& key, int value, const Route& route) {
+      pins.uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
+    });
+    return pins;
+  }
+
+ private:
+  // What enters and leaves a loop is pinned as well: else what uses it would decide what is
+  // carried.
+  void pin_outputs(int n, const NodePlacement& at) {
+    const Node& node = program_.nodes[n];
+    const bool enters = node.kind == NodeKind::loop_enter;
+    const bool loop = enters || node.kind == NodeKind::loop_exit;
+    if (node.kind != NodeKind::op && !loop) return;
+    for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
+      const int value = node.outputs[o];
+      bool inside = program_.values[value].dims().empty();  // of one op of the traced program
+      for (const int user : users_[value]) inside = inside || (!loop && tags_[user] == tags_[n]);
+      if (inside) continue;
+      Route steps{at.produced.empty() ? plan_.placements[value] : at.produced[o]};
+      for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape), steps.front(),
+                                  plan_.placements[value]))
+        steps.push_back(leg.after);
+      values_.add({tags_[n], loop ? node.argument : o, enters}, value, steps);
+    }
+  }
+
+  void pin_operands(int n, const NodePlacement& at) {
+    const Node& node = program_.nodes[n];
+    if (node.kind == NodeKind::loop_exit || node.kind == NodeKind::join) return;
+    for (int i = 0; i < static_cast<int>(at.operands.size()); ++i) {
+      const int value = node.operands[i];
+      const bool loop = node.kind == NodeKind::loop_enter;
+      const bool inside = !loop && tags_[program_.values[value].node] == tags_[n];
+      if (program_.values[value].dims().empty() || inside) continue;
+      Route steps;
+      for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape),
+                                  plan_.placements[value], at.operands[i]))
+        steps.push_back(leg.after);
+      if (steps.empty()) continue;
+      uses_.add({tags_[n], loop ? node.argument : i, loop && i > 0}, value, steps);
+    }
+  }
+
+  const Program& program_;
+  const Analysis& analysis_;
+  const GraphCosts& costs_;
+  const ShardingPlan& plan_;
+  std::vector<int> choice_;
+  std::vector<std::vector<int>> users_;
+  std::vector<std::string> tags_;
+  Agreed<Key, Route> values_;
+  Agreed<Key, Route> uses_;
 };
 
 }  // namespace
 
 Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPlan& plan) {
-  const Program& program = analysis.program;
-  const std::vector<int> choice = choice_of(costs, plan);
-  const auto users = program.users();
-  std::vector<std::string> tags;
-  for (const Node& node : program.nodes)
-    tags.push_back(node.kind == NodeKind::argument ? ""
-                                                   : frontend_attribute(*node.source, "plait"));
-  using Key = std::pair<std::string, int>;
-  Agreed<Key> values;
-  Agreed<Key> uses;
-  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
-    const Node& node = program.nodes[n];
-    const int b = analysis.blocks.of_node[n];
-    if (b < 0 || tags[n].empty()) continue;
-    // What leaves a loop is pinned as well: else what follows it would decide what it carries.
-    const bool pinned = node.kind == NodeKind::op || node.kind == NodeKind::loop_exit;
-    for (int o = 0; pinned && o < static_cast<int>(node.outputs.size()); ++o) {
-      const int value = node.outputs[o];
-      bool inside = program.values[value].dims().empty();  // of one op of the traced program
-      for (const int user : users[value]) inside = inside || tags[user] == tags[n];
-      const int result = node.kind == NodeKind::loop_exit ? node.argument : o;
-      if (!inside) values.add({tags[n], result}, value, plan.placements[value]);
-    }
-    const NodePlacement at = place_node(analysis, plan.mesh, n, costs.blocks[b].axes[choice[b]]);
-    for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) {
-      const int value = node.operands[i];
-      const int maker = program.values[value].node;
-      const bool back = node.kind == NodeKind::loop_enter && i > 0;
-      if (program.values[value].dims().empty() || back || tags[maker] == tags[n]) continue;
-      if (node.kind == NodeKind::loop_exit || node.kind == NodeKind::join) continue;
-      if (at.operands[i] == plan.placements[value]) continue;
-      const int position = node.kind == NodeKind::loop_enter ? node.argument : i;
-      uses.add({tags[n], position}, value, at.operands[i]);
-    }
-  }
-  Pins pins;
-  values.each([&](const Key& key, int value, const Placement& placement) {
-    pins.values.push_back({key.first, key.second, value, placement});
-  });
-  uses.each([&](const Key& key, int value, const Placement& placement) {
-    pins.uses.push_back({key.first, key.second, value, placement});
-  });
-  return pins;
+  return Pinner(analysis, costs, plan).run();
 }
 
 std::vector<Placement> result_placements(const Analysis& analysis, const ShardingPlan& plan) {

@@ -11,16 +11,20 @@ namespace plait::graph {
 struct PinnedValue {
   std::string tag;
   int result = 0;
-  int value = 0;  // of the program
-  Placement placement;
+  bool enters = false;  // of a loop: what its body begins with, not what the loop gives
+  int value = 0;        // of the program
+  // From where the op makes it, with partial results summed, to where it is kept. A compiler that
+  // knows only the end may divide the op otherwise.
+  std::vector<Placement> route;
 };
 
-// An operand that its op wants elsewhere than where the value is kept.
+// An operand that its op wants elsewhere than where the value is kept, and the steps to there.
 struct PinnedUse {
   std::string tag;  // of the op
   int operand = 0;
+  bool back = false;  // of a loop: what its body hands on, not what it begins with
   int value = 0;
-  Placement placement;
+  std::vector<Placement> route;
 };
 
 // What the runner writes into a program that carries tags (frontend_attributes={plait="main:118"}).

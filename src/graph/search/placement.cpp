@@ -19,41 +19,6 @@ std::vector<int> Placement::axes_of(int d) const {
   return found;
 }
 
-std::vector<Transfer> transfers(const Mesh& mesh, Bytes size, const Placement& from,
-                                const Placement& to) {
-  std::vector<Transfer> all;
-  if (from == to) return all;
-  // Axes that stay: those of the beginning that both lists of a dimension share.
-  AxisSet stays = 0;
-  for (int a = 0; a < mesh.axes(); ++a) {
-    if (from.dim[a] < 0 || from.dim[a] != to.dim[a]) continue;
-    const std::vector<int> before = from.axes_of(from.dim[a]);
-    const std::vector<int> after = to.axes_of(to.dim[a]);
-    const auto here = std::ranges::find(before, a) - before.begin();
-    if (std::equal(before.begin(), before.begin() + here + 1, after.begin(),
-                   after.begin() + std::min<std::ptrdiff_t>(here + 1, std::ssize(after))))
-      stays |= 1U << a;
-  }
-  std::array<bool, 16> leaves{};  // dimensions that an axis leaves
-  for (int a = 0; a < mesh.axes(); ++a)
-    if (from.dim[a] >= 0 && (stays >> a & 1U) == 0) leaves[from.dim[a] & 15] = true;
-  Bytes local = size / mesh.size_of(from.axes());
-  for (int a = 0; a < mesh.axes(); ++a)
-    if (from.dim[a] < 0 && to.dim[a] >= 0 && !leaves[to.dim[a] & 15]) local = local / mesh.sizes[a];
-  AxisSet gathered = 0;
-  for (int a = 0; a < mesh.axes(); ++a) {
-    if (from.dim[a] < 0 || (stays >> a & 1U) != 0) continue;
-    if (to.dim[a] >= 0 && to.dim[a] != from.dim[a]) {
-      all.push_back({CollectiveKind::all_to_all, 1U << a, local});
-    } else {
-      gathered |= 1U << a;
-    }
-  }
-  if (gathered != 0)
-    all.push_back({CollectiveKind::all_gather, gathered, local * mesh.size_of(gathered)});
-  return all;
-}
-
 Seconds time_of(const Mesh& mesh, const std::vector<Transfer>& all) {
   Seconds sum;
   for (const Transfer& transfer : all)

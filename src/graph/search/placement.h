@@ -29,9 +29,7 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-// What brings an array of `size` bytes from one placement to another. An axis that moves to another
-// dimension is an all-to-all, one that goes away an all-gather, one that comes only a slice. Slices
-// that are possible at once come first, gathers last, so that little is moved.
+// What brings an array of `size` bytes from one placement to another; route.h has the steps.
 std::vector<Transfer> transfers(const Mesh& mesh, Bytes size, const Placement& from,
                                 const Placement& to);
 Seconds time_of(const Mesh& mesh, const std::vector<Transfer>& all);

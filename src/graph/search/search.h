@@ -12,6 +12,7 @@ namespace plait::graph {
 struct SearchOptions {
   int threads = 1;
   bool whole = false;           // as CostOptions::whole
+  bool keep = false;            // as CostOptions::keep
   std::optional<Bytes> memory;  // of a device; nothing = what the device has
   // Called between steps; true = give the best so far.
   std::function<bool()> stop = [] { return false; };

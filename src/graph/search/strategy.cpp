@@ -149,11 +149,60 @@ Placement scattered(const TensorFactors& tensor, const Rule& rule, const std::ve
   return placement_of(tensor, rule, mesh, factor);
 }
 
+struct OutputOf {
+  int node = 0;
+  int output = 0;
+};
+
+// Where an output is made and kept, and what its partial results need.
+void place_output(const Analysis& analysis, const Mesh& mesh, const OutputOf& of,
+                  const ClassAxes& axes, const std::array<int, kMostAxes>& factor,
+                  NodePlacement& made) {
+  const Node& node = analysis.program.nodes[of.node];
+  const Rule& rule = analysis.rules[of.node];
+  const TensorFactors& tensor = rule.outputs[of.output];
+  const int value = node.outputs[of.output];
+  const Placement* fixed = axes.fixed_of(value);
+  const bool given = node.kind == NodeKind::argument && fixed != nullptr;
+  const Placement placed = given ? *fixed : placement_of(tensor, rule, mesh, factor);
+  const Bytes whole = size_of(*analysis.program.values[value].shape);
+  const Bytes size = whole / mesh.size_of(placed.axes());
+  const auto add = [&](const Transfer& transfer) {
+    made.reductions.push_back(transfer);
+    made.reduction_output.push_back(of.output);
+  };
+  AxisSet partial = 0;
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction &&
+        !contains(tensor, factor[a]))
+      partial |= 1U << a;
+  Placement kept = placed;
+  if (fixed != nullptr) {
+    kept = *fixed;
+  } else if (partial != 0) {
+    kept = scattered(tensor, rule, analysis.blocks.classes[of.node], mesh, axes, partial, factor);
+  }
+  const AxisSet scatter = fixed == nullptr ? kept.axes() & partial : 0;
+  if (scatter != 0) add({CollectiveKind::reduce_scatter, scatter, size});
+  if ((partial & ~scatter) != 0)
+    add({CollectiveKind::all_reduce, partial & ~scatter, size / mesh.size_of(scatter)});
+  // Parts are made by the axes of the sum last; others may be wanted last.
+  for (const Transfer& transfer : transfers(mesh, whole, placed, kept)) add(transfer);
+  made.produced.push_back(placed);
+  made.outputs.push_back(kept);
+}
+
 }  // namespace
 
 const ClassAxes::Entry* ClassAxes::find(int cls) const {
   for (const Entry& entry : entries)
     if (entry.cls == cls) return &entry;
+  return nullptr;
+}
+
+const Placement* ClassAxes::fixed_of(int value) const {
+  for (const auto& [v, placement] : fixed)
+    if (v == value) return &placement;
   return nullptr;
 }
 
@@ -209,10 +258,8 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
 }
 
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, const ClassAxes& axes) {
-  const Node& node = analysis.program.nodes[n];
   const Rule& rule = analysis.rules[n];
-  const std::vector<int>& classes = analysis.blocks.classes[n];
-  std::array<int, kMostAxes> factor = factor_of_axis(rule, classes, mesh, axes);
+  std::array<int, kMostAxes> factor = factor_of_axis(rule, analysis.blocks.classes[n], mesh, axes);
   // An axis that one tensor cannot take on is not used for the op at all.
   const auto drop_unplaced = [&](const TensorFactors& tensor) {
     const Placement placed = placement_of(tensor, rule, mesh, factor);
@@ -228,32 +275,8 @@ NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, cons
     made.operands.push_back(placement_of(tensor, rule, mesh, factor));
   for (int a = 0; a < mesh.axes(); ++a)
     if (factor[a] >= 0) made.share /= mesh.sizes[a];
-  for (std::size_t o = 0; o < rule.outputs.size(); ++o) {
-    const TensorFactors& tensor = rule.outputs[o];
-    Placement placed = placement_of(tensor, rule, mesh, factor);
-    AxisSet partial = 0;
-    for (int a = 0; a < mesh.axes(); ++a)
-      if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction &&
-          !contains(tensor, factor[a]))
-        partial |= 1U << a;
-    if (partial != 0) {
-      const Bytes size =
-          size_of(*analysis.program.values[node.outputs[o]].shape) / mesh.size_of(placed.axes());
-      const Placement kept = scattered(tensor, rule, classes, mesh, axes, partial, factor);
-      const AxisSet scatter = kept.axes() & partial;
-      if (scatter != 0) {
-        made.reductions.push_back({CollectiveKind::reduce_scatter, scatter, size});
-        made.reduction_output.push_back(static_cast<int>(o));
-        placed = kept;
-      }
-      if ((partial & ~scatter) != 0) {
-        made.reductions.push_back(
-            {CollectiveKind::all_reduce, partial & ~scatter, size / mesh.size_of(scatter)});
-        made.reduction_output.push_back(static_cast<int>(o));
-      }
-    }
-    made.outputs.push_back(placed);
-  }
+  for (int o = 0; o < static_cast<int>(rule.outputs.size()); ++o)
+    place_output(analysis, mesh, {n, o}, axes, factor, made);
   return made;
 }
 

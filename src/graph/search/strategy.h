@@ -34,14 +34,18 @@ struct ClassAxes {
   };
   std::vector<Entry> entries;
   const Entry* find(int cls) const;
+  // Values that stay where they are whatever the strategy.
+  std::vector<std::pair<int, Placement>> fixed;
+  const Placement* fixed_of(int value) const;
 };
 ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy);
 
 // What a node wants and makes under a strategy of its block.
 struct NodePlacement {
   std::vector<Placement> operands;
-  std::vector<Placement> outputs;     // as they are kept
-  std::vector<Transfer> reductions;   // of partial results
+  std::vector<Placement> produced;   // outputs when partial results are summed on every device
+  std::vector<Placement> outputs;    // as they are kept
+  std::vector<Transfer> reductions;  // of partial results, and what brings them where they are kept
   std::vector<int> reduction_output;  // which output each is of
   double share = 1;                   // of the node's work that one device does
 };

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "graph/hlo/attributes.h"
 #include "io/format/json_reader.h"
 #include "io/format/json_writer.h"
 
@@ -28,6 +29,10 @@ std::string spec_json(const Placement& placement, std::size_t rank) {
     dims.push_back(list_of(placement.axes_of(static_cast<int>(d)),
                            [](int axis) { return json_text(axis_name(axis)); }));
   return json_list(dims);
+}
+
+std::string route_json(const std::vector<Placement>& route, std::size_t rank) {
+  return list_of(route, [&](const Placement& placement) { return spec_json(placement, rank); });
 }
 
 std::string block_json(const Analysis& analysis, const Block& block) {
@@ -136,6 +141,32 @@ std::string plan_collectives(const ShardingReport& report) {
   return json_list(made);
 }
 
+// The ops that make and want what is moved, by their tags, else by their names.
+std::string plan_movements(const ShardingReport& report) {
+  const Program& program = report.analysis.program;
+  const auto name = [&](int node) {
+    if (node < 0) return std::string();
+    const std::string tag = frontend_attribute(*program.nodes[node].source, "plait");
+    return tag.empty() ? program.nodes[node].source->name : tag;
+  };
+  return list_of(report.plan.movements, [&](const Movement& m) {
+    std::vector<std::string> axes;
+    for (int a = 0; a < report.plan.mesh.axes(); ++a)
+      if ((m.transfer.axes >> a & 1U) != 0) axes.push_back(json_text(axis_name(a)));
+    const Bytes sent =
+        traffic_of(report.plan.mesh, m.transfer.kind, m.transfer.axes, m.transfer.size);
+    return JsonObject()
+        .text("kind", name_of(m.transfer.kind))
+        .json("axes", json_list(axes))
+        .text("value", name(program.values[m.value].node))
+        .text("consumer", name(m.consumer))
+        .text("type", type_of(report.analysis, m.value))
+        .number("bytes_sent", sent.value)
+        .number("times", m.times)
+        .str();
+  });
+}
+
 }  // namespace
 
 std::string analysis_json(const Analysis& analysis) {
@@ -192,6 +223,7 @@ std::string sharding_plan_json(const ShardingReport& report) {
       .number("peak_memory_GiB", plan.peak.value / 0x1p30)
       .boolean("elided_constants", has_elided_constants(*report.analysis.module))
       .json("collectives", plan_collectives(report))
+      .json("movements", plan_movements(report))
       .json("blocks", plan_blocks(report))
       .json("arguments", plan_arguments(report))
       .json("results", plan_results(report))
@@ -204,9 +236,10 @@ std::string sharding_plan_json(const ShardingReport& report) {
                                 return JsonObject()
                                     .text("tag", pin.tag)
                                     .number("result", pin.result)
+                                    .boolean("enters", pin.enters)
                                     .text("op", node.source->opcode)
                                     .json("dims", numbers(dims))
-                                    .json("spec", spec_json(pin.placement, dims.size()))
+                                    .json("route", route_json(pin.route, dims.size()))
                                     .str();
                               }))
       .json("uses", list_of(pins.uses, [&](const PinnedUse& pin) {
@@ -214,8 +247,9 @@ std::string sharding_plan_json(const ShardingReport& report) {
               return JsonObject()
                   .text("tag", pin.tag)
                   .number("operand", pin.operand)
+                  .boolean("back", pin.back)
                   .json("dims", numbers(dims))
-                  .json("spec", spec_json(pin.placement, dims.size()))
+                  .json("route", route_json(pin.route, dims.size()))
                   .str();
             }));
   return lay_out_json(object.str());

@@ -2,13 +2,15 @@
 """Rewrites the tables of docs/accuracy.md from what `plait validate` says now.
 
     scripts/accuracy_tables.py --runs published_runs.csv --fresh published_runs_2.csv \
-        --steps hf_training_steps.csv [--gains gains.json]
+        --steps hf_training_steps.csv [--left-out left_out.csv] [--gains gains.json]
 
 `--gains` is what `scripts/calibrate constants --output` wrote; without it the table of constants stays.
+`--left-out` is what `scripts/calibrate left-out` wrote; without it the tables of errors that no constant has seen stay.
 
 Only what stands between `<!-- table NAME -->` and `<!-- end -->` is touched.
 """
 import argparse
+import csv
 import json
 import pathlib
 import re
@@ -72,6 +74,23 @@ def means(sources):
     return markdown(["source", "rows", "time %", "bias %", "memory rows", "memory %", "ran, called out of memory"], rows)
 
 
+def left_out(path, sources):
+    """In sample and left out, each source of the first collection counting once."""
+    errors = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["error"]:
+                errors.setdefault(row["source_id"], []).append(abs(float(row["error"])))
+    rows, both = [], []
+    for s in sources:
+        if s["mape"] is not None and s["source"] in errors:
+            mine = sum(errors[s["source"]]) / len(errors[s["source"]])
+            both.append((s["mape"], mine))
+            rows.append([s["source"], percent(s["mape"]), percent(mine)])
+    means_of_both = [percent(sum(column) / len(both)) for column in zip(*both)]
+    return markdown(["source", "in sample %", "left out %"], rows + [[f"**mean over {len(both)}**", *means_of_both]])
+
+
 def refusals(sources):
     rows = []
     for s in sources:
@@ -105,6 +124,7 @@ def main():
     parser.add_argument("--runs", required=True, help="table of published runs")
     parser.add_argument("--fresh", required=True, help="table of published runs that no constant was fitted on")
     parser.add_argument("--steps", required=True, help="table of Hugging Face steps")
+    parser.add_argument("--left-out", help="rows that scripts/calibrate left-out wrote")
     parser.add_argument("--gains", help="what scripts/calibrate found of each constant")
     arguments = parser.parse_args()
     program = arguments.program
@@ -128,6 +148,11 @@ def main():
     if arguments.gains:
         command = [ROOT / "scripts/calibrate", "table", "--gains", arguments.gains]
         tables["constants"] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    if arguments.left_out:
+        command = [ROOT / "scripts/error_bands", arguments.left_out, "--table"]
+        parts = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("\n\n")
+        tables["bands"], tables["order"] = "\n\n".join(parts[:2]), "\n\n".join(parts[2:])
+        tables["left_out"] = left_out(arguments.left_out, sources)
     text = DOCUMENT.read_text()
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- table {name} -->\n).*?(<!-- end -->)", re.S)

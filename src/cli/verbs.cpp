@@ -17,6 +17,7 @@ Command export_command();
 Command import_command();
 Command profile_command();
 Command validate_command();
+Command calibrate_command();
 Command train_command();
 Command trial_command();
 Command graph_command();
@@ -114,6 +115,17 @@ std::span<const Verb> verbs() {
            "  plait validate --runs published_runs.csv --by gpu\n"
            "  plait validate --runs published_runs.csv --json --rows predictions.csv\n",
            validate_command},
+      Verb{"calibrate",
+           "fit constants of your cluster to a handful of runs that you measured on it",
+           "  plait calibrate --runs mine.csv -o mine.json\n"
+           "  plait plan --model llama-2-7b --cluster 4xH100:8 --global-batch 512 --catalogue "
+           "mine.json\n"
+           "\n"
+           "  # mine.csv: one line a run, and as many columns as you know\n"
+           "  # row_id,model,seq_len,gpu,num_gpus,tp,pp,dp,mbs,gbs,recompute,precision,framework,"
+           "iter_time_s\n"
+           "  # 1,llama-2-7b,4096,H100,16,2,1,8,1,256,none,bf16,Megatron-Core,5.31\n",
+           calibrate_command},
       Verb{"train", "execute a saved plan: train the model, and compare with the prediction",
            "  plait train plan.json --local 8 --steps 100          # ranks on this machine\n"
            "  torchrun --nproc-per-node 8 --no-python plait train plan.json\n"

@@ -72,6 +72,10 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
 
 void refuse_what_is_not_modelled(const RunRow& row) {
   if (!row.fault.empty()) throw RowRefused(row.fault);
+  const bool timed = row.step_s || row.derived_step_s || row.tokens_per_s_per_gpu ||
+                     row.tokens_per_s || row.samples_per_s || row.tflops_per_gpu;
+  if (row.memory_gib && !timed && !row.sequence && !row.global_batch)
+    throw RowRefused("neither seq_len nor gbs is stated, on which its memory depends");
   if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
 }
 

@@ -44,6 +44,7 @@ const char* pytorch(const RunRow& row) {
 const char* framework_of(const RunRow& row, Assumptions& assumptions) {
   const std::string& name = row.framework;
   if (mentions_any(name, {"llmq", "llm.c", "c++ cuda"})) return "cuda";
+  if (mentions(name, "plait")) return "plait";
   if (mentions(name, "automodel")) return "automodel";
   if (mentions(name, "nanotron")) return "nanotron";
   if (mentions(name, "internevo")) return "internevo";

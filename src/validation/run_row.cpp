@@ -143,7 +143,7 @@ RunRow published_row(const CsvTable& table, const CsvTable::Row& line) {
   Cells cells(table, line, row);
   row.id = cells.text("row_id");
   if (row.id.empty()) row.id = std::to_string(line.line);
-  row.source = cells.text("source_id");
+  row.source = table.has("source_id") ? cells.text("source_id") : "own runs";
   if (row.source.empty()) row.source = "unnamed";
   row.date = cells.text("date");
   row.framework = cells.text("framework");
@@ -238,12 +238,12 @@ bool mentions(const std::string& text, const std::string& word) {
 
 std::vector<RunRow> read_run_rows(const CsvTable& table) {
   const bool steps = table.has("ms_median") && table.has("model") && table.has("mbs");
-  const bool published = table.has("source_id") && table.has("model") && table.has("num_gpus");
+  const bool published = table.has("model") && table.has("num_gpus");
   const bool trials = table.has("experiment") && table.has("units_per_stage");
   if (!steps && !published && !trials)
     throw InputError(table.name,
-                     "is not a table of runs: it needs the columns source_id, model and num_gpus "
-                     "(published runs), model, mbs and ms_median (Hugging Face steps), or "
+                     "is not a table of runs: it needs the columns model and num_gpus "
+                     "(measured runs), model, mbs and ms_median (Hugging Face steps), or "
                      "experiment and units_per_stage (AMP's trials)");
   std::vector<RunRow> rows;
   for (const CsvTable::Row& line : table.rows)

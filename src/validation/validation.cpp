@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -209,7 +210,11 @@ std::optional<double> needed_factor(Seconds term, Seconds predicted, Seconds mea
   return factor > 0 ? std::optional(factor) : std::nullopt;
 }
 
-std::vector<RunPrediction> predict_runs(const std::vector<MeasuredRun>& runs, int threads) {
+namespace {
+
+// Calls `work` with an engine of each problem and its rows; engines of captured steps, if asked.
+void for_each_problem(const std::vector<MeasuredRun>& runs, int threads, bool captured,
+                      const std::function<void(const CostEngine&, int row)>& work) {
   std::vector<const Problem*> problems;
   std::map<const Problem*, std::vector<int>> of_problem;
   for (int i = 0; i < size_of(runs); ++i) {
@@ -218,12 +223,32 @@ std::vector<RunPrediction> predict_runs(const std::vector<MeasuredRun>& runs, in
     if (rows.empty()) problems.push_back(runs[i].problem.get());
     rows.push_back(i);
   }
-  std::vector<RunPrediction> predictions(runs.size());
   parallel_for(size_of(problems), threads, [&](int p) {
-    const CostEngine engine(*problems[p]);
-    for (const int i : of_problem.at(problems[p])) predictions[i] = predict(engine, runs[i]);
+    Problem problem = *problems[p];
+    if (captured) problem.job.graph_capture = true;
+    const CostEngine engine(problem);
+    for (const int i : of_problem.at(problems[p])) work(engine, i);
+  });
+}
+
+}  // namespace
+
+std::vector<RunPrediction> predict_runs(const std::vector<MeasuredRun>& runs, int threads) {
+  std::vector<RunPrediction> predictions(runs.size());
+  for_each_problem(runs, threads, false, [&](const CostEngine& engine, int row) {
+    predictions[row] = predict(engine, runs[row]);
   });
   return predictions;
+}
+
+void tell_host_apart(const std::vector<MeasuredRun>& runs, std::vector<RunPrediction>& predictions,
+                     int threads) {
+  for_each_problem(runs, threads, true, [&](const CostEngine& engine, int row) {
+    StepTerms& terms = predictions[row].terms;
+    const Seconds saved = predictions[row].step - engine.simulate(runs[row].plan).step;
+    terms.host = std::clamp(saved, Seconds(0), terms.compute);
+    terms.compute -= terms.host;
+  });
 }
 
 std::vector<Accuracy> accuracy_by(RunGrouping grouping, const std::vector<MeasuredRun>& runs,

@@ -11,7 +11,8 @@ namespace plait {
 
 // Where the time of a step goes, as the busiest stage sees it; together they are the step.
 struct StepTerms {
-  Seconds compute;        // kernels and what their launches add, recompute included
+  Seconds compute;        // kernels, recompute included
+  Seconds host;           // what launching adds; a part of compute where it was not asked for
   Seconds communication;  // exposed, of tensor, context and expert groups and of gathered weights
   Seconds pipeline;       // waiting for other stages
   Seconds data;           // sums of gradients and gathered weights after the pipeline
@@ -30,6 +31,11 @@ struct RunPrediction {
 // Simulates the plan of every run that is not refused; runs of one problem share an engine. The
 // result is in the order of the runs and the same for any number of threads.
 std::vector<RunPrediction> predict_runs(const std::vector<MeasuredRun>& runs, int threads = 1);
+
+// Takes what launching adds out of StepTerms::compute: the time by which steps would be shorter if
+// captured ones were replayed. As long again as the predictions.
+void tell_host_apart(const std::vector<MeasuredRun>& runs, std::vector<RunPrediction>& predictions,
+                     int threads = 1);
 
 // How far off predictions are that were made for one set of runs. Errors are predicted / measured -
 // 1; nothing is given where no run tells.

@@ -48,6 +48,33 @@ void apply_constants(const std::string& path, Catalogue& catalogue) {
       apply_to_framework(name, constants, catalogue);
 }
 
+std::string fitted_device_json(const DeviceEntry& entry, const std::string& note) {
+  std::vector<std::string> aliases;
+  for (const std::string& alias : entry.aliases) aliases.push_back(json_text(alias));
+  JsonObject object;
+  object.text("name", entry.type.name)
+      .text("like", entry.type.name)
+      .json("aliases", json_list(aliases))
+      .json("efficiency", efficiency_json(entry.type));
+  if (entry.in_clusters) {
+    DeviceType together = entry.type;
+    together.efficiency = *entry.in_clusters;
+    object.json("efficiency_in_clusters", efficiency_json(together));
+  }
+  return object.text("basis", "fitted").text("note", note).str();
+}
+
+std::string fitted_framework_json(const Framework& framework) {
+  JsonObject traits;
+  for (const TraitValue& trait : trait_values(framework.traits))
+    if (trait.key.starts_with("host_") && trait.value > 0) traits.number(trait.key, trait.value);
+  return JsonObject()
+      .text("name", framework.name)
+      .text("like", framework.name)
+      .json("traits", traits.str())
+      .str();
+}
+
 std::string constants_json(const Catalogue& catalogue) {
   JsonObject devices;
   for (const DeviceEntry& entry : catalogue.devices)

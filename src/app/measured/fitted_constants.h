@@ -11,6 +11,10 @@ namespace plait {
 // Devices as in the catalogue's "efficiency", frameworks as in its "traits"; what is absent stays.
 void apply_constants(const std::string& path, Catalogue& catalogue);
 
+// Entries of a catalogue that change a known device or framework: its constants as they are now.
+std::string fitted_device_json(const DeviceEntry& entry, const std::string& note);
+std::string fitted_framework_json(const Framework& framework);
+
 // All constants that apply now.
 std::string constants_json(const Catalogue& catalogue);
 

@@ -9,6 +9,7 @@
 #include "io/format/json_writer.h"
 #include "plan/describe.h"
 #include "report/quantities.h"
+#include "validation/run_kind.h"
 
 namespace plait {
 namespace {
@@ -61,12 +62,21 @@ std::string joined(const std::vector<std::string>& sentences) {
   return out;
 }
 
+// "nodes experts": the properties that the run has.
+std::string properties_of(const RunKind& kind) {
+  std::string out;
+  for (const RunProperty& property : kRunProperties)
+    if (kind.*property.value) out += (out.empty() ? "" : " ") + std::string(property.name);
+  return out;
+}
+
 }  // namespace
 
 ValidateAnswer answer(const ValidateRequest& request) {
   const RunReading reading = reading_of(request);
   ValidateAnswer out;
   out.by = request.by;
+  out.threads = request.threads;
   out.runs = request.runs.empty()
                  ? shipped_runs(reading)
                  : read_published_runs(request.runs, read_text_file(request.runs), reading);
@@ -119,7 +129,7 @@ std::string as_text(const ValidateAnswer& answer, const Style& style) {
     for (const auto& [reason, rows] : a.refusals)
       refused += fmt::format("  {}: {}: {}\n", a.name, counted(rows, "row"), reason);
   if (!refused.empty()) out += "\n" + style.bold("Refused") + "\n" + refused;
-  return out;
+  return out + "\n" + worst_rows_text(answer, style);
 }
 
 std::string to_json(const ValidateAnswer& answer) {
@@ -133,10 +143,11 @@ std::string to_json(const ValidateAnswer& answer) {
 std::string rows_csv(const ValidateAnswer& answer) {
   std::string out = csv_line({"row_id", "source_id", "grade", "device", "predicted_s", "measured_s",
                               "error", "predicted_GiB", "measured_GiB", "memory_error", "fits",
-                              "failed", "refused", "plan", "assumed"});
+                              "failed", "refused", "plan", "assumed", "job", "framework", "kind"});
   for (std::size_t i = 0; i < answer.runs.size(); ++i) {
     const MeasuredRun& run = answer.runs[i];
     const RunPrediction& p = answer.predictions[i];
+    const RunKind kind = run.problem ? kind_of(*run.problem, run.plan) : RunKind{};
     const auto number = [](bool known, double value) {
       return known ? fmt::format("{:.6g}", value) : std::string();
     };
@@ -150,7 +161,8 @@ std::string rows_csv(const ValidateAnswer& answer) {
                      : p.fits ? "1"
                               : "0",
                      run.failed ? "1" : "0", run.refusal, p.made ? describe(run.plan) : "",
-                     joined(run.assumptions)});
+                     joined(run.assumptions), run.job, run.problem ? kind.framework : "",
+                     run.problem ? properties_of(kind) : ""});
   }
   return out;
 }

@@ -24,6 +24,7 @@ struct ValidateRequest {
 
 struct ValidateAnswer {
   RunGrouping by = RunGrouping::source;
+  int threads = 1;  // as requested
   std::vector<MeasuredRun> runs;
   std::vector<RunPrediction> predictions;  // one for each run
   std::vector<Accuracy> accuracy;          // one for each source or device
@@ -32,8 +33,10 @@ struct ValidateAnswer {
 ValidateAnswer answer(const ValidateRequest& request);
 std::string to_json(const ValidateAnswer& answer);
 std::string as_text(const ValidateAnswer& answer, const Style& style);
-// One line for each source and the mean over them, then the rows that are furthest off, with what a
-// term of theirs would have to be multiplied by to be right.
+// The rows that are furthest off, with what a term of theirs would have to be multiplied by to be
+// right, and the one change that explains most of each source.
+std::string worst_rows_text(const ValidateAnswer& answer, const Style& style);
+// One line for each source and the mean over them, then the same.
 std::string as_table(const ValidateAnswer& answer, const Style& style);
 // The plan of every predicted row with its problem, as `plait plan -o` saves it: what was read from
 // the row, and nothing else, decides the prediction.

@@ -7,6 +7,7 @@
 
 #include "app/measured/validate.h"
 #include "io/plan/plan_json.h"
+#include "validation/explanations.h"
 
 namespace plait {
 namespace {
@@ -39,16 +40,10 @@ std::vector<std::size_t> worst_rows(const ValidateAnswer& answer) {
 
 // "compute x1.4, data x3.1": each alone would make the prediction right.
 std::string what_would_change(const RunPrediction& prediction, Seconds measured) {
-  const std::pair<const char*, Seconds> terms[] = {
-      {"compute", prediction.terms.compute},
-      {"communication", prediction.terms.communication},
-      {"pipeline", prediction.terms.pipeline},
-      {"data", prediction.terms.data},
-      {"optimizer", prediction.terms.optimizer}};
   std::string out;
-  for (const auto& [name, term] : terms)
-    if (const auto factor = needed_factor(term, prediction.step, measured))
-      out += fmt::format("{}{} x{:.2g}", out.empty() ? "" : ", ", name, *factor);
+  for (const StepTerm& term : kStepTerms)
+    if (const auto factor = needed_factor(prediction.terms.*term.value, prediction.step, measured))
+      out += fmt::format("{}{} x{:.2g}", out.empty() ? "" : ", ", term.name, *factor);
   return out;
 }
 
@@ -81,19 +76,37 @@ std::string as_table(const ValidateAnswer& answer, const Style& style) {
              percent(mean.mape), "",
              mean.memory_sources > 0 ? fmt::format("mean over {}", mean.memory_sources) : "",
              percent(mean.memory_mape), std::to_string(mean.ran_not_fitting)});
+  return table.str(style) + "\n" + worst_rows_text(answer, style);
+}
+
+std::string worst_rows_text(const ValidateAnswer& answer, const Style& style) {
+  std::vector<RunPrediction> predictions = answer.predictions;
+  tell_host_apart(answer.runs, predictions, answer.threads);
   Table worst({{"row", Align::left},
-               {"predicted s"},
-               {"measured s"},
+               {"predicted s", Align::right, 2},
+               {"measured s", Align::right, 1},
                {"error %"},
-               {"right if one of these changed", Align::left}});
+               {"right if one changed", Align::left}});
   for (const std::size_t i : worst_rows(answer)) {
     const MeasuredRun& run = answer.runs[i];
-    const RunPrediction& prediction = answer.predictions[i];
+    const RunPrediction& prediction = predictions[i];
     worst.row({run.source + " " + run.id, fmt::format("{:.4g}", prediction.step.value),
                fmt::format("{:.4g}", run.step->value), signed_percent(error_of(answer, i)),
                what_would_change(prediction, *run.step)});
   }
-  return table.str(style) + "\n" + style.bold("Furthest off") + "\n" + worst.str(style);
+  std::string out = style.bold("Furthest off") + "\n" + worst.str(style);
+  const std::vector<Explanation> found = explanations(answer.runs, predictions);
+  if (found.empty()) return out;
+  Table reasons({{"source", Align::left},
+                 {"rows"},
+                 {"all of it", Align::left},
+                 {"time %"},
+                 {"would be %", Align::right}});
+  for (const Explanation& e : found)
+    reasons.row({e.source, std::to_string(e.rows), fmt::format("{} x{:.2g}", e.term, e.factor),
+                 percent(e.before), percent(e.after)});
+  return out + "\n" + style.bold("One change for all rows of a source") +
+         " (each row by the others)\n" + reasons.str(style);
 }
 
 std::vector<RowPlan> row_plans(const ValidateAnswer& answer) {

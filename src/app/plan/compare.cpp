@@ -1,10 +1,12 @@
 #include "app/plan/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -26,6 +28,30 @@ std::string why_nothing(const Problem& problem, const PlannerResult& entry) {
     return "nothing fits; in the nearest, " + shortage(problem, *entry.result.nearest);
   if (entry.result.cut_short) return "nothing found in time";
   return entry.result.reason.empty() ? "nothing fits" : entry.result.reason;
+}
+
+// How likely it is that the plan and auto's come in the order that they are predicted in.
+double order_to_auto(double behind) { return chance_of_order(builtin_error_table(), 1 + behind); }
+
+// How far off the best plan may be, and which planners' plans cannot be told from it.
+std::string errors_in_words(const CompareAnswer& answer) {
+  const PlannerResult* best = nullptr;
+  for (const PlannerResult& entry : answer.planners)
+    if (entry.found() && (!best || entry.step() < best->step())) best = &entry;
+  if (!best) return "";
+  std::vector<std::string> close;
+  for (const PlannerResult& entry : answer.planners) {
+    if (!entry.found() || entry.step() <= best->step()) continue;
+    if (order_after(best->result.plans.front(), entry.result.plans.front()) < kSureOrder)
+      close.emplace_back(entry.planner);
+  }
+  std::string out = step_band_in_words(answer.problem, best->result.plans.front());
+  if (!close.empty())
+    out += fmt::format(
+        " Within the error of the difference of two predictions: {}. Measured plans that are "
+        "predicted so close came in the predicted order in fewer than {} of pairs.",
+        fmt::join(close, ", "), percent(kSureOrder));
+  return out;
 }
 
 }  // namespace
@@ -78,7 +104,8 @@ std::string as_text(const CompareAnswer& answer, const Style& style) {
                entry.found() ? short_description(entry.result.plans.front().plan)
                              : why_nothing(answer.problem, entry)});
   }
-  return problem_heading(answer.problem, style) + "\n" + table.str(style);
+  return problem_heading(answer.problem, style) + "\n" + table.str(style) +
+         paragraph(errors_in_words(answer), style);
 }
 
 std::string to_json(const CompareAnswer& answer) {
@@ -90,6 +117,7 @@ std::string to_json(const CompareAnswer& answer) {
     row.text("planner", entry.planner)
         .json("step_s", entry.found() ? json_number(entry.step().value) : "null")
         .json("slower_than_auto", behind ? json_number(*behind) : "null")
+        .json("chance_of_order", behind ? json_number(order_to_auto(*behind)) : "null")
         .number("evaluations", static_cast<double>(entry.result.evaluations))
         .number("search_s", entry.elapsed.value)
         .boolean("cut_short", entry.result.cut_short)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/plan/plan.h"
+#include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
 #include "io/format/json_writer.h"
 #include "io/format/unit_factors.h"
@@ -42,6 +43,8 @@ std::vector<std::string> plans_json(const PlanAnswer& answer) {
   std::vector<std::string> plans;
   for (std::size_t i = 0; i < answer.result.plans.size(); ++i) {
     JsonObject plan = ranked_plan_object(answer.problem, answer.result.plans[i], answer.length);
+    plan.number("chance_of_order",
+                order_after(answer.result.plans.front(), answer.result.plans[i]));
     if (answer.metis_costs)
       plan.number("metis_cost_ms", 1e3 * (*answer.metis_costs)[i].total().value)
           .json("metis_terms_ms", terms_json((*answer.metis_costs)[i]));
@@ -122,6 +125,16 @@ std::string in_words(const OtherWay& way, const PlanAnswer& answer) {
   return fmt::format("{}: {}{} with {} ({}).", way.where, in_words(way.plan.cost.step),
                      idle ? fmt::format(" on {} devices", grouped(devices)) : "",
                      short_description(way.plan.plan), way.request);
+}
+
+// How far off the predictions may be, and what that means for the order of the plans.
+std::string errors_in_words(const PlanAnswer& answer) {
+  const RankedPlan& best = answer.result.plans.front();
+  std::string out = step_band_in_words(answer.problem, best);
+  for (const std::string& more :
+       {ranking_in_words(answer.result.plans), memory_doubt_in_words(answer.problem, best)})
+    if (!more.empty()) out += " " + more;
+  return out;
 }
 
 std::string metis_text(const PlanAnswer& answer, const Style& style) {
@@ -264,6 +277,7 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
                training_of(*answer.length, best.cost.step, price_of(problem.cluster, best.plan))) +
            "\n";
   out += paragraph(verdict(answer), style);
+  out += paragraph(errors_in_words(answer), style);
   for (const OtherWay& way : answer.other_ways) out += paragraph(in_words(way, answer), style, 2);
   out += "\n";
   if (answer.explain_search)

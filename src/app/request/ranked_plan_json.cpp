@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/request/prediction_error.h"
 #include "cost/engine.h"
 #include "io/format/json_writer.h"
 #include "io/plan/plan_json.h"
@@ -109,7 +110,8 @@ JsonObject ranked_plan_object(const Problem& problem, const RankedPlan& ranked,
       .number("tokens_per_s", tokens_per_second(problem, cost.step))
       .number("mfu", model_flops_utilisation(problem, plan, cost.step))
       .number("mfu_full_attention", full_attention_utilisation(problem, plan, cost.step))
-      .number("peak_memory_GiB", gibibytes(cost.peak_memory()));
+      .number("peak_memory_GiB", gibibytes(cost.peak_memory()))
+      .json("error", prediction_error_json(problem, ranked));
   if (price > Usd(0))
     object.number("usd_per_step", price.value);
   else

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
 #include "app/request/request_error.h"
 #include "plan/describe.h"
@@ -59,6 +60,12 @@ std::string rates(const EstimateAnswer& answer) {
         in_words(price * (1e6 / (tokens_per_second(answer.file.problem, step) * step.value))),
         in_words(price * (kSecondsPerHour / step.value)));
   return out;
+}
+
+std::string errors_in_words(const EstimateAnswer& answer) {
+  const RankedPlan plan{answer.file.plan, answer.simulated};
+  const std::string memory = memory_doubt_in_words(answer.file.problem, plan);
+  return step_band_in_words(answer.file.problem, plan) + (memory.empty() ? "" : " " + memory);
 }
 
 std::string times(const EstimateAnswer& answer, const Style& style) {
@@ -205,7 +212,7 @@ std::string reason(const EstimateAnswer& answer) {
 std::string as_text(const EstimateAnswer& answer, const Style& style) {
   std::string out = problem_heading(answer.file.problem, style) + "\n";
   out += paragraph(describe(answer.file.plan), style, 2) + "\n" + totals(answer, style) + "\n" +
-         paragraph(rates(answer), style) + "\n";
+         paragraph(rates(answer), style) + paragraph(errors_in_words(answer), style) + "\n";
   out += style.bold("Time") + " of one micro-batch, of " +
          std::to_string(answer.file.plan.micro_batches) +
          " in a step; syncs and optimizer once a step\n";

@@ -37,6 +37,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"model", "--model"},
     {"attention", "--attention"},
     {"runs_on", "--runs-on"},
+    {"runs", "--runs"},
     {"free_layout", "--free-layout"},
     {"cluster", "--cluster"},
     {"profile", "--profile"},

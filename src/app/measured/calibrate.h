@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/table.h"
+#include "validation/calibration.h"
+
+namespace plait {
+
+// Fit constants of one's own cluster to runs that were measured on it.
+struct CalibrateRequest {
+  std::string runs;                    // a table of them, as `plait validate` reads it
+  std::vector<std::string> catalogue;  // that the constants are factors on
+  std::string profile;                 // measurements, for the rows that they cover
+  int threads = 1;
+};
+
+struct CalibrateAnswer {
+  std::string runs;                  // as requested
+  int rows = 0;                      // with a measured time and a prediction
+  std::vector<std::string> refused;  // other rows, "row 3: gbs is not stated"
+  std::vector<OwnConstant> constants;
+  Calibration calibration;
+  std::string catalogue;  // a file for `catalogue` of other requests; "" where nothing changed
+};
+
+// RequestError where fewer than two rows can be predicted.
+CalibrateAnswer answer(const CalibrateRequest& request);
+
+// Why there is nothing to write; "" when there is.
+std::string reason(const CalibrateAnswer& answer);
+std::string to_json(const CalibrateAnswer& answer);
+std::string as_text(const CalibrateAnswer& answer, const Style& style);
+
+}  // namespace plait

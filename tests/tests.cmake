@@ -19,8 +19,8 @@ our_own(plait_tests)
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
   ${own_names} src/app/clusters/replan_test.cpp src/cli/flags/setters_test.cpp
-  src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp
-  src/search/space/shortlist_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
+  src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp src/graph/search/route_test.cpp
+  src/search/space/shortlist_test.cpp tests/nearest_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
   tests/aceso_formula_test.cpp tests/property/metamorphic_test.cpp tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 compile_by_folder(plait_tests)
 target_include_directories(plait_tests PRIVATE tests)

@@ -50,14 +50,14 @@ constexpr int kGanPieces = 56;
 constexpr int kGanUnits = 31;
 
 int gan_unit(int piece) {
-  struct Part {
+  struct Joint {
     int piece;
     int unit;
   };
-  constexpr Part kParts[] = {{0, 0}, {3, 1}, {15, 13}, {41, 18}, {53, 30}, {56, 31}};
+  constexpr Joint kJoints[] = {{0, 0}, {3, 1}, {15, 13}, {41, 18}, {53, 30}, {56, 31}};
   for (int i = 1;; ++i) {
-    const Part& begin = kParts[i - 1];
-    const Part& end = kParts[i];
+    const Joint& begin = kJoints[i - 1];
+    const Joint& end = kJoints[i];
     if (piece > end.piece) continue;
     return begin.unit +
            static_cast<int>(std::round(1.0 * (piece - begin.piece) * (end.unit - begin.unit) /

@@ -25,7 +25,7 @@ std::vector<std::string> leaves_of(const std::string& text) {
 }
 
 // 0 where one of them is not positive.
-double product_of(const std::vector<std::int64_t>& all) {
+double tiles_of(const std::vector<std::int64_t>& all) {
   double product = 1;
   for (const std::int64_t n : all) product *= static_cast<double>(std::max<std::int64_t>(n, 0));
   return product;
@@ -71,7 +71,7 @@ std::optional<std::vector<int>> devices_in(const std::string& text, std::size_t 
   }
   at += 2;
   const auto dims = bracketed(text, at, '[', ']');
-  if (!dims || dims->empty() || dims->size() > 8 || product_of(*dims) != devices)
+  if (!dims || dims->empty() || dims->size() > 8 || tiles_of(*dims) != devices)
     return std::nullopt;
   std::vector<std::int64_t> order(dims->size());
   std::iota(order.begin(), order.end(), 0);
@@ -93,7 +93,7 @@ Tiles tiles_of(const Mesh& mesh, const Placement& placement, int rank) {
 bool same(Tiles a, Tiles b) {
   if (a.counts != b.counts || a.devices.size() != b.devices.size()) return false;
   const auto copies =
-      static_cast<std::ptrdiff_t>(static_cast<double>(a.devices.size()) / product_of(a.counts));
+      static_cast<std::ptrdiff_t>(static_cast<double>(a.devices.size()) / tiles_of(a.counts));
   for (Tiles* tiles : {&a, &b})
     for (auto at = tiles->devices.begin(); at != tiles->devices.end(); at += copies)
       std::sort(at, at + copies);
@@ -166,7 +166,7 @@ std::optional<Tiles> read_sharding(const std::string& text, int rank, int device
   const auto counts = bracketed(text, at, '[', ']');
   const bool copies = text.find("last_tile_dim_replicate") != std::string::npos ||
                       text.find("last_tile_dims={replicated}") != std::string::npos;
-  if (!counts || product_of(*counts) != devices ||
+  if (!counts || tiles_of(*counts) != devices ||
       static_cast<int>(counts->size()) != rank + (copies ? 1 : 0))
     return std::nullopt;
   const auto order = devices_in(text, at, devices);

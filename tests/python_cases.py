@@ -287,9 +287,10 @@ def test_other_threads_run_while_a_search_runs():
             counted[0] += 1
             time.sleep(0.001)
 
-    thread = threading.Thread(target=count)
+    thread = threading.Thread(target=count, daemon=True)
     thread.start()
-    plait.plan(**{**LONG, "time_limit": 1})
+    with contextlib.suppress(plait.NothingFits):  # a busy machine finds nothing in a second
+        plait.plan(**{**LONG, "time_limit": 1})
     done.set()
     thread.join()
     assert counted[0] > 5, counted  # with Python's lock held it is one at most

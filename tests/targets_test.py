@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 
 from target_plans import make_pool
 
@@ -46,7 +47,7 @@ class Plan:
         saved = json.loads(path.read_text())
         self.plan, self.model, self.job = saved["plan"], saved["model"], saved["job"]
         self.stages = self.plan["stages"]
-        self.network = self.model["architecture"]["transformer"]
+        self.network = self.model["architecture"].get("transformer")  # None: only ops are known
         span = self.stages[0]["spans"][0]
         self.tensor, self.data = span.get("tensor", 1), span.get("data", 1)
         self.context, self.expert = self.plan.get("context", 1), self.plan.get("expert", 1)
@@ -93,7 +94,7 @@ def parsed_flags(words):
 
 def check_megatron(out):
     import torch
-    from megatron.core.optimizer.optimizer_config import OptimizerConfig
+    from megatron.core.optimizer import optimizer_config
     from megatron.core.parallel_state import RankGenerator
     from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
     from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
@@ -170,12 +171,14 @@ def check_megatron(out):
          recompute_modules=f.get("recompute_modules"),
          bf16="bf16" in f, fp16="fp16" in f, params_dtype=torch.bfloat16 if "bf16" in f else torch.float16
          if "fp16" in f else torch.float32, pipeline_dtype=torch.bfloat16, **more)
-    OptimizerConfig(optimizer=f["optimizer"], use_distributed_optimizer="use_distributed_optimizer" in f,
-                    use_precision_aware_optimizer="use_precision_aware_optimizer" in f,
-                    optimizer_cpu_offload="optimizer_cpu_offload" in f,
-                    optimizer_offload_fraction=float(f.get("optimizer_offload_fraction", 0)),
-                    overlap_param_gather="overlap_param_gather" in f, bf16="bf16" in f, fp16="fp16" in f,
-                    fp8_recipe=f.get("fp8_recipe"))
+    optimizer_config.is_te_min_version = lambda *_: True  # Transformer Engine needs a GPU
+    optimizer_config.OptimizerConfig(
+        optimizer=f["optimizer"], use_distributed_optimizer="use_distributed_optimizer" in f,
+        use_precision_aware_optimizer="use_precision_aware_optimizer" in f,
+        optimizer_cpu_offload="optimizer_cpu_offload" in f,
+        optimizer_offload_fraction=float(f.get("optimizer_offload_fraction", 0)),
+        overlap_param_gather="overlap_param_gather" in f, bf16="bf16" in f, fp16="fp16" in f,
+        fp8_recipe=f.get("fp8_recipe"))
 
 
 def check_deepspeed(out):
@@ -355,6 +358,7 @@ def main():
     global program, folder
     program = str(pathlib.Path(arguments.program).resolve())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pool = make_pool(plait, folder, arguments.plans, arguments.seed)

@@ -128,15 +128,14 @@ def _ensure_mesh(module, plan):
     return "mesh"
 
 
-class _Pinner:
+class Pinner:
     """Writes a plan into a module: every value where the plan keeps it, every operand on the way that
     the plan gives it."""
 
-    def __init__(self, module, plan):
-        inline_calls(module)
+    def __init__(self, module, plan, operations):
         self.mesh = _ensure_mesh(module, plan)
         self.axes = plan["mesh"]["axes"]
-        self.operations = dict(tagged(module))
+        self.operations = operations  # by tag
         self.orders = {tag: _leaf_order(o) for tag, o in self.operations.items()
                        if o.name == "stablehlo.while"}
         self.moved = {}  # (value, way so far): the value at the end of it
@@ -221,7 +220,8 @@ def add_constraints(module, plan):
     """Pins every value of the plan, and every operand that is wanted elsewhere."""
     import jaxlib.mlir.ir as ir
     with module.context, ir.Location.unknown():
-        pinner = _Pinner(module, plan)
+        inline_calls(module)
+        pinner = Pinner(module, plan, dict(tagged(module)))
         pinner.pin_values(plan["values"])
         pinner.pin_barriers()
         pinner.pin_uses(plan["uses"])
@@ -243,6 +243,27 @@ def _behind(value):
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner)
+
+
+def tag_of(operation):
+    """The tag that an op of a converted program carries; "" where it has none."""
+    import jaxlib.mlir.ir as ir
+    if "mhlo.frontend_attributes" not in operation.attributes:
+        return ""
+    known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
+    return next((ir.StringAttr(a.attr).value for a in known if a.name == "plait"), "")
+
+
+_TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8",
+          "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "f16": "float16", "bf16": "bfloat16",
+          "f32": "float32", "f64": "float64"}
+
+
+def tensor_type(value):
+    """(dimensions, name of the type) of a value. ValueError for what is not an array."""
+    import jaxlib.mlir.ir as ir
+    kind = ir.RankedTensorType(value.type)
+    return tuple(kind.shape), _TYPES[str(kind.element_type)]
 
 
 def _dims_of(value):

@@ -246,6 +246,28 @@ def load_step(text):
     return function
 
 
+class _Named:
+    """Shardings by the axes of each dimension, and how long a step of nothing takes."""
+
+    def __init__(self, mesh):
+        import jax
+        from plait.measure import _fastest
+        self.mesh = _mesh({"mesh": mesh})
+        self.sizes = dict(zip(mesh["axes"], mesh["sizes"]))
+        nothing = jax.device_put(jax.numpy.ones(8), self([]))
+        self.idle = _fastest(jax.jit(lambda x: x + 1, in_shardings=self([])), [nothing])
+
+    def __call__(self, dims):
+        return _jax().sharding.NamedSharding(self.mesh, _spec(dims))
+
+
+def _measure(options):
+    from plait.measure import measure
+    request = json.loads(pathlib.Path(options.measure).read_text())
+    named = _Named(request["mesh"])
+    return measure(options.step, request, options.output, named, options.budget)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m plait.jax")
     parser.add_argument("step", help="FILE.py:FUNCTION, which gives (step, arguments)")
@@ -255,6 +277,9 @@ def main():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--x64", action="store_true", help="compute in double precision")
     parser.add_argument("--sizes", default="{}", help="JSON of arguments of the function")
+    parser.add_argument("--measure", help="time what this request names; the program is HLO text")
+    parser.add_argument("--output", help="where --measure keeps its times")
+    parser.add_argument("--budget", type=float, default=600, help="seconds of --measure")
     options = parser.parse_args()
     if options.devices:
         platform, _, count = options.devices.partition(":")
@@ -265,6 +290,9 @@ def main():
     jax = _jax()
     if options.x64:
         jax.config.update("jax_enable_x64", True)
+    if options.measure:
+        print(json.dumps(_measure(options)))
+        return 0
     step, arguments = load_step(options.step)(**json.loads(options.sizes))
     if options.trace:
         trace(step, *arguments, path=options.trace)

@@ -44,9 +44,10 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   if (request.source.mesh.empty())
     throw RequestError("mesh", "is missing: enumerate takes one mesh");
   const Analysis analysis = load_program(request.source, session);
-  const Mesh mesh = load_meshes(request.source, session).front();
-  const graph::SearchOptions options = search_options(request.source);
-  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole, options.keep});
+  const MeasuredSource measured = load_measured(request.source, session);
+  const Mesh& mesh = measured.meshes.front();
+  const graph::SearchOptions options = measured.options();
+  const GraphCosts costs = costs_of(analysis, mesh, cost_options(options));
   const std::vector<int> blocks = chosen_blocks(request, analysis);
   double combinations = 1;
   for (const int b : blocks) combinations *= static_cast<double>(costs.blocks[b].strategies.size());

@@ -103,7 +103,7 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
 // Some legal plan for the first mesh, the same for the same seed.
 Found random_plan(const Analysis& analysis, const Mesh& mesh, const graph::SearchOptions& options,
                   int seed) {
-  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole, options.keep});
+  const GraphCosts costs = costs_of(analysis, mesh, cost_options(options));
   std::mt19937 random(static_cast<std::uint32_t>(seed));
   std::vector<int> choice;
   for (const BlockCosts& block : costs.blocks)
@@ -122,8 +122,9 @@ ShardingReport report_of(const GraphSearchAnswer& answer) {
 GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& session) {
   GraphSearchAnswer out;
   out.analysis = load_program(request.source, session);
-  const std::vector<Mesh> meshes = load_meshes(request.source, session);
-  const graph::SearchOptions options = search_options(request.source);
+  const MeasuredSource measured = load_measured(request.source, session);
+  const std::vector<Mesh>& meshes = measured.meshes;
+  const graph::SearchOptions options = measured.options();
   Found found = request.random ? random_plan(out.analysis, meshes.front(), options, *request.random)
                                : best_of(out.analysis, meshes, options);
   if (!found.result.best) {
@@ -134,8 +135,7 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
     return out;
   }
   out.plan = std::move(found.result.best);
-  out.costs =
-      costs_of(out.analysis, out.plan->mesh, {options.threads, options.whole, options.keep});
+  out.costs = costs_of(out.analysis, out.plan->mesh, cost_options(options));
   out.cluster = request.source.cluster;
   out.argument_names = read_argument_names(request.source.path);
   return out;

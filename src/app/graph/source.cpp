@@ -6,6 +6,7 @@
 #include "app/request/request_error.h"
 #include "io/cluster/load_cluster.h"
 #include "io/format/text_file.h"
+#include "io/graph/profile_json.h"
 
 namespace plait {
 
@@ -43,6 +44,25 @@ graph::SearchOptions search_options(const GraphSource& source) {
   options.keep = source.keep_shardings;
   if (source.memory_gib) options.memory = Bytes(*source.memory_gib * 0x1p30);
   return options;
+}
+
+graph::SearchOptions MeasuredSource::options() const {
+  graph::SearchOptions made = search_options(source);
+  if (!blocks.empty()) made.measured = &blocks;
+  return made;
+}
+
+MeasuredSource load_measured(const GraphSource& source, const Session& session) {
+  MeasuredSource loaded{load_meshes(source, session), {}, source};
+  if (source.profile.empty()) return loaded;
+  GraphProfile profile = read_graph_profile(source.profile);
+  std::erase_if(loaded.meshes, [&](const graph::Mesh& m) { return m.sizes != profile.mesh; });
+  if (loaded.meshes.empty())
+    throw RequestError("profile", "was taken on a mesh of " + graph::text_of(profile.mesh) +
+                                      ", which is not one that was asked for");
+  loaded.meshes.front().measured = std::move(profile.transfers);
+  loaded.blocks = std::move(profile.blocks);
+  return loaded;
 }
 
 }  // namespace plait

@@ -20,12 +20,22 @@ struct GraphSource {
   int threads = 0;                   // 0 = all cores
   bool whole = false;                // blocks may be done as a whole on every device of an axis
   bool keep_shardings = false;       // that the program carries
+  std::string profile;               // what plait graph profile wrote; "" = times by formula
 };
 
 graph::Analysis load_program(const GraphSource& source, const Session& session);
 // The meshes to try: the one that was asked for, or all that the devices make.
 std::vector<graph::Mesh> load_meshes(const GraphSource& source, const Session& session);
 graph::SearchOptions search_options(const GraphSource& source);
+// The same with the times of the source's profile, which must live as long; the profile's mesh must
+// be the one that was asked for.
+struct MeasuredSource {
+  std::vector<graph::Mesh> meshes;
+  graph::MeasuredBlocks blocks;
+  graph::SearchOptions options() const;
+  const GraphSource& source;
+};
+MeasuredSource load_measured(const GraphSource& source, const Session& session);
 int threads_of(int wanted);  // all cores for 0
 
 }  // namespace plait

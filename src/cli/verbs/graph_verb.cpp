@@ -6,6 +6,7 @@
 
 #include "app/graph/analyze.h"
 #include "app/graph/enumerate.h"
+#include "app/graph/profile.h"
 #include "app/graph/run.h"
 #include "app/graph/search.h"
 #include "app/graph/solve.h"
@@ -36,6 +37,7 @@ struct GraphArguments {
   std::string devices;
   int steps = 3;
   double seconds = 60;  // of solve
+  double budget = 600;  // of profile, in seconds
 };
 
 Session warning_session() {
@@ -106,6 +108,20 @@ int run(const GraphArguments& arguments) {
   return kDone;
 }
 
+int profile(const GraphArguments& arguments) {
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  const GraphProfileAnswer timed = answer(GraphProfileRequest{.source = arguments.source,
+                                                              .devices = arguments.devices,
+                                                              .output = arguments.output,
+                                                              .budget = Seconds(arguments.budget),
+                                                              .python = python_program(self),
+                                                              .runner = runner_file(self)},
+                                          warning_session());
+  print(arguments.json ? to_json(timed) : as_text(timed));
+  return kDone;
+}
+
 int solve(const GraphArguments& arguments) {
   const Interrupt interrupt;
   Session session;
@@ -130,7 +146,7 @@ struct GraphAction {
 constexpr std::array kActions{
     GraphAction{"analyze", analyze},     GraphAction{"search", search},
     GraphAction{"enumerate", enumerate}, GraphAction{"run", run},
-    GraphAction{"solve", solve},
+    GraphAction{"profile", profile},     GraphAction{"solve", solve},
 };
 
 int run_action(GraphArguments arguments) {
@@ -168,6 +184,10 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
            .value = "",
            .help = "blocks may also be done as a whole on every device of an axis",
            .set = into_switch(a.source.whole)},
+          {.name = "--profile",
+           .value = "FILE",
+           .help = "search, enumerate: times that plait graph profile took on this mesh",
+           .set = into_text(a.source.profile)},
           {.name = "--keep-shardings",
            .value = "",
            .help = "what the program has a sharding for stays where that says",
@@ -185,7 +205,8 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
 std::vector<Flag> output_flags(GraphArguments& a) {
   return {{.name = "--output",
            .value = "FILE",
-           .help = "search: write the plan here; enumerate: the table; solve: the answer",
+           .help = "search: write the plan here; enumerate: the table; profile: what was timed; "
+                   "solve: the answer",
            .set = into_text(a.output),
            .letter = "-o"},
           {.name = "--annotated",
@@ -211,8 +232,13 @@ std::vector<Flag> run_flags(GraphArguments& a) {
            .set = into_text(a.plan)},
           {.name = "--devices",
            .value = "D",
-           .help = "run: cpu:8 makes eight devices of this machine",
+           .help = "run, profile: cpu:8 makes eight devices of this machine",
            .set = into_text(a.devices)},
+          {.name = "--budget",
+           .value = "T",
+           .help = "profile: begin nothing new after 30s, 10m ... (10m); go on by calling it again",
+           .set = [&a](const std::string& flag,
+                       const std::string& text) { a.budget = parse_seconds(flag, text); }},
           {.name = "--steps",
            .value = "N",
            .help = "run: steps to compare with one device (default: 3)",
@@ -229,8 +255,9 @@ Command graph_command() {
       {"What to do",
        {{.name = "ACTION",
          .value = "ACTION",
-         .help = "analyze, search, enumerate or run, then the program: HLO text, or of run "
-                 "FILE.py:FUNCTION; or solve, then an instance of the sharding contest",
+         .help =
+             "analyze, search, enumerate, profile or run, then the program: HLO text, or of run "
+             "FILE.py:FUNCTION; or solve, then an instance of the sharding contest",
          .set = [&a](const std::string&, const std::string& text) { a.words.push_back(text); },
          .required = true,
          .repeats = true}}});

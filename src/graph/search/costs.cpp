@@ -54,7 +54,9 @@ class CostBuilder {
     std::map<std::uint64_t, int> known;
     std::vector<int> firsts;
     for (int b = 0; b < count; ++b) {
-      first_like_.push_back(known.try_emplace(signature_of(b), b).first->second);
+      const std::uint64_t signature = signature_of(b);
+      made_.blocks[b].signature = std::to_string(signature);
+      first_like_.push_back(known.try_emplace(signature, b).first->second);
       if (first_like_[b] == b) firsts.push_back(b);
     }
     parallel_for(static_cast<int>(firsts.size()), options_.threads,
@@ -199,6 +201,32 @@ class CostBuilder {
     for (std::size_t s = 0; s < count; ++s) {
       costs.axes.push_back(axes_of(b, costs.strategies[s]));
       build_strategy(b, s);
+    }
+    if (options_.measured != nullptr) take_measured(b);
+  }
+
+  void take_measured(int b) {
+    const Block& block = analysis_.blocks.blocks[b];
+    BlockCosts& costs = made_.blocks[b];
+    Seconds by_formula;
+    Seconds by_clock;
+    std::vector<std::size_t> others;
+    for (std::size_t s = 0; s < costs.strategies.size(); ++s) {
+      const auto found =
+          options_.measured->find({costs.signature, text_of(costs.strategies[s], block, mesh_)});
+      if (found == options_.measured->end()) {
+        others.push_back(s);
+        continue;
+      }
+      by_formula += costs.compute[s] + costs.communication[s];
+      by_clock += found->second;
+      costs.compute[s] = found->second;
+      costs.communication[s] = {};
+    }
+    if (!(by_formula > Seconds(0))) return;
+    for (const std::size_t s : others) {
+      costs.compute[s] = costs.compute[s] * (by_clock / by_formula);
+      costs.communication[s] = costs.communication[s] * (by_clock / by_formula);
     }
   }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "graph/search/strategy.h"
@@ -18,6 +20,7 @@ struct Movement {
 
 // A block's costs under each of its strategies.
 struct BlockCosts {
+  std::string signature;  // equal for blocks that cost the same, in all programs
   std::vector<Strategy> strategies;
   std::vector<ClassAxes> axes;
   std::vector<Seconds> compute;
@@ -45,11 +48,16 @@ struct GraphCosts {
   }
 };
 
-// Times by the roofline of the mesh's device and the collectives of its links.
+// Times of blocks that were compiled and run alone, by signature and words of the strategy.
+using MeasuredBlocks = std::map<std::pair<std::string, std::string>, Seconds>;
+
+// Times by the roofline of the mesh's device and the collectives of its links; of blocks that were
+// measured by that, and of the other strategies of such a block in proportion.
 struct CostOptions {
   int threads = 1;
   bool whole = false;  // blocks may also be done as a whole on every device of an axis
   bool keep = false;   // shardings that the program carries
+  const MeasuredBlocks* measured = nullptr;
 };
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options = {});
 

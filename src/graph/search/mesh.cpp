@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "base/error.h"
 
@@ -166,7 +167,31 @@ std::vector<std::vector<int>> all_meshes(int devices, int most) {
 
 std::string axis_name(int axis) { return std::string(1, static_cast<char>('x' + axis)); }
 
+namespace {
+
+// On the lines between points that were measured, in proportion beyond the last; nothing where
+// there are none. A permutation is timed as an exchange.
+std::optional<Seconds> measured_time(const Mesh& mesh, CollectiveKind kind, AxisSet axes,
+                                     Bytes size) {
+  if (kind == CollectiveKind::permute) kind = CollectiveKind::all_to_all;
+  const MeasuredTransfer* below = nullptr;
+  const MeasuredTransfer* above = nullptr;
+  for (const MeasuredTransfer& m : mesh.measured) {
+    if (m.kind != kind || m.axes != axes) continue;
+    if (m.size <= size && (below == nullptr || m.size > below->size)) below = &m;
+    if (m.size > size && (above == nullptr || m.size < above->size)) above = &m;
+  }
+  if (below == nullptr) return above == nullptr ? std::nullopt : std::optional(above->time);
+  if (above == nullptr) return below->time * (size / below->size);
+  const double part = (size - below->size) / (above->size - below->size);
+  return below->time + (above->time - below->time) * part;
+}
+
+}  // namespace
+
 Seconds time_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size) {
+  if (!mesh.measured.empty())
+    if (const auto time = measured_time(mesh, kind, axes, size)) return *time;
   const Group& group = mesh.group[axes];
   switch (kind) {
     case CollectiveKind::all_reduce:

@@ -15,6 +15,14 @@ enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, 
 inline constexpr int kCollectiveKinds = 5;
 std::string_view name_of(CollectiveKind kind);
 
+// A collective that was timed on the devices themselves; `size` as time_of takes it.
+struct MeasuredTransfer {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  AxisSet axes = 0;
+  Bytes size;
+  Seconds time;
+};
+
 // Devices in a grid, in the order of the cluster, the last axis moving fastest. What a collective
 // takes along an axis follows from the links between the devices of that axis, with the network of
 // a node shared by all groups of the axis that use it at once.
@@ -22,6 +30,8 @@ struct Mesh {
   std::vector<int> sizes;
   DeviceType device;         // the slowest, with the least memory
   std::vector<Group> group;  // by AxisSet
+  // Where some were timed, times follow the line through them instead of the links.
+  std::vector<MeasuredTransfer> measured;
 
   int axes() const { return static_cast<int>(sizes.size()); }
   int devices() const;

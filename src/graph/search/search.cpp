@@ -79,7 +79,7 @@ ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCo
 }
 
 SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOptions& options) {
-  const GraphCosts costs = costs_of(analysis, mesh, {options.threads, options.whole, options.keep});
+  const GraphCosts costs = costs_of(analysis, mesh, cost_options(options));
   const ChoiceProblem problem = as_problem(costs);
   const Bytes limit = options.memory.value_or(mesh.device.memory);
   SearchResult result;

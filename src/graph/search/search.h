@@ -11,12 +11,17 @@ namespace plait::graph {
 
 struct SearchOptions {
   int threads = 1;
-  bool whole = false;           // as CostOptions::whole
-  bool keep = false;            // as CostOptions::keep
+  bool whole = false;  // as CostOptions::whole
+  bool keep = false;   // as CostOptions::keep
+  const MeasuredBlocks* measured = nullptr;
   std::optional<Bytes> memory;  // of a device; nothing = what the device has
   // Called between steps; true = give the best so far.
   std::function<bool()> stop = [] { return false; };
 };
+
+inline CostOptions cost_options(const SearchOptions& options) {
+  return {options.threads, options.whole, options.keep, options.measured};
+}
 
 // A way to divide the program over a mesh.
 struct ShardingPlan {

@@ -5,35 +5,12 @@
 #include "graph/hlo/attributes.h"
 #include "io/format/json_reader.h"
 #include "io/format/json_writer.h"
+#include "io/graph/spec_json.h"
 
 namespace plait {
 namespace {
 
 using namespace graph;
-
-template <typename Items, typename Make>
-std::string list_of(const Items& items, const Make& make) {
-  std::vector<std::string> made;
-  for (const auto& item : items) made.push_back(make(item));
-  return json_list(made);
-}
-
-std::string numbers(const std::vector<std::int64_t>& all) {
-  return list_of(all, [](std::int64_t n) { return json_number(static_cast<double>(n)); });
-}
-
-// [["x"], [], ["y", "z"]]: the axes of each dimension.
-std::string spec_json(const Placement& placement, std::size_t rank) {
-  std::vector<std::string> dims;
-  for (std::size_t d = 0; d < rank; ++d)
-    dims.push_back(list_of(placement.axes_of(static_cast<int>(d)),
-                           [](int axis) { return json_text(axis_name(axis)); }));
-  return json_list(dims);
-}
-
-std::string route_json(const std::vector<Placement>& route, std::size_t rank) {
-  return list_of(route, [&](const Placement& placement) { return spec_json(placement, rank); });
-}
 
 std::string block_json(const Analysis& analysis, const Block& block) {
   int count[3] = {0, 0, 0};
@@ -42,7 +19,7 @@ std::string block_json(const Analysis& analysis, const Block& block) {
       .text("name", block.name)
       .text("key", analysis.program.nodes[block.key].source->name)
       .json("strategies", list_of(block.roles, [](const Role& r) { return json_text(r.name); }))
-      .json("sizes", list_of(block.roles, [](const Role& r) { return numbers(r.sizes); }))
+      .json("sizes", list_of(block.roles, [](const Role& r) { return numbers_json(r.sizes); }))
       .number("forward_contractions", count[0])
       .number("backward_contractions", count[1] + count[2])
       .number("instructions", static_cast<double>(block.nodes.size()))
@@ -103,7 +80,7 @@ std::string plan_arguments(const ShardingReport& report) {
         JsonObject()
             .text("name", argument_path(report, static_cast<int>(a)))
             .text("type", type_of(report.analysis, value))
-            .json("dims", numbers(dims))
+            .json("dims", numbers_json(dims))
             .json("spec", spec_json(placement, dims.size()))
             .text("partition_spec",
                   partition_spec(placement, static_cast<int>(dims.size()), report.plan.mesh.axes()))
@@ -118,7 +95,7 @@ std::string plan_results(const ShardingReport& report) {
   for (std::size_t r = 0; r < placements.size(); ++r) {
     const auto& dims = dims_of(report.analysis, report.analysis.program.results[r]);
     made.push_back(JsonObject()
-                       .json("dims", numbers(dims))
+                       .json("dims", numbers_json(dims))
                        .json("spec", spec_json(placements[r], dims.size()))
                        .str());
   }
@@ -227,31 +204,11 @@ std::string sharding_plan_json(const ShardingReport& report) {
       .json("blocks", plan_blocks(report))
       .json("arguments", plan_arguments(report))
       .json("results", plan_results(report))
-      .json("values", list_of(pins.values,
-                              [&](const PinnedValue& pin) {
-                                const auto& dims = dims_of(report.analysis, pin.value);
-                                const Program& program = report.analysis.program;
-                                const graph::Node& node =
-                                    program.nodes[program.values[pin.value].node];
-                                return JsonObject()
-                                    .text("tag", pin.tag)
-                                    .number("result", pin.result)
-                                    .boolean("enters", pin.enters)
-                                    .text("op", node.source->opcode)
-                                    .json("dims", numbers(dims))
-                                    .json("route", route_json(pin.route, dims.size()))
-                                    .str();
-                              }))
-      .json("uses", list_of(pins.uses, [&](const PinnedUse& pin) {
-              const auto& dims = dims_of(report.analysis, pin.value);
-              return JsonObject()
-                  .text("tag", pin.tag)
-                  .number("operand", pin.operand)
-                  .boolean("back", pin.back)
-                  .json("dims", numbers(dims))
-                  .json("route", route_json(pin.route, dims.size()))
-                  .str();
-            }));
+      .json("values",
+            list_of(pins.values,
+                    [&](const PinnedValue& pin) { return value_json(report.analysis, pin); }))
+      .json("uses", list_of(pins.uses,
+                            [&](const PinnedUse& pin) { return use_json(report.analysis, pin); }));
   return lay_out_json(object.str());
 }
 

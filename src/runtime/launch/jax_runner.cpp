@@ -4,21 +4,35 @@
 #include "runtime/launch/child_process.h"
 
 namespace plait::runtime {
-std::string run_in_jax(const JaxRun& run) {
-  std::vector<std::string> command{
-      run.python, run.runner, run.step, "--plan", run.plan, "--steps", std::to_string(run.steps)};
-  if (!run.devices.empty()) {
+namespace {
+
+std::string report_of(std::vector<std::string> command, const std::string& devices,
+                      const std::string& verb) {
+  if (!devices.empty()) {
     command.emplace_back("--devices");
-    command.push_back(run.devices);
+    command.push_back(devices);
   }
   const ChildOutput output = run_to_end(command);
   if (!output.end.good()) {
     const std::size_t last = output.err.find_last_of('\n', output.err.size() - 2);
     const std::string line = last == std::string::npos ? output.err : output.err.substr(last + 1);
-    throw InputError("plait graph run",
-                     line.empty() ? in_words(output.end) : line.substr(0, line.find('\n')));
+    throw InputError(verb, line.empty() ? in_words(output.end) : line.substr(0, line.find('\n')));
   }
   return output.out;
+}
+
+}  // namespace
+
+std::string run_in_jax(const JaxRun& run) {
+  return report_of(
+      {run.python, run.runner, run.step, "--plan", run.plan, "--steps", std::to_string(run.steps)},
+      run.devices, "plait graph run");
+}
+
+std::string measure_in_jax(const JaxMeasurement& m) {
+  return report_of({m.python, m.runner, m.program, "--measure", m.request, "--output", m.output,
+                    "--budget", std::to_string(m.budget_s)},
+                   m.devices, "plait graph profile");
 }
 
 }  // namespace plait::runtime

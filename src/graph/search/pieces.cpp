@@ -1,0 +1,91 @@
+#include "graph/search/pieces.h"
+
+#include <map>
+#include <set>
+
+#include "graph/hlo/attributes.h"
+#include "graph/search/route.h"
+
+namespace plait::graph {
+namespace {
+
+class PieceBuilder {
+ public:
+  PieceBuilder(const Analysis& analysis, const Mesh& mesh, int block, const ClassAxes& axes)
+      : program_(analysis.program), analysis_(analysis), mesh_(mesh), block_(block), axes_(axes) {}
+
+  Piece run() {
+    find_inside();
+    std::map<double, std::set<std::string>> parts;
+    for (const int n : analysis_.blocks.blocks[block_].nodes) {
+      const Node& node = program_.nodes[n];
+      if (node.kind != NodeKind::op || tag_of(n).empty()) continue;
+      parts[program_.trips(n)].insert(tag_of(n));
+      const NodePlacement at = place_node(analysis_, mesh_, n, axes_);
+      for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) add_output(n, o, at);
+      for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) add_operand(n, i, at);
+    }
+    for (const auto& [trips, tags] : parts)
+      piece_.parts.push_back({trips, {tags.begin(), tags.end()}});
+    return std::move(piece_);
+  }
+
+ private:
+  std::string tag_of(int n) const {
+    const Node& node = program_.nodes[n];
+    return node.kind == NodeKind::argument ? "" : frontend_attribute(*node.source, "plait");
+  }
+
+  // Values between the instructions that one op of the traced program became.
+  void find_inside() {
+    for (const int n : analysis_.blocks.blocks[block_].nodes)
+      for (const int value : program_.nodes[n].operands)
+        if (!tag_of(n).empty() && tag_of(program_.values[value].node) == tag_of(n))
+          inside_.insert(value);
+  }
+
+  std::vector<Placement> steps(int value, const Placement& from, const Placement& to) const {
+    std::vector<Placement> made;
+    for (const Leg& leg : route(mesh_, size_of(*program_.values[value].shape), from, to))
+      made.push_back(leg.after);
+    return made;
+  }
+
+  void add_output(int n, int o, const NodePlacement& at) {
+    const int value = program_.nodes[n].outputs[o];
+    kept_[value] = at.outputs[o];
+    if (program_.values[value].dims().empty() || inside_.contains(value)) return;
+    std::vector<Placement> way{at.produced[o]};
+    for (const Placement& step : steps(value, at.produced[o], at.outputs[o])) way.push_back(step);
+    piece_.pins.values.push_back({tag_of(n), o, false, value, way});
+  }
+
+  void add_operand(int n, int i, const NodePlacement& at) {
+    const int value = program_.nodes[n].operands[i];
+    if (program_.values[value].dims().empty() || inside_.contains(value)) return;
+    const auto made = kept_.find(value);
+    if (made == kept_.end()) {
+      piece_.inputs.push_back({tag_of(n), i, value, at.operands[i]});
+      return;
+    }
+    const auto way = steps(value, made->second, at.operands[i]);
+    if (!way.empty()) piece_.pins.uses.push_back({tag_of(n), i, false, value, way});
+  }
+
+  const Program& program_;
+  const Analysis& analysis_;
+  const Mesh& mesh_;
+  int block_;
+  const ClassAxes& axes_;
+  std::map<int, Placement> kept_;
+  std::set<int> inside_;
+  Piece piece_;
+};
+
+}  // namespace
+
+Piece piece_of(const Analysis& analysis, const Mesh& mesh, int block, const ClassAxes& axes) {
+  return PieceBuilder(analysis, mesh, block, axes).run();
+}
+
+}  // namespace plait::graph

@@ -20,7 +20,8 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
       (step - pipeline.forward_share * before - m * stage.ends - stage.finish_of_ends) /
       (m * stage.layer + stage.finish);
   double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
-  if (stage.wire > 0) most = std::min(most, (step - stage.wire_of_ends) / stage.wire);
+  if (stage.wire > 0)
+    most = std::min(most, (step + pipeline.tied - stage.wire_of_ends) / stage.wire);
   return static_cast<int>(std::floor(most + 1e-9));
 }
 

@@ -22,11 +22,12 @@ struct InterleavedPipeline {
   int micro_batches = 1;
   double forward_share = 0;  // of `layer`, at least; 0.5 at most
   double wrap = 0;           // hand-over from the last stage back to the first
+  double tied = 0;           // what follows the last stage
   std::vector<InterleavedStage> stages;
 };
 
 struct InterleavedBound {
-  double step = 0;
+  double step = 0;          // `tied` not included
   std::vector<int> layers;  // of the stages with which it is reached; empty when nothing fits
 };
 

@@ -40,7 +40,7 @@ class Evaluation {
       if (!tensor_groups_have_one_type()) continue;
       read_signatures(order);
       const Seconds wanted = std::min(limit, found.best());
-      const Seconds bound = std::max(layout_.bound, order_bound());
+      const Seconds bound = order_bound();
       if (bound >= wanted) {
         least = std::min(least, bound);
         continue;
@@ -147,23 +147,26 @@ class Evaluation {
     return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied(), ground_.stop);
   }
 
-  // Of any cut with the hosts in this order, beyond the bound of the layout.
+  // Of any cut with the hosts in this order.
   Seconds order_bound() {
     layers_.clear();
-    if (!has_equal_layers()) return Seconds(0);
-    const Seconds bound = busiest_link();
-    if (layout_.schedule != Schedule::interleaved) return bound;
+    const Seconds after = tied();
+    const Seconds least = layout_.bound + after;
+    if (!has_equal_layers()) return least;
+    const Seconds busy = busiest_link();
+    if (layout_.schedule != Schedule::interleaved) return std::max(least, busy);
     InterleavedPipeline pipeline{.layers = units_ - 2,
                                  .chunks = layout_.chunks,
                                  .micro_batches = layout_.settings.micro_batches,
-                                 .forward_share = 0.5};
+                                 .forward_share = 0.5,
+                                 .tied = after.value};
     for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
     pipeline.wrap =
         hand_over(problem_, plan_, plan_.stages.back(), plan_.stages.front(), 2).time.value;
-    const double least = std::max(bound, layout_.bound).value;
-    InterleavedBound found = interleaved_bound(pipeline, least);
+    const double known = std::max(busy - after, layout_.bound).value;
+    InterleavedBound found = interleaved_bound(pipeline, known);
     layers_ = std::move(found.layers);
-    return Seconds(found.step);
+    return Seconds(found.step) + after;
   }
 
   // Every micro-batch passes every cut there and back. A link carries one hand-over at a time, and

@@ -21,6 +21,7 @@ class RunCosts {
   RunCosts(const Space& space, const ScheduleSetting& rhythm, SpanFrame frame);
 
   const SpanFrame& frame() const { return frame_; }
+  int unit_count() const { return space_.problem().model.unit_count(); }
 
   // The fastest recompute choice with which the units fit when `after` stages follow; nothing when
   // none fits.

@@ -34,17 +34,42 @@ int CutSearch::has_wrong_layers(const UnitRange& units) const {
   return layers < limits_.least_layers ? -1 : 0;
 }
 
-void CutSearch::insert(std::vector<Label>& labels, const Label& label) {
+// By how much each respect of `kept` is above that of `other`, at most: a step that begins with it
+// is longer by this part at most. A step is a sum of what is common and a maximum of these, with
+// weights that are not below zero (PipelineSuffix::prepend).
+double CutSearch::excess(const PipelineSuffix& kept, const PipelineSuffix& other) {
+  const auto above = [](Seconds own, Seconds least) {
+    if (own <= least) return 0.0;
+    return least > Seconds(0) ? own / least - 1 : HUGE_VAL;
+  };
+  double most = above(kept.total, other.total);
+  most = std::max(most, above(kept.total + kept.slack, other.total + other.slack));
+  most = std::max(most, above(kept.total + kept.ended, other.total + other.ended));
+  most = std::max(most, above(kept.most_forward, other.most_forward));
+  return std::max(most, above(kept.most_backward, other.most_backward));
+}
+
+// Where there are too many, the one goes that another is nearest to being no worse than.
+void CutSearch::insert(int stage, int begin, const Label& label) {
+  std::vector<Label>& labels = labels_[stage][begin];
   for (const Label& other : labels)
-    if (label.suffix.no_better_than(other.suffix)) return;
+    if (excess(other.suffix, label.suffix) <= 0) return;
   std::erase_if(labels,
-                [&](const Label& other) { return other.suffix.no_better_than(label.suffix); });
+                [&](const Label& other) { return excess(label.suffix, other.suffix) <= 0; });
   const auto at = std::ranges::upper_bound(labels, label.suffix.step(), {},
                                            [](const Label& own) { return own.suffix.step(); });
   labels.insert(at, label);
   if (labels.size() <= kMostLabels) return;
-  dropped_ = std::min(dropped_, labels.back().suffix.step());
-  labels.pop_back();
+  double least = HUGE_VAL;
+  std::size_t dropped = labels.size() - 1;
+  for (std::size_t i = 1; i < labels.size(); ++i)
+    for (std::size_t k = 0; k < labels.size(); ++k) {
+      if (i == k) continue;
+      const double own = excess(labels[k].suffix, labels[i].suffix);
+      if (own < least) least = own, dropped = i;
+    }
+  lost_[stage] = std::max(lost_[stage], least);
+  labels.erase(labels.begin() + static_cast<long>(dropped));
 }
 
 void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Seconds limit) {
@@ -70,7 +95,7 @@ void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Secon
       longer.prepend(*choice, send, beat);
       if (longer.length(least_before_[begin]) >= limit) continue;
       any = true;
-      insert(labels_[stage][begin], {longer, end, after == 0 ? -1 : i});
+      insert(stage, begin, {longer, end, after == 0 ? -1 : i});
     }
     if (!any) return;
   }
@@ -127,7 +152,7 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
   }
   const Seconds open = std::min(limit - tied, kWorse * balanced(slots));
   labels_.assign(stages, Labels(units_ + 1));
-  dropped_ = Seconds(HUGE_VAL);
+  lost_.assign(stages, 0);
   extend(slots, stages - 1, units_, open);
   for (int s = stages - 2; s >= 0; --s)
     for (int end = s + 1; end < units_; ++end) {
@@ -135,11 +160,15 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
       if (stop()) return {};
       extend(slots, s, end, open);
     }
-  CutResult out{{}, std::min({limit, open + tied, dropped_ + tied})};
+  CutResult out{{}, limit};
   const std::vector<Label>& whole = labels_[0][0];
   for (int i = 0; i < static_cast<int>(std::min(whole.size(), kCuts)); ++i)
     out.cuts.push_back({begins_of(i), whole[i].suffix.step() + tied});
-  if (!out.cuts.empty()) out.lower_bound = std::min(out.lower_bound, out.cuts.front().length);
+  double lost = 1;
+  for (const double own : lost_) lost *= 1 + own;
+  Seconds best = open;  // what is longer was left out
+  if (!out.cuts.empty()) best = std::min(best, out.cuts.front().length - tied);
+  out.lower_bound = std::min(limit, best / lost + tied);
   return out;
 }
 

@@ -56,7 +56,8 @@ class CutSearch {
   void extend(const std::vector<Slot>& slots, int stage, int end, Seconds limit);
   // Whether a stage may have these units; 1 when it has too many, -1 when too few.
   int has_wrong_layers(const UnitRange& units) const;
-  void insert(std::vector<Label>& labels, const Label& label);
+  void insert(int stage, int begin, const Label& label);
+  static double excess(const PipelineSuffix& kept, const PipelineSuffix& other);
   std::vector<int> begins_of(int label) const;
 
   const Space& space_;
@@ -66,7 +67,7 @@ class CutSearch {
   std::vector<int> layers_before_;
   std::vector<Seconds> least_before_;  // round trip of the units before each one, on any stage
   std::vector<Labels> labels_;         // by stage
-  Seconds dropped_;                    // no label that found no room is shorter
+  std::vector<double> lost_;           // by stage: what dropped labels may be better by, as a part
 };
 
 }  // namespace plait

@@ -20,7 +20,8 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
       (step - pipeline.forward_share * before - m * stage.ends - stage.finish_of_ends) /
       (m * stage.layer + stage.finish);
   double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
-  if (stage.wire > 0) most = std::min(most, (step - stage.wire_of_ends) / stage.wire);
+  if (stage.wire > 0)
+    most = std::min(most, (step + pipeline.tied - stage.wire_of_ends) / stage.wire);
   return static_cast<int>(std::floor(most + 1e-9));
 }
 
@@ -70,12 +71,15 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
   for (const InterleavedStage& stage : pipeline.stages) {
     std::vector<double> next(layers + 1, HUGE_VAL);
     std::vector<int>& own = last.emplace_back(layers + 1, -1);
+    // With the embedding, or alone.
+    const int others = pipeline.others + (&stage == &pipeline.stages.front() ? 1 : 0);
     for (int done = 0; done <= layers; ++done) {
       if (!std::isfinite(before[done])) continue;
       const int most = std::min(layers - done, most_layers(pipeline, stage, before[done], step));
       // The end of a pipeline may be a chunk of its own.
-      for (int n = pipeline.chunks - 1; n <= most; ++n) {
-        const double sum = before[done] + n / pipeline.chunks * stage.layer + 2 * stage.send;
+      for (int n = std::max(0, pipeline.chunks - 1 - pipeline.others); n <= most; ++n) {
+        const int first = std::max(0, (n + others) / pipeline.chunks - others);
+        const double sum = before[done] + first * stage.layer + 2 * stage.send;
         if (sum >= next[done + n]) continue;
         next[done + n] = sum;
         own[done + n] = n;
@@ -92,7 +96,8 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
 
 }  // namespace
 
-InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least) {
+InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least,
+                                   double enough) {
   const RoundTrip trip = round_trip_of(pipeline);
   const int v = pipeline.chunks;
   double low = std::max(least, trip.compute + 2 * (v * trip.sends + (v - 1) * pipeline.wrap));
@@ -100,7 +105,8 @@ InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double l
     low = std::max(low, bound_by_memory(pipeline, trip, s));
   InterleavedBound out{low, layers_within(pipeline, low)};
   if (!out.layers.empty()) return out;
-  double high = kFarAway * low;
+  double high = std::min(enough, kFarAway * low);
+  if (low >= high) return out;
   out.layers = layers_within(pipeline, high);
   if (out.layers.empty()) {
     out.layers = layers_within(pipeline, HUGE_VAL);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 namespace plait {
@@ -18,15 +19,17 @@ struct InterleavedStage {
 
 struct InterleavedPipeline {
   int layers = 0;
+  int others = 0;  // units that are neither layers nor at an end, on any stage
   int chunks = 2;  // of every stage
   int micro_batches = 1;
   double forward_share = 0;  // of `layer`, at least; 0.5 at most
   double wrap = 0;           // hand-over from the last stage back to the first
+  double tied = 0;           // what follows the last stage
   std::vector<InterleavedStage> stages;
 };
 
 struct InterleavedBound {
-  double step = 0;
+  double step = 0;          // `tied` not included
   std::vector<int> layers;  // of the stages with which it is reached; empty when nothing fits
 };
 
@@ -34,16 +37,18 @@ struct InterleavedBound {
 // many layers each stage has; infinite when the layers do not fit. Stage s begins when the first
 // micro-batch has passed the first chunks of the stages before, and is followed by their backward
 // passes or by its own finish. With n_s layers, x_s the time of one, v chunks and m micro-batches,
-//   step >= m (n_s x_s + ends_s) + sum over j < s of (floor(n_j / v) x_j + 2 send_j)
+//   step >= m (n_s x_s + ends_s) + sum over j < s of (c_j x_j + 2 send_j)
 // and the same with the forward part of the sum and finish_s instead of its backward part, and no
 // step is shorter than the time for which the network of a stage's nodes is busy. The
 // least step for which all layers find a place is found by bisection; whether they do, by dynamic
-// programming over the layers placed, for the least sum. `least`: a bound that is known.
+// programming over the layers placed, for the least sum. `least`: a bound that is known; `enough`:
+// a longer step is not of interest.
 //
 // A micro-batch passes all chunks and all hand-overs, there and back; and on every stage its chunks
 // are in memory from their forward pass to the end of their backward pass, k of them at a time
 // (chunks_in_flight() in cost/pipeline/schedule.h), so that with d_c the time from chunk c on
 //   step >= m / k * sum over the stage's chunks of d_c.
-InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least);
+InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least,
+                                   double enough = HUGE_VAL);
 
 }  // namespace plait

@@ -9,7 +9,7 @@
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/uniform/chunk_layers.h"
-#include "search/uniform/interleaved_bound.h"
+#include "search/uniform/interleaved_stage.h"
 
 namespace plait {
 namespace {
@@ -26,7 +26,8 @@ class Evaluation {
         units_(problem_.model.unit_count()),
         tables_([&ground](const ReplicaShape& shape) -> const UnitTable& {
           return ground.engine.table(shape);
-        }) {}
+        }),
+        by_kind_(layers_by_kind(problem_.model)) {}
 
   Seconds run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
@@ -40,7 +41,7 @@ class Evaluation {
       if (!tensor_groups_have_one_type()) continue;
       read_signatures(order);
       const Seconds wanted = std::min(limit, found.best());
-      const Seconds bound = std::max(layout_.bound, order_bound());
+      const Seconds bound = order_bound(wanted);
       if (bound >= wanted) {
         least = std::min(least, bound);
         continue;
@@ -147,23 +148,32 @@ class Evaluation {
     return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied(), ground_.stop);
   }
 
-  // Of any cut with the hosts in this order, beyond the bound of the layout.
-  Seconds order_bound() {
+  // Of any cut with the hosts in this order; no more is asked for than `enough`.
+  Seconds order_bound(Seconds enough) {
     layers_.clear();
-    if (!has_equal_layers()) return Seconds(0);
-    const Seconds bound = busiest_link();
-    if (layout_.schedule != Schedule::interleaved) return bound;
-    InterleavedPipeline pipeline{.layers = units_ - 2,
+    const Seconds after = tied();
+    const Seconds least = layout_.bound + after;
+    if (!by_kind_) return least;
+    const Seconds busy = busiest_link();
+    if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
+      return std::max(least, busy);
+    InterleavedPipeline pipeline{.layers = by_kind_->count,
+                                 .others = units_ - 2 - by_kind_->count,
                                  .chunks = layout_.chunks,
                                  .micro_batches = layout_.settings.micro_batches,
-                                 .forward_share = 0.5};
+                                 .forward_share = 0.5,
+                                 .tied = after.value};
     for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
-    pipeline.wrap =
-        hand_over(problem_, plan_, plan_.stages.back(), plan_.stages.front(), 2).time.value;
-    const double least = std::max(bound, layout_.bound).value;
-    InterleavedBound found = interleaved_bound(pipeline, least);
-    layers_ = std::move(found.layers);
-    return Seconds(found.step);
+    const auto wrap = [&](int unit) {
+      return hand_over(problem_, plan_, plan_.stages.back(), plan_.stages.front(), unit + 1).time;
+    };
+    pipeline.wrap = HUGE_VAL;
+    for (const int unit : by_kind_->cut_after)
+      pipeline.wrap = std::min(pipeline.wrap, wrap(unit).value);
+    const double known = std::max(busy - after, layout_.bound).value;
+    InterleavedBound found = interleaved_bound(pipeline, known, (enough - after).value);
+    if (by_kind_->equal) layers_ = std::move(found.layers);
+    return Seconds(found.step) + after;
   }
 
   // Every micro-batch passes every cut there and back. A link carries one hand-over at a time, and
@@ -173,124 +183,58 @@ class Evaluation {
     Seconds before;  // from the stage before, over the network
     for (int s = 0; s < layout_.stages; ++s) {
       const bool last = s + 1 == layout_.stages;
-      const Seconds busy = last ? Seconds(0) : std::min(over(s, 1).busy, over(s, 2).busy);
-      const Seconds sent = !last && over(s, 1).crosses_nodes ? busy : Seconds(0);
-      most = std::max({most, busy, before + sent});
+      const HandOver least = last ? HandOver{} : least_over(s);
+      const Seconds sent = least.crosses_nodes ? least.busy : Seconds(0);
+      most = std::max({most, least.busy, before + sent});
       before = sent;
     }
     return layout_.settings.micro_batches * layout_.chunks * most;
   }
 
-  // An embedding, layers of one kind and a head: the models of most people.
-  bool has_equal_layers() const {
-    const Model& model = problem_.model;
-    if (units_ < 4 || is_layer(model.unit(0)) || is_layer(model.unit(units_ - 1))) return false;
-    for (int u = 1; u + 1 < units_; ++u)
-      if (model.units[u] != model.units[1]) return false;
-    return begins_layer(model.unit(1));
-  }
-
-  // What follows the pipeline on a stage, and how long its nodes' network is busy, as sums over
-  // units without latencies. Of gradients and of weights either a part e is added or what nothing
-  // hides (SpanFrame::gradient_sync); both hold, and what is more for a mean stage is taken.
-  void bound_finish(int s, const StageTime& layer, const StageTime& ends, InterleavedStage& out) {
-    const SpanFrame& frame = runs_of(s)->frame();
-    const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
-    if (!rates) return;
-    const double hidden = 1 - rates->price;
-    const double layers = std::max(1.0, 1.0 * (units_ - 2) / layout_.stages);
-    const bool alone = frame.replica_count() == 1;
-    struct Part {
-      double layer = 0;
-      double ends = 0;
-    };
-    const auto of = [&](const SpanFrame::FinishRates::Way& way) {
-      const auto time = [&](int u) {
-        const UnitCost cost = frame.time_on(0, {u, u + 1}, Recompute::none);
-        return (cost.trained * way.of_parameter + cost.trained_experts * way.of_expert_parameter)
-            .value;
-      };
-      return Part{time(1),
-                  (s == 0 ? time(0) : 0) + (s + 1 == layout_.stages ? time(units_ - 1) : 0)};
-    };
-    const auto add = [&](const Part& comm, const Part& beside) {
-      const Part open{comm.layer - hidden * beside.layer, comm.ends - hidden * beside.ends};
-      const bool is_open =
-          layers * open.layer + open.ends > rates->price * (layers * comm.layer + comm.ends);
-      out.finish += is_open ? open.layer : rates->price * comm.layer;
-      out.finish_of_ends += is_open ? open.ends : rates->price * comm.ends;
-    };
-    const Part gradients = of(rates->gradients);
-    const Part weights = of(rates->weights);
-    const Part both{gradients.layer + weights.layer, gradients.ends + weights.ends};
-    out.finish = frame.optimizer({1, 2}).value;
-    if (alone) {
-      add(gradients, {layer.backward.value, ends.backward.value});
-      add(weights, {layer.forward.value, ends.forward.value});
-    } else {
-      add(both, {layer.total().value, ends.total().value});
+  // To the next stage, wherever the cut is.
+  HandOver least_over(int s) {
+    HandOver least = over(s, by_kind_->cut_after.front() + 1);
+    for (const int unit : by_kind_->cut_after) {
+      const HandOver& own = over(s, unit + 1);
+      least.time = std::min(least.time, own.time);
+      least.busy = std::min(least.busy, own.busy);
     }
-    const Seconds sync = frame.whole_gradient_sync({1, 2});
-    const double share = sync > Seconds(0) ? frame.sync_network({1, 2}) / sync : 0;
-    out.wire = share * both.layer;
-    out.wire_of_ends = share * both.ends;
+    return least;
   }
 
   InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline) {
     const RunCosts& runs = *runs_of(s);
-    const StageTime layer = runs.alone({1, 2});
-    InterleavedStage out;
-    out.layer = layer.total().value;
-    out.finish = layer.finish.value;
-    pipeline.forward_share =
-        std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
-    const bool last = s + 1 == layout_.stages;
-    StageTime ends;
-    const auto add_end = [&](int unit) {
-      const StageTime end = runs.alone({unit, unit + 1});
-      ends.forward += end.forward;
-      ends.backward += end.backward;
-    };
-    if (s == 0) add_end(0);
-    if (last) add_end(units_ - 1);
-    out.ends = ends.total().value;
-    bound_finish(s, layer, ends, out);
-    out.wire_of_ends += wire_of_sends(s);
-    if (!last) out.send = std::min(over(s, 1).time, over(s, 2).time).value;
-    const double live =
-        static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
-                                             layout_.settings.micro_batches, layout_.chunks)) /
-        layout_.chunks;
-    int good = 0;
-    int bad = units_ - 1;
-    while (bad - good > 1) {
-      const int middle = (good + bad) / 2;
-      const UnitRange units = last     ? UnitRange{units_ - 1 - middle, units_}
-                              : s == 0 ? UnitRange{0, middle + 1}
-                                       : UnitRange{1, middle + 1};
-      (fits(runs.frame(), units, live) ? good : bad) = middle;
+    const StagePlace place{.first = s == 0,
+                           .last = s + 1 == layout_.stages,
+                           .mean_layers = 1.0 * by_kind_->count / layout_.stages,
+                           .live = chunks_live(s)};
+    InterleavedStage out = least_stage(runs, *by_kind_, place);
+    for (const int u : by_kind_->units) {
+      const StageTime layer = runs.alone({u, u + 1});
+      pipeline.forward_share =
+          std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
     }
-    out.most_layers = good;
+    out.most_layers = most_layers(runs.frame(), space_, *by_kind_, layout_.recompute, place);
+    out.wire_of_ends += wire_of_sends(s);
+    if (!place.last) out.send = least_over(s).time.value;
     return out;
   }
 
-  // Of hand-overs to the next stage and from the one before, there and back, without the way round.
-  double wire_of_sends(int s) {
-    double busy = 0;
-    const auto add = [&](int from) {
-      if (over(from, 2).crosses_nodes)
-        busy += std::min(over(from, 1).busy, over(from, 2).busy).value;
-    };
-    if (s > 0) add(s - 1);
-    if (s + 1 < layout_.stages) add(s);
-    return layout_.settings.micro_batches * layout_.chunks * busy;
+  double chunks_live(int s) const {
+    return static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
+                                                layout_.settings.micro_batches, layout_.chunks)) /
+           layout_.chunks;
   }
 
-  bool fits(const SpanFrame& frame, const UnitRange& units, double live) const {
-    const double tied = space_.tied_copies().of(units);
-    for (int r = 0; r < frame.replica_count(); ++r)
-      if (frame.memory(r, units, layout_.recompute, tied).spare(live) < Bytes(0)) return false;
-    return true;
+  // Of hand-overs to the next stage and from the one before, without the way round.
+  double wire_of_sends(int s) {
+    Seconds busy;
+    for (const int from : {s - 1, s}) {
+      if (from < 0 || from + 1 == layout_.stages) continue;
+      const HandOver least = least_over(from);
+      if (least.crosses_nodes) busy += least.busy;
+    }
+    return layout_.settings.micro_batches * layout_.chunks * busy.value;
   }
 
   CutLimits limits() const {
@@ -388,6 +332,7 @@ class Evaluation {
   std::map<std::vector<int>, int> signatures_;
   std::map<int, std::unique_ptr<RunCosts>> runs_;  // by signature
   std::map<std::array<int, 4>, HandOver> overs_;
+  std::optional<LayersByKind> by_kind_;
   std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached
 };
 

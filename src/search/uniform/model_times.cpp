@@ -85,11 +85,18 @@ FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch) const
   const SpanFrame frame(problem, settings, devices, copies.tensor, copies.data, {}, tables);
   const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
   if (!rates) return out;
+  double counted = 1;
+  if (copies.network_only) {
+    const UnitRange whole{0, units};
+    const Seconds sync = frame.whole_gradient_sync(whole);
+    counted = sync > Seconds(0) ? frame.sync_network(whole) / sync : 0;
+  }
   for (int u = 0; u < units; ++u) {
     const UnitCost cost = frame.time_on(0, {u, u + 1}, Recompute::none);
     const auto of = [&](const SpanFrame::FinishRates::Way& way) {
-      return (cost.trained * way.of_parameter + cost.trained_experts * way.of_expert_parameter)
-          .value;
+      const Seconds time =
+          cost.trained * way.of_parameter + cost.trained_experts * way.of_expert_parameter;
+      return counted * time.value;
     };
     out.gradients[u] = of(rates->gradients);
     out.weights[u] = of(rates->weights);

@@ -37,8 +37,9 @@ struct ReplicaCopies {
   int tensor = 1;
   int context = 1;
   int expert = 1;
-  int data = 1;          // 0: nothing is known of what follows
-  double of_update = 1;  // of the time of an update on so many replicas, what counts
+  int data = 1;               // 0: nothing is known of what follows
+  double of_update = 1;       // of the time of an update on so many replicas, what counts
+  bool network_only = false;  // of collectives: nodes are not taken as they come
   bool sequence_parallel = false;
   ZeroStage zero = ZeroStage::off;
   friend auto operator<=>(const ReplicaCopies&, const ReplicaCopies&) = default;

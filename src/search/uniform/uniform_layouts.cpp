@@ -172,16 +172,23 @@ ReplicaCut UniformLayouts::cut_of(const UniformLayout& layout, int kind) const {
 }
 
 // Stages have consecutive devices. Where all nodes have as many, and a stage has some nodes or a
-// part of one, the nodes of a kind are taken as they come. A stage that has no room on them has
-// nodes of other kinds too, and more copies, which sum gradients over no faster links.
+// part of one, the nodes of a kind are taken as they come. Else a stage that is larger than any
+// node crosses the network, and no ring through a node of this kind is faster than its adapter,
+// shared by the rings of a tensor group. A stage that has no room on the nodes of a kind has nodes
+// of other kinds too, and more copies.
 ReplicaCopies UniformLayouts::copies_of(const UniformLayout& layout, int kind,
                                         const NodeMix& mix) const {
   const int replica = layout.tensor * layout.settings.context;
   const int on_node = kinds_[kind].devices();
   const int size = layout.stage_devices();
-  bool is_known = on_node % size == 0 || size % on_node == 0;
-  for (std::size_t k = 0; k < kinds_.size(); ++k)
-    is_known = is_known && (mix[k] == 0 || kinds_[k].devices() == on_node);
+  bool in_order = on_node % size == 0 || size % on_node == 0;
+  int largest = 0;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (mix[k] == 0) continue;
+    in_order = in_order && kinds_[k].devices() == on_node;
+    largest = std::max(largest, kinds_[k].devices());
+  }
+  bool is_known = in_order || (size > largest && layout.tensor <= on_node);
   const int most = mix[kind] * on_node / replica;
   const bool enough = most >= layout.data;
   if (!enough && (layout.settings.expert > 1 || problem_.job.zero_group > 0)) is_known = false;
@@ -192,6 +199,7 @@ ReplicaCopies UniformLayouts::copies_of(const UniformLayout& layout, int kind,
                     .data = is_known ? std::min(most, layout.data) : 0,
                     .sequence_parallel = layout.settings.sequence_parallel,
                     .zero = layout.settings.zero};
+  out.network_only = !in_order;
   if (out.zero != ZeroStage::off) out.of_update = 1.0 * out.data / layout.data;
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -63,8 +64,6 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   for (PaceTable& paces : paces_) paces.by_type.resize(types);
   units_of_kind_.resize(model.kinds.size());
   for (const int kind : model.units) ++units_of_kind_[kind];
-  ratios_.assign(types, {std::vector<double>(model.kinds.size(), HUGE_VAL), 1});
-  main_paces_.by_type.resize(types);
   main_kind_ = main_kind(model);
   // Stages of interleaved pipelines begin with the first of their chunks.
   const auto fills = [](Schedule schedule) {
@@ -88,10 +87,18 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
         cuts.insert({pool.type, tensor, s.context, s.expert, cut});
       }
   }
-  for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts)
-    add_cut(engine, type, {1, tensor, context, expert, sequence_parallel});
+  CutPaces none;
+  none.main.by_type.resize(types);
+  none.ratios.assign(types, {std::vector<double>(model.kinds.size(), HUGE_VAL), 1});
+  std::map<std::tuple<int, int, int, bool>, std::size_t> alike;
+  for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts) {
+    const auto [at, is_new] =
+        alike.try_emplace({tensor, context, expert, sequence_parallel}, by_cut_.size());
+    if (is_new) by_cut_.push_back(none);
+    add_cut(engine, type, {1, tensor, context, expert, sequence_parallel}, by_cut_[at->second]);
+  }
   for (PaceTable& paces : paces_) sort_paces(paces);
-  sort_paces(main_paces_);
+  for (CutPaces& cut : by_cut_) sort_paces(cut.main);
   micro_batches_.assign(micro_batches.begin(), micro_batches.end());
   for (const int m : micro_batches_) economies_.push_back(economy_of(model, global_batch_ / m));
 }
@@ -106,7 +113,8 @@ void ClusterLowerBound::sort_paces(PaceTable& paces) const {
   std::ranges::sort(paces.times);
 }
 
-void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Sharding& cut) {
+void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Sharding& cut,
+                                CutPaces& paces) {
   const double devices = static_cast<double>(cut.tensor) * cut.context;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     ReplicaShape shape;
@@ -121,12 +129,12 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
       effort.by_kind.push_back(times.all[k] * devices / counts_[i]);
       paces_[k].by_type[type].push_back({times.path[k], most / devices});
       if (units_of_kind_[k] == 0) continue;
-      Ratios& ratios = ratios_[type];
+      CutPaces::Ratios& ratios = paces.ratios[type];
       const double main = times.all[main_kind_];
       ratios.of_main[k] = std::min(ratios.of_main[k], main > 0 ? times.all[k] / main : 0);
       if (times.all[k] > 0) ratios.kept = std::min(ratios.kept, times.path[k] / times.all[k]);
     }
-    main_paces_.by_type[type].push_back({times.all[main_kind_], most / devices});
+    paces.main.by_type[type].push_back({times.all[main_kind_], most / devices});
     efforts_[type].push_back(std::move(effort));
   }
 }
@@ -175,16 +183,20 @@ double ClusterLowerBound::way(const std::vector<int>& devices, double samples) c
       if (units_of_kind_[k] > 0) sum += units_of_kind_[k] * latency(paces_[k], devices, samples);
     return sum;
   }
-  double kept = 1;
-  for (std::size_t p = 0; p < devices.size(); ++p)
-    if (devices[p] > 0) kept = std::min(kept, ratios_[p].kept);
-  for (std::size_t k = 0; k < units_of_kind_.size(); ++k) {
-    double least = HUGE_VAL;
+  std::vector<double> least(units_of_kind_.size(), HUGE_VAL);
+  for (const CutPaces& cut : by_cut_) {
+    const double main = latency(cut.main, devices, samples);
+    if (!std::isfinite(main)) continue;
+    double kept = 1;
     for (std::size_t p = 0; p < devices.size(); ++p)
-      if (devices[p] > 0) least = std::min(least, ratios_[p].of_main[k]);
-    if (units_of_kind_[k] > 0) sum += units_of_kind_[k] * least;
+      if (devices[p] > 0) kept = std::min(kept, cut.ratios[p].kept);
+    for (std::size_t k = 0; k < least.size(); ++k)
+      for (std::size_t p = 0; p < devices.size(); ++p)
+        if (devices[p] > 0) least[k] = std::min(least[k], kept * main * cut.ratios[p].of_main[k]);
   }
-  return kept * sum * latency(main_paces_, devices, samples);
+  for (std::size_t k = 0; k < least.size(); ++k)
+    if (units_of_kind_[k] > 0) sum += units_of_kind_[k] * least[k];
+  return sum;
 }
 
 double ClusterLowerBound::step_with(std::size_t i, const std::vector<int>& devices) const {

@@ -20,9 +20,11 @@ namespace plait {
 //   L = sum over units of the least x for which all devices together do B / m samples in x,
 // weight gradients not included where schedules do them aside. A stage of several types takes as
 // long as its slowest replica does for all of its units, and another one may be the slowest for
-// each of them. So there one kind of unit stands for all: with r(k) the least time of kind k over
-// that of the main kind on any type, and s the least part of a unit's time that is not put aside,
-//   L = s * x(main kind) * sum over units of r(kind).
+// each of them. So there one kind of unit stands for all. Replicas of a stage are cut alike: with x
+// the least time for the main kind of unit with all devices cut in one way, r(k) the least time of
+// kind k over that of the main kind on any type, and s the least part of a unit's time that is not
+// put aside,
+//   L = sum over units of the least s * x * r(kind) over all cuts.
 // Under GPipe and 1F1B a step has at least L + (m - 1) Y, under others at least L and m Y; the
 // bound is the least of that over all m.
 class ClusterLowerBound {
@@ -44,12 +46,13 @@ class ClusterLowerBound {
     std::vector<std::vector<Pace>> by_type;  // ascending in both
     std::vector<double> times;               // of all types, ascending
   };
+  struct CutPaces;
   struct Economy {
     std::vector<double> worth;  // by device type
     double spend = 0;           // of one sample
   };
   // Times of every kind for one cut, for each of counts_.
-  void add_cut(const CostEngine& engine, int type, const Sharding& cut);
+  void add_cut(const CostEngine& engine, int type, const Sharding& cut, CutPaces& paces);
   void sort_paces(PaceTable& paces) const;
   Economy economy_of(const Model& model, int most_samples) const;
   double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]
@@ -64,14 +67,17 @@ class ClusterLowerBound {
   std::vector<int> counts_;                   // samples that are looked at
   std::vector<std::vector<Effort>> efforts_;  // by device type
   std::vector<PaceTable> paces_;              // by kind, of what is not put aside
-  PaceTable main_paces_;                      // of the main kind, all of it
   int main_kind_ = 0;
-  // By device type, over all cuts and numbers of samples.
-  struct Ratios {
-    std::vector<double> of_main;  // by kind: least time over that of the main kind
-    double kept = 1;              // least part of a unit's time that is not put aside
+  // Of one cut, over all numbers of samples; for stages of several types.
+  struct CutPaces {
+    struct Ratios {
+      std::vector<double> of_main;  // by kind: least time over that of the main kind
+      double kept = 1;              // least part of a unit's time that is not put aside
+    };
+    PaceTable main;              // of the main kind, all of it
+    std::vector<Ratios> ratios;  // by device type
   };
-  std::vector<Ratios> ratios_;
+  std::vector<CutPaces> by_cut_;
   std::vector<int> units_of_kind_;
   std::vector<int> micro_batches_;  // numbers of them that a step may have
   std::vector<Economy> economies_;  // by position in micro_batches_

@@ -55,7 +55,7 @@ double most_saved_forward(const SearchContext& context, const CostEngine& engine
   double most = 0;
   for (ReplicaKind& kind : needs.kinds())
     for (int count = 0; count < std::ssize(needs.counts()); ++count)
-      most = context.should_stop() ? 1 : std::max(most, needs.saved_forward(kind, count));
+      most = std::max(most, needs.saved_forward(kind, count));
   return most;
 }
 
@@ -67,7 +67,6 @@ void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
   if (result.searched_whole_space) return;
   if (proves_one_schedule(context) && holds) {
     *result.lower_bound = (1 - most_saved_forward(context, engine)) * *result.lower_bound;
-    if (!(*result.lower_bound > Seconds(0))) result.lower_bound.reset();
     return;
   }
   const Seconds floor =

@@ -53,9 +53,9 @@ double CutSearch::excess(const PipelineSuffix& kept, const PipelineSuffix& other
 void CutSearch::insert(int stage, int begin, const Label& label) {
   std::vector<Label>& labels = labels_[stage][begin];
   for (const Label& other : labels)
-    if (excess(other.suffix, label.suffix) <= 0) return;
+    if (label.suffix.no_better_than(other.suffix)) return;
   std::erase_if(labels,
-                [&](const Label& other) { return excess(label.suffix, other.suffix) <= 0; });
+                [&](const Label& other) { return other.suffix.no_better_than(label.suffix); });
   const auto at = std::ranges::upper_bound(labels, label.suffix.step(), {},
                                            [](const Label& own) { return own.suffix.step(); });
   labels.insert(at, label);

@@ -71,14 +71,12 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
   for (const InterleavedStage& stage : pipeline.stages) {
     std::vector<double> next(layers + 1, HUGE_VAL);
     std::vector<int>& own = last.emplace_back(layers + 1, -1);
-    // With the embedding, or alone.
-    const int others = pipeline.others + (&stage == &pipeline.stages.front() ? 1 : 0);
     for (int done = 0; done <= layers; ++done) {
       if (!std::isfinite(before[done])) continue;
       const int most = std::min(layers - done, most_layers(pipeline, stage, before[done], step));
       // The end of a pipeline may be a chunk of its own.
       for (int n = std::max(0, pipeline.chunks - 1 - pipeline.others); n <= most; ++n) {
-        const int first = std::max(0, (n + others) / pipeline.chunks - others);
+        const int first = std::max(0, (n + pipeline.others) / pipeline.chunks - pipeline.others);
         const double sum = before[done] + first * stage.layer + 2 * stage.send;
         if (sum >= next[done + n]) continue;
         next[done + n] = sum;

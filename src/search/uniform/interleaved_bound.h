@@ -33,11 +33,13 @@ struct InterleavedBound {
   std::vector<int> layers;  // of the stages with which it is reached; empty when nothing fits
 };
 
-// No interleaved step is shorter whose chunks differ by one unit at most within a stage, however
+// No interleaved step is shorter whose chunks differ by one unit at most within a stage, larger
+// ones first (in_chunks() in search/space/schedules.h, even_begins() in chunk_layers.h), however
 // many layers each stage has; infinite when the layers do not fit. Stage s begins when the first
 // micro-batch has passed the first chunks of the stages before, and is followed by their backward
 // passes or by its own finish. With n_s layers, x_s the time of one, v chunks and m micro-batches,
 //   step >= m (n_s x_s + ends_s) + sum over j < s of (c_j x_j + 2 send_j)
+// where c_j = floor((n_j + o) / v) - o layers are in the first chunk if o other units may be there,
 // and the same with the forward part of the sum and finish_s instead of its backward part, and no
 // step is shorter than the time for which the network of a stage's nodes is busy. The
 // least step for which all layers find a place is found by bisection; whether they do, by dynamic

@@ -75,7 +75,11 @@ if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_test(NAME graph_jax
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/graph_jax_test.py
                    --program $<TARGET_FILE:plait>)
-  set_tests_properties(graph_jax PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
+  add_test(NAME graph_rank
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/graph_rank_test.py
+                   --program $<TARGET_FILE:plait>)
+  set_tests_properties(graph_jax graph_rank PROPERTIES LABELS slow TIMEOUT 1800
+                                                       SKIP_RETURN_CODE 77)
 endif()
 
 # The Python package, built and installed as users do it (./dev setup_python); skipped where that is absent.

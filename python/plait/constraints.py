@@ -36,6 +36,21 @@ def inline_calls(module):
         for name, function in known.items():
             if name != "main":
                 function.operation.erase()
+        _fold_transposes(known["main"])
+
+
+def _fold_transposes(function):
+    """A transpose of a transpose that gives back what was there is left out, as the conversion to HLO
+    would: it would move the tag to another op."""
+    import jaxlib.mlir.ir as ir
+    for outer in [o for o in walk(function.operation) if o.name == "stablehlo.transpose"]:
+        inner = outer.operands[0].owner
+        if isinstance(inner, ir.Block) or inner.name != "stablehlo.transpose":
+            continue
+        first, second = (list(ir.DenseI64ArrayAttr(o.attributes["permutation"])) for o in (inner, outer))
+        if [first[i] for i in second] == sorted(first):
+            outer.results[0].replace_all_uses_with(inner.operands[0])
+            outer.erase()
 
 
 def _expand(function, known, expanded):
@@ -98,16 +113,15 @@ class WrongPlan(ValueError):
     """The plan is for another program."""
 
 
-# Ops of HLO that StableHLO calls by the same name; others may come from several ops.
-_SAME_NAME = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log",
+# Ops that HLO and StableHLO call by the same name; others of StableHLO may become several of HLO (a
+# conversion to an integer is a select).
+_SAME_NAME = {"dot", "add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log",
               "convolution", "gather", "scatter", "select", "compare", "concatenate"}
 
 
 def _may_be(operation, opcode):
-    name = operation.split(".")[-1]
-    if opcode == "dot":
-        return name in ("dot", "dot_general")
-    return opcode not in _SAME_NAME or operation.startswith("chlo.") or name == opcode
+    name = operation.split(".")[-1].replace("dot_general", "dot")
+    return name == opcode or opcode not in _SAME_NAME or name not in _SAME_NAME
 
 
 def _find_mesh_name(module):

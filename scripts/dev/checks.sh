@@ -74,14 +74,15 @@ lint() {
 
 # Every reader with bytes that nobody has written, from the corpora of tests/fuzz.
 fuzz() {
-  local seconds=${1:-60} corpus reader failed=()
-  [[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is not a number of seconds; usage: ./dev fuzz [SECONDS]"
+  local seconds=${1:-60} only=${2:-} corpus reader failed=()
+  [[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is not a number of seconds; usage: ./dev fuzz [SECONDS [READER]]"
   setup
   install_packages "${fuzz_packages[@]}"
   compile fuzz plait_fuzz
   mkdir -p build/fuzz/found
   for corpus in tests/fuzz/corpus/*; do
     reader=${corpus##*/}
+    [[ -z $only || $only == "$reader" ]] || continue
     mkdir -p "build/fuzz/corpus/$reader"
     say "fuzzing $reader for $seconds s"
     PLAIT_FUZZ_READER=$reader build/fuzz/plait_fuzz -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 \

@@ -45,7 +45,7 @@ std::string summary(const Analysis& analysis) {
       sharded += it.attribute("sharding") != nullptr ? 1 : 0;
   if (sharded > 0)
     out += fmt::format(
-        "{} carry a sharding already; a plan replaces it, unless --keep-shardings is given\n",
+        "{} carry a sharding already; a plan replaces it, unless `keep_shardings` is given\n",
         counted(sharded, "instruction"));
   return out + "\n";
 }

@@ -16,6 +16,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"micro_batches", "--micro-batches"},
     {"recompute", "--recompute"},
     {"zero", "--zero"},
+    {"keep_shardings", "--keep-shardings"},
     {"schedule", "--schedule"},
     {"chunks", "--chunks"},
     {"sequence_parallel", "--sp"},

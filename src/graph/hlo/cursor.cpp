@@ -161,10 +161,13 @@ std::string_view Cursor::value() {
     const char c = peek();
     if (c == ',' || c == '\n' || c == '}' || c == ')' || c == ']') break;
     if (c == '/' && at_ + 1 < text_.size() && text_[at_ + 1] == '/') break;
+    const bool first = at_ == from;
     if (c == '"') {
       skip_quoted();
+      if (first) break;  // another instruction may follow on the line
     } else if (closing(c) != '\0') {
       skip_nested();
+      if (first && c == '{') break;
     } else {
       step();
     }

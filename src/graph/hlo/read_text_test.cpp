@@ -75,6 +75,15 @@ std::string main_of(const std::string& lines) {
   return "HloModule m\n\nENTRY main {\n  x = f32[4,8]{1,0} parameter(0)\n" + lines + "}\n";
 }
 
+TEST(ReadHlo, InstructionsMayStandOnOneLine) {
+  const Module module = read_hlo(
+      "HloModule m ENTRY main { x = f32[4] parameter(0), sharding={devices=[2]<=[2]} y = f32[4] "
+      "parameter(1), metadata={op_name=\"y\"} ROOT z = f32[4] add(x, y) }",
+      "line");
+  ASSERT_EQ(module.entry_computation().instructions.size(), 3U);
+  EXPECT_EQ(*module.entry_computation().instructions[0].attribute("sharding"), "{devices=[2]<=[2]}");
+}
+
 TEST(ReadHlo, WrittenTextReadsAsTheSameText) {
   const std::string once = write_hlo(read_hlo(kLoop, "a"));
   EXPECT_EQ(write_hlo(read_hlo(once, "b")), once);

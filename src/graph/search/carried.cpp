@@ -43,7 +43,7 @@ std::optional<std::vector<std::int64_t>> bracketed(const std::string& text, std:
 }
 
 // 0 .. n-1 as an array of `dims`, its dimensions permuted.
-std::vector<int> transposed(const std::vector<std::int64_t>& dims,
+std::vector<int> in_order(const std::vector<std::int64_t>& dims,
                             const std::vector<std::int64_t>& order) {
   std::vector<std::int64_t> stride(dims.size(), 1);
   for (std::size_t d = dims.size(); d-- > 1;) stride[d - 1] = stride[d] * dims[d];
@@ -71,8 +71,7 @@ std::optional<std::vector<int>> devices_in(const std::string& text, std::size_t 
   }
   at += 2;
   const auto dims = bracketed(text, at, '[', ']');
-  if (!dims || dims->empty() || dims->size() > 8 || tiles_of(*dims) != devices)
-    return std::nullopt;
+  if (!dims || dims->empty() || dims->size() > 8 || tiles_of(*dims) != devices) return std::nullopt;
   std::vector<std::int64_t> order(dims->size());
   std::iota(order.begin(), order.end(), 0);
   if (at < text.size() && text[at] == 'T') {
@@ -81,7 +80,7 @@ std::optional<std::vector<int>> devices_in(const std::string& text, std::size_t 
       return std::nullopt;
     order = *given;
   }
-  return transposed(*dims, order);
+  return in_order(*dims, order);
 }
 
 // The tiles of a placement, as of its text.

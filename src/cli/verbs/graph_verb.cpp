@@ -48,7 +48,7 @@ Session warning_session() {
 
 int analyze(const GraphArguments& arguments) {
   const GraphAnalyzeAnswer found = answer(GraphAnalyzeRequest{arguments.source}, warning_session());
-  print(arguments.json ? to_json(found) : as_text(found, style_of(stdout)));
+  print(arguments.json ? to_json(found) : in_flags(as_text(found, style_of(stdout))));
   return kDone;
 }
 

@@ -151,7 +151,8 @@ class Evaluation {
   // Of any cut with the hosts in this order; no more is asked for than `enough`.
   Seconds order_bound(Seconds enough) {
     layers_.clear();
-    const Seconds after = tied();
+    // A V has both ends of the model on one stage.
+    const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : tied();
     const Seconds least = layout_.bound + after;
     if (!by_kind_) return least;
     const Seconds busy = busiest_link();

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """The verbs that read saved plans and measured runs."""
+import csv
 import json
+import math
+import shlex
 import sys
 
 from program import Here, SMALL, answer, plait, run_tests
@@ -129,6 +132,21 @@ def test_validate_reads_a_table_and_writes_every_row():
     assert source["refusals"] == {"the device 'Abacus' is not in the catalogue": 1}
     lines = rows.read_text().splitlines()
     assert len(lines) == 3 and lines[1].startswith("a,mine,,H100,")
+
+
+def test_the_command_of_every_shipped_row_gives_the_same_step():
+    plans, rows = Here.folder / "row plans", Here.folder / "shipped.csv"
+    plans.mkdir()
+    commands = plait("validate", "--plans", plans, "--commands", "--rows", rows)[0].splitlines()
+    with rows.open(newline="") as file:
+        predicted = [float(row["predicted_s"]) for row in csv.DictReader(file) if row["predicted_s"]]
+    assert len(commands) == len(predicted) > 40
+    for command, step in zip(commands, predicted):
+        words = shlex.split(command, comments=True)
+        assert words[0] == "plait"
+        found = json.loads(plait(*words[1:], "--json", status=None)[0])
+        assert math.isclose(found["step_s"], step, rel_tol=1e-5), (command, step)
+        assert command.endswith(f"# step_s {step:.6g}"), command
 
 
 def test_replan_says_what_moves():

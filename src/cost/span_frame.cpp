@@ -427,7 +427,7 @@ SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompu
         Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));
   // Weights that autocast has converted are kept until the backward pass; recompute drops all but
   // the output layer's.
-  if (traits_.cast_bytes > 0)
+  if (is_autocast(problem_.job))
     memory.workspace += Bytes(2 * (recompute == Recompute::full ? tables : all));
   memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
   // The dense gradient of the embedding, before it is added.

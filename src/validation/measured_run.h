@@ -38,6 +38,7 @@ struct MeasuredRun {
   std::optional<Seconds> others_step;  // what another predictor says of it
   std::string other;                   // which one
   bool failed = false;                 // did not run; out of memory as far as the table says
+  bool says_what_is_kept = true;       // states recompute, without which memory cannot be judged
 };
 
 }  // namespace plait

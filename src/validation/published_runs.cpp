@@ -132,6 +132,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   if (!states_recompute(row) && shared->job.framework.fully_sharded)
     take_what_fits(row, degrees, *shared, run);
+  run.says_what_is_kept = states_recompute(row);
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
   run.step = run.failed ? std::nullopt : step_of(row, *shared);

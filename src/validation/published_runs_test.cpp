@@ -305,5 +305,17 @@ TEST(PublishedRuns, EverySecondLayerIsHalfOfThemRecomputed) {
             Recompute::selective);
 }
 
+TEST(PublishedRuns, ARowWithoutRecomputeDoesNotSayWhatItKeeps) {
+  EXPECT_TRUE(samples::read({}).says_what_is_kept);
+  EXPECT_FALSE(samples::read({{"recompute", ""}}).says_what_is_kept);
+}
+
+TEST(PublishedRuns, MemoryAloneNeedsASequenceOrABatch) {
+  const MeasuredRun run =
+      samples::read({{"iter_time_s", ""}, {"peak_mem_gb", "40"}, {"seq_len", ""}, {"gbs", ""}});
+  EXPECT_EQ(run.refusal, "neither seq_len nor gbs is stated, on which its memory depends");
+  EXPECT_EQ(samples::read({{"iter_time_s", ""}, {"peak_mem_gb", "40"}}).refusal, "");
+}
+
 }  // namespace
 }  // namespace plait

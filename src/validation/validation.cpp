@@ -98,7 +98,7 @@ class Tally {
     if (run.failed)
       ++(prediction.fits ? accuracy_.failed_fitting : accuracy_.failed_not_fitting);
     else if (!prediction.fits)
-      ++accuracy_.ran_not_fitting;
+      ++(run.says_what_is_kept ? accuracy_.ran_not_fitting : accuracy_.ran_unstated);
     if (run.step) add_time(run, prediction.step.value, run.step->value);
     if (run.memory) memory_errors_.push_back(prediction.memory / *run.memory - 1);
   }

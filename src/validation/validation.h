@@ -75,6 +75,7 @@ struct Accuracy {
   int failed_not_fitting = 0;  // right
   int failed_fitting = 0;      // wrong
   int ran_not_fitting = 0;     // wrong
+  int ran_unstated = 0;        // ran, are predicted not to fit, and do not say what they recompute
 
   int refused() const { return rows - predicted; }
 };

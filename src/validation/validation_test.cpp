@@ -146,5 +146,15 @@ TEST(NeededFactor, IsWhatOneTermAloneWouldHaveToGrowBy) {
   EXPECT_FALSE(needed_factor(Seconds(0.01), Seconds(10), Seconds(13)));
 }
 
+TEST(Accuracy, RunsThatDoNotSayWhatTheyKeepAreNotFalseAlarms) {
+  std::vector<MeasuredRun> runs{run("1", 10), run("2", 10)};
+  runs[1].says_what_is_kept = false;
+  RunPrediction too_large = predicted(10);
+  too_large.fits = false;
+  const Accuracy all = accuracy_by(RunGrouping::source, runs, {too_large, too_large}).at(0);
+  EXPECT_EQ(all.ran_not_fitting, 1);
+  EXPECT_EQ(all.ran_unstated, 1);
+}
+
 }  // namespace
 }  // namespace plait

@@ -50,7 +50,7 @@ std::string accuracy_json(const Accuracy& a, const std::string& key) {
   object.number("memory_rows", a.with_memory).json("memory_mape", number_or_null(a.memory_mape));
   object.json("memory_bias", number_or_null(a.memory_bias));
   object.number("oom_right", a.failed_not_fitting).number("oom_missed", a.failed_fitting);
-  object.number("oom_false", a.ran_not_fitting);
+  object.number("oom_false", a.ran_not_fitting).number("oom_unstated", a.ran_unstated);
   JsonObject grades;
   for (const auto& [grade, mape] : a.mape_by_grade) grades.number(grade, mape);
   return object.json("mape_by_grade", grades.str()).str();

@@ -45,6 +45,9 @@ struct RowPlan {
   std::string text;
 };
 std::vector<RowPlan> row_plans(const ValidateAnswer& answer);
+// The command that predicts each of them by itself, where they are saved in `folder`, with the
+// number that it gives: "plait estimate folder/a-1.json   # step_s 3.416".
+std::string row_commands(const ValidateAnswer& answer, const std::string& folder);
 // The prediction of every row.
 std::string rows_csv(const ValidateAnswer& answer);
 

@@ -7,6 +7,7 @@
 
 #include "app/measured/validate.h"
 #include "io/plan/plan_json.h"
+#include "runtime/trial/shell_words.h"
 #include "validation/explanations.h"
 
 namespace plait {
@@ -117,6 +118,18 @@ std::vector<RowPlan> row_plans(const ValidateAnswer& answer) {
     out.push_back({file_name(run.source + "-" + run.id),
                    plan_file_to_json(*run.problem, run.plan, std::nullopt, "")});
   }
+  return out;
+}
+
+std::string row_commands(const ValidateAnswer& answer, const std::string& folder) {
+  const std::vector<RowPlan> plans = row_plans(answer);
+  std::string out;
+  std::size_t next = 0;
+  for (const RunPrediction& prediction : answer.predictions)
+    if (prediction.made)
+      out += fmt::format("plait estimate {}   # step_s {:.6g}\n",
+                         runtime::shell_quoted(folder + "/" + plans[next++].name + ".json"),
+                         prediction.step.value);
   return out;
 }
 

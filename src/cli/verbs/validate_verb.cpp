@@ -3,6 +3,7 @@
 
 #include "app/measured/validate.h"
 #include "app/request/search_request.h"
+#include "base/error.h"
 #include "cli/flags/validate_flags.h"
 #include "cli/terminal/terminal.h"
 #include "io/format/text_file.h"
@@ -15,6 +16,7 @@ struct ValidateArguments {
   std::string rows;
   std::string plans;
   bool table = false;
+  bool commands = false;
   bool show_constants = false;
   bool json = false;
 };
@@ -24,11 +26,17 @@ int validate(const ValidateArguments& arguments) {
     print(constants_json(arguments.request));
     return kDone;
   }
+  if (arguments.commands && arguments.plans.empty())
+    throw InputError("--commands", "needs --plans DIR, where the plans that they price are written");
   const ValidateAnswer compared = answer(arguments.request);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(compared));
   if (!arguments.plans.empty())
     for (const RowPlan& plan : row_plans(compared))
       write_text_file(arguments.plans + "/" + plan.name + ".json", plan.text);
+  if (arguments.commands) {
+    print(row_commands(compared, arguments.plans));
+    return kDone;
+  }
   const Style style = style_of(stdout);
   print(arguments.json    ? to_json(compared)
         : arguments.table ? as_table(compared, style)
@@ -53,6 +61,11 @@ Command validate_command() {
                          .help = "write what was read from every row there, as plan files: plait "
                                  "estimate gives the same number",
                          .set = into_text(arguments->plans)});
+  group.flags.push_back({.name = "--commands",
+                         .value = "",
+                         .help = "with --plans: print the command that gives the prediction of each "
+                                 "row by itself, and the number",
+                         .set = into_switch(arguments->commands)});
   group.flags.push_back({.name = "--table",
                          .value = "",
                          .help = "time, memory and false alarms of each source, the mean over "

@@ -9,6 +9,13 @@ namespace {
 // an H200: 0.67 ps a score with heads of 64, 0.83 with 128 (docs/cost-model.md#attention).
 constexpr double kLeastFusedHead = 96;
 
+// Of attention with a learnt bias: how many times as long it takes, forward and backward, and bytes
+// of a score that the gradient of the bias moves. Encoder and decoder of T5 large on one H200
+// (docs/cost-model.md#attention).
+constexpr double kBiasedForward = 2.5;
+constexpr double kBiasedBackward = 4;
+constexpr double kBiasGradientBytes = 4;
+
 // Bytes of a product's input that is kept in the format of fp8 or fp4 products, for each element.
 double quantised_bytes(Precision precision) {
   if (precision == Precision::fp4) return 0.5;
@@ -27,8 +34,15 @@ OpTime fused_memory_time(const Kernels& kernels, const Op& op, const Sharding& s
           {}};
 }
 
+// A learnt bias of scores (T5) goes into a slower kernel, which also gives its gradient: each
+// sample writes one of the size of the scores, and they are summed up.
 OpTime FusedKernels::flash_attention(const Op& op, const Sharding& s) const {
-  return flash_kernel(op, s, kLeastFusedHead);
+  OpTime time = flash_kernel(op, s, kLeastFusedHead);
+  if (!op.learnt_bias || traits().fused_softmax) return time;
+  const double scores = op.count * op.rows * op.columns * s.samples / s.context / s.tensor;
+  time.forward = kBiasedForward * time.forward;
+  time.backward = kBiasedBackward * time.backward + moving(kBiasGradientBytes * scores);
+  return time;
 }
 
 OpTime FusedKernels::attention(const Op& op, const Sharding& s) const {

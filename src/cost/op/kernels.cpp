@@ -26,6 +26,10 @@ constexpr double kSoftmaxBackward = 5.5;
 // that are short.
 constexpr double kAdapterWork = 0.05;
 
+// Of the speed of the product that a convolution is equivalent to: two Wide-ResNets of plait's own
+// runtime on one H200.
+constexpr double kConvolution = 0.42;
+
 // One of the products of plain attention: it reads or writes all scores.
 Seconds score_product(const DeviceType& d, const Job& job, const Op& op, Flops work, Bytes scores) {
   const Efficiency& e = d.efficiency;
@@ -179,11 +183,17 @@ OpTime Kernels::convolution(const Op& op, const Sharding& s) const {
   DeviceType unbound = device_;
   unbound.memory_bandwidth = BytesPerSecond(HUGE_VAL);
   OpTime time = product(unbound, op, s);
+  for (Seconds* pass : {&time.forward, &time.backward, &time.weight_gradient})
+    *pass = (*pass - device_.efficiency.kernel) / kConvolution + device_.efficiency.kernel;
   const double bytes =
       element_bytes_ * (op.moved * activation_share(op.split, s) + parameters_per_device(op, s));
   const Seconds floor = memory_time(device_, Bytes(bytes));
+  // PyTorch lays images out feature by feature; 16-bit kernels have another layout. What they read
+  // and write is converted before and after.
+  const Seconds conversion =
+      element_bytes_ == 2 ? memory_time(device_, Bytes(2 * bytes), 3) : Seconds(0);
   for (Seconds* pass : {&time.forward, &time.backward, &time.weight_gradient})
-    *pass = std::max(*pass, floor);
+    *pass = std::max(*pass, floor) + conversion;
   return time;
 }
 

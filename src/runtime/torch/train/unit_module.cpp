@@ -157,13 +157,16 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
   const ExecOp& op = *held.op;
   const auto each_expert = [&](const at::Tensor& visits, const at::Tensor& bias) {
     const at::Tensor counts = bundle.at("counts");
+    // Taken apart at once: the gradient of one expert picked by its number is a tensor of all of
+    // them, mostly zeros.
+    const std::vector<at::Tensor> weights = held.weight.unbind(0);
+    const std::vector<at::Tensor> biases =
+        bias.defined() ? bias.unbind(0) : std::vector<at::Tensor>(weights.size());
     std::vector<at::Tensor> outputs;
     std::int64_t first = 0;
     for (std::int64_t e = 0; e < op.experts; ++e) {
       const std::int64_t count = counts.data_ptr<std::int64_t>()[e];
-      const at::Tensor none;
-      outputs.push_back(
-          linear(visits.narrow(0, first, count), held.weight[e], bias.defined() ? bias[e] : none));
+      outputs.push_back(linear(visits.narrow(0, first, count), weights[e], biases[e]));
       first += count;
     }
     return at::cat(outputs, 0);

@@ -272,6 +272,8 @@ void AutoSearch::try_one_layout() {
   Target& target = context.options.target;
   target.one_layout = true;
   target.unequal_shares = target.idle_in_node = false;
+  if (target.recompute_layers == RecomputeLayers::any)
+    target.recompute_layers = RecomputeLayers::same;  // moves recompute less
   std::erase_if(target.schedules, [](Schedule schedule) {
     return schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b &&
            schedule != Schedule::interleaved;

@@ -264,7 +264,10 @@ Reason recompute_reason(const Question& q) {
                        q.target.program, fmt::join(counts, ", "),
                        are_first(chunks) ? "" : " that are not first");
   }
-  if (!q.target.recompute_by_stage && recomputes_of({q.plan.stages.front()}).size() == 1)
+  const bool by_stage = std::ranges::all_of(
+      q.plan.stages, [](const Stage& stage) { return recomputes_of({stage}).size() == 1; });
+  if (by_stage && q.target.recompute_by_stage) return std::nullopt;
+  if (by_stage)
     return fmt::format("{} recomputes the same in all stages, the plan {} and {}", q.target.program,
                        name_of(*kinds.begin()), name_of(*kinds.rbegin()));
   return fmt::format("{} recomputes the same in all layers, the plan {} and {}", q.target.program,

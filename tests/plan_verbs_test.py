@@ -121,6 +121,19 @@ def test_a_launch_script_says_how_it_is_run():
     assert free["step_s"] < taken["plans"][0]["step_s"]
 
 
+def test_a_launch_script_says_how_many_layers_are_recomputed():
+    script = Here.folder / "block.sh"
+    script.write_text("torchrun pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 \\\n"
+                      "  --seq-length 1024 --vocab-size 50304 --tensor-model-parallel-size 2 --bf16 \\\n"
+                      "  --pipeline-model-parallel-size 2 --micro-batch-size 2 --global-batch-size 64 \\\n"
+                      "  --recompute-granularity full --recompute-method block --recompute-num-layers 5\n",
+                      encoding="utf-8")
+    taken = answer("plan", "--model", str(script), "--cluster", "2xA100-80GB:4")
+    assert "full recompute of 5 layers a stage" in taken["warnings"][0], taken["warnings"]
+    # The embedding is with the first five layers, the head with the others.
+    assert " recompute=full+none layers=6+7,5+8 " in taken["plans"][0]["describe"], taken["plans"][0]["describe"]
+
+
 def test_megatron_spellings_are_understood():
     ours = plait(*SMALL, "--json", "--tp", 2, "--pp", 2, "--micro-batch", 2, "--recompute", "full")[0]
     theirs = plait("plan", "--model", "gpt2", "--cluster", "2xA100-80GB:4", "--global-batch-size", 32,

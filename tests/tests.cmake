@@ -43,6 +43,10 @@ our_own(compare_opinions compare_pairs)
 target_include_directories(compare_pairs PRIVATE tests)
 target_link_libraries(compare_pairs PRIVATE plait_core)
 
+add_executable(compare_recompute EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_recompute.cpp)
+target_include_directories(compare_recompute PRIVATE tests)
+target_link_libraries(compare_recompute PRIVATE plait_core)
+
 # Suites named Slow... run only in ./dev test --all.
 gtest_discover_tests(plait_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"
                      DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)

@@ -133,6 +133,8 @@ class PlanOptions(TypedDict, total=False):
     grad_accum: Count
     recompute: Number
     recompute_granularity: Number
+    recompute_layers: Count
+    recompute_num_layers: Count
     zero: Number
     zero_stage: Number
     schedule: Number
@@ -274,6 +276,8 @@ class CompareOptions(TypedDict, total=False):
     grad_accum: Count
     recompute: Number
     recompute_granularity: Number
+    recompute_layers: Count
+    recompute_num_layers: Count
     zero: Number
     zero_stage: Number
     schedule: Number
@@ -409,6 +413,8 @@ class ParetoOptions(TypedDict, total=False):
     grad_accum: Count
     recompute: Number
     recompute_granularity: Number
+    recompute_layers: Count
+    recompute_num_layers: Count
     zero: Number
     zero_stage: Number
     schedule: Number

@@ -185,6 +185,17 @@ UnitCost SpanFrame::time(const UnitRange& units, Recompute recompute) const {
   return worst;
 }
 
+UnitCost SpanFrame::time(RecomputedRuns runs) const {
+  UnitCost worst;
+  for (const Replica& replica : replicas_) {
+    UnitCost cost = replica.table->cost(runs.front().units, runs.front().recompute);
+    for (const RecomputedRun& run : runs.subspan(1))
+      cost += replica.table->cost(run.units, run.recompute);
+    if (&replica == &replicas_.front() || cost.total() > worst.total()) worst = cost;
+  }
+  return worst;
+}
+
 // The sum of an all-reduce and, for ZeRO, a reduce-scatter hide behind the backward pass; only the
 // all-gather of updated weights can hide behind the next forward pass.
 SpanFrame::Reduction SpanFrame::reduce(double parameters, const Group& group,
@@ -239,8 +250,7 @@ double SpanFrame::trained_share(const UnitTable& table, const UnitRange& units) 
   return all > 0 ? (cost.trained + cost.trained_experts) / all : 0;
 }
 
-SpanFrame::Cover SpanFrame::cover(const UnitRange& units, Recompute recompute, bool split) const {
-  const UnitCost cost = time(units, recompute);
+SpanFrame::Cover SpanFrame::cover(const UnitCost& cost, bool split) const {
   Cover cover = cover_of({cost.forward_total(), cost.backward_total()},
                          {cost.network_forward, cost.network_backward});
   if (split) cover.backward = std::min(cover.backward, cost.weight_gradient);
@@ -391,52 +401,6 @@ Source SpanFrame::memory_source(const UnitRange& units) const {
   for (const Replica& replica : replicas_)
     weakest = std::max(weakest, replica.table->memory_source(units));
   return weakest;
-}
-
-SpanFrame::Memory SpanFrame::memory(int replica, const UnitRange& units, Recompute recompute,
-                                    double tied, bool continues) const {
-  const Replica& on = replicas_[replica];
-  const UnitTable::Extent extent = on.table->extent(units);
-  UnitCost cost = on.table->cost(units, recompute);
-  cost.parameters += tied / tensor_;
-  if (tied_are_trained_) cost.trained += tied / tensor_;
-  const double all = cost.parameters + cost.expert_parameters;
-  const double shard = cut(cost.parameters, cost.expert_parameters);
-  const double trained = cost.trained + cost.trained_experts;
-  const double trained_shard = cut(cost.trained, cost.trained_experts);
-  const bool cut_weights = settings_.zero == ZeroStage::parameters;
-  const bool cut_gradients = cut_weights || settings_.zero == ZeroStage::gradients;
-  const bool cut_optimizer = settings_.zero != ZeroStage::off;
-  const double optimizer_bytes = state_.optimizer + (cut_optimizer ? state_.sharded_gradient : 0.0);
-  Memory memory;
-  memory.weights = Bytes(state_.weight * (cut_weights ? shard : all));
-  memory.gradients = Bytes(state_.gradient * (cut_gradients ? trained_shard : trained));
-  memory.optimizer_state =
-      Bytes(optimizer_bytes * (cut_optimizer ? trained_shard : trained) * (1 - settings_.offload));
-  memory.saved = cost.saved;
-  if (continues) memory.saved -= on.table->recompute_input(units.begin);
-  memory.working_set = on.table->working_set(units, recompute);
-  memory.transient = on.table->workspace(units);
-  memory.loss = extent.loss;
-  memory.workspace = cost.held;
-  memory.kept_loss = extent.kept_loss;
-  const double tables = extent.table_parameters + tied / tensor_;
-  // Weights of two layers are gathered at once, the running one's and the next one's; tables stay.
-  if (cut_weights)
-    memory.workspace +=
-        Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));
-  // Weights that autocast has converted are kept until the backward pass; recompute drops all but
-  // the output layer's.
-  if (is_autocast(problem_.job))
-    memory.workspace += Bytes(2 * (recompute == Recompute::full ? tables : all));
-  memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
-  // The dense gradient of the embedding, before it is added.
-  if (!problem_.job.adapters) memory.late = Bytes(4 * tables);
-  memory.fixed = traits_.workspace;
-  const Bytes limit = problem_.job.memory_limit;
-  memory.capacity = limit > Bytes(0) ? std::min(limit, on.device->memory) : on.device->memory;
-  memory.reserve = memory.capacity - usable_memory(problem_.job, *on.device);
-  return memory;
 }
 
 }  // namespace plait

@@ -25,6 +25,13 @@ struct PlanSettings {
 };
 PlanSettings settings_of(const Plan& plan);
 
+// Units of a span, which touch those of the run before it, that are recomputed alike.
+struct RecomputedRun {
+  UnitRange units;
+  Recompute recompute = Recompute::none;
+};
+using RecomputedRuns = std::span<const RecomputedRun>;  // not empty
+
 // Gives the unit costs of a replica shape; CostEngine keeps them.
 using TableSource = std::function<const UnitTable&(const ReplicaShape&)>;
 
@@ -39,6 +46,9 @@ class SpanFrame {
 
   // One micro-batch, on the slowest replica. ZeRO-3's gathering is in the communication.
   UnitCost time(const UnitRange& units, Recompute recompute) const;
+  // The same of runs that are recomputed in different ways: on the replica that is slowest over all
+  // of them.
+  UnitCost time(RecomputedRuns runs) const;
   // The totals of it.
   PassTime pass_time(const UnitRange& units, Recompute recompute) const {
     PassTime worst = replicas_.front().table->pass_time(units, recompute);
@@ -61,7 +71,10 @@ class SpanFrame {
     Seconds backward;
   };
   // `split`: weight gradients are tasks of their own, and gradients wait for them.
-  Cover cover(const UnitRange& units, Recompute recompute, bool split = false) const;
+  Cover cover(const UnitRange& units, Recompute recompute, bool split = false) const {
+    return cover(time(units, recompute), split);
+  }
+  Cover cover(const UnitCost& time, bool split = false) const;
   // The same from times that are known already, and from how long they keep the network busy.
   // Weight gradients are part of the backward pass.
   Cover cover_of(const PassTime& time, const PassTime& network) const;
@@ -135,9 +148,19 @@ class SpanFrame {
   };
   // On one of the distinct replicas. `tied` parameters are kept in a second copy.
   int replica_count() const { return static_cast<int>(replicas_.size()); }
-  // `continues`: the span before it is recomputed, too, and the first unit is inside a layer.
-  Memory memory(int replica, const UnitRange& units, Recompute recompute, double tied,
-                bool continues = false) const;
+  // What recompute that began before a run repeats together with it: both repeat their work, and no
+  // layer begins between them.
+  struct Repeated {
+    RecomputedRun last;
+    Bytes bytes;
+    bool goes_on(const Model& model, const RecomputedRun& run) const;
+  };
+  // `before`: of the span before this one, then of this one.
+  Memory memory(int replica, RecomputedRuns runs, double tied, Repeated* before = nullptr) const;
+  Memory memory(int replica, const UnitRange& units, Recompute recompute, double tied) const {
+    const RecomputedRun run{units, recompute};
+    return memory(replica, {&run, 1}, tied);
+  }
 
   // Samples of a micro-batch on a distinct replica, or on the last where there are fewer.
   double samples(int replica) const { return at(replica).samples; }
@@ -181,6 +204,8 @@ class SpanFrame {
   Seconds piece_latency(const Ring& ring) const;
   Seconds of_parameter(Seconds block) const;
   Reduction reductions(const UnitRange& units) const;
+  void add_runs(const UnitTable& on, RecomputedRuns runs, Repeated& before, double tied,
+                Memory& memory) const;
   Seconds block_sync(const UnitRange& units) const;
   // Parameters of an average layer that is not an input or output layer, as far as `units` have
   // them.

@@ -16,12 +16,6 @@ bool cut_differently(const Stage& stage) {
   });
 }
 
-// Recompute goes on from one span to the next: both repeat their work and no layer begins.
-bool continues_recompute(const Model& model, const Span& before, const Span& after) {
-  return before.recompute == Recompute::full && after.recompute == Recompute::full &&
-         before.units.end == after.units.begin && !model.unit(after.units.begin).starts_layer;
-}
-
 // Where a span is less data-parallel than the one before it, its devices gather the samples of one
 // micro-batch; where it is more so, they gather the gradients on the way back.
 struct Resharding {
@@ -55,26 +49,52 @@ Bytes passing_by(const Problem& problem, const Stage& stage, const SpanFrame& fi
   return std::max(Bytes(0), crossing - first.inside_input(replica, unit));
 }
 
-// Sum over the spans on their k-th replica (spans that cut the devices in other ways may have fewer
-// distinct replicas; their last stands in).
-SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<SpanFrame>& frames,
-                                 int replica, double tied, const Problem& problem) {
+// Spans that touch and are cut alike: they differ in what is recomputed, and are one in all else.
+struct Piece {
+  const Span* first = nullptr;
+  std::vector<RecomputedRun> runs;
+  SpanFrame frame;
+
+  UnitRange units() const { return {runs.front().units.begin, runs.back().units.end}; }
+};
+
+bool goes_on(const Piece& piece, const Span& span) {
+  return piece.first->chunk == span.chunk && piece.first->tensor == span.tensor &&
+         piece.first->data == span.data && piece.first->split == span.split &&
+         piece.units().end == span.units.begin;
+}
+
+std::vector<Piece> pieces_of(const Problem& problem, const Plan& plan, const Stage& stage,
+                             const TableSource& tables) {
+  std::vector<Piece> pieces;
+  for (const Span& span : stage.spans) {
+    if (pieces.empty() || !goes_on(pieces.back(), span))
+      pieces.push_back({&span,
+                        {},
+                        SpanFrame(problem, settings_of(plan), stage.devices, span.tensor, span.data,
+                                  stage.shares, tables, span.split)});
+    pieces.back().runs.push_back({span.units, span.recompute});
+  }
+  return pieces;
+}
+
+// Sum over the pieces on their k-th replica (pieces that cut the devices in other ways may have
+// fewer distinct replicas; their last stands in).
+SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<Piece>& pieces, int replica,
+                                 double tied, const Problem& problem) {
   SpanFrame::Memory sum;
-  sum.saved = passing_by(problem, stage, frames.front(), replica);
-  Bytes repeated;  // since recompute last began
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const Span& span = stage.spans[i];
-    const bool holds_tied = i + 1 == frames.size();
-    const int on = std::min(replica, frames[i].replica_count() - 1);
-    const bool continues = i > 0 && continues_recompute(problem.model, stage.spans[i - 1], span);
+  sum.saved = passing_by(problem, stage, pieces.front().frame, replica);
+  SpanFrame::Repeated repeated;
+  for (const Piece& piece : pieces) {
+    const bool holds_tied = &piece == &pieces.back();
+    const int on = std::min(replica, piece.frame.replica_count() - 1);
     const SpanFrame::Memory part =
-        frames[i].memory(on, span.units, span.recompute, holds_tied ? tied : 0, continues);
-    repeated = continues ? repeated + part.working_set : part.working_set;
+        piece.frame.memory(on, piece.runs, holds_tied ? tied : 0, &repeated);
     sum.weights += part.weights;
     sum.gradients += part.gradients;
     sum.optimizer_state += part.optimizer_state;
     sum.saved += part.saved;
-    sum.working_set = std::max(sum.working_set, repeated);
+    sum.working_set = std::max(sum.working_set, part.working_set);
     sum.transient = std::max(sum.transient, part.transient);
     sum.loss += part.loss;
     sum.workspace += part.workspace;
@@ -151,20 +171,20 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   cost.source = Source::measured;
   cost.memory_source = Source::measured;
   const bool split = splits_backward(plan.schedule);
-  std::vector<SpanFrame> frames;
+  const std::vector<Piece> pieces = pieces_of(problem, plan, stage, tables);
   std::vector<UnitRange> units;
-  for (const Span& span : stage.spans) {
-    frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
-                        stage.shares, tables, span.split);
-    units.push_back(span.units);
-    if (static_cast<int>(result.chunk_forward.size()) <= span.chunk) {
+  for (const Piece& piece : pieces) {
+    units.push_back(piece.units());
+    if (static_cast<int>(result.chunk_forward.size()) <= piece.first->chunk) {
       result.chunk_forward.emplace_back();
       result.chunk_backward.emplace_back();
       result.chunk_weight_gradient.emplace_back();
     }
-    UnitCost time = frames.back().time(span.units, span.recompute);
-    if (&span != &stage.spans.front()) {
-      const Resharding between = resharding(problem, plan, stage, *(&span - 1), span);
+    const SpanFrame& frame = piece.frame;
+    const UnitCost own = frame.time(piece.runs);
+    UnitCost time = own;
+    if (&piece != &pieces.front()) {
+      const Resharding between = resharding(problem, plan, stage, *(piece.first - 1), *piece.first);
       time.forward_comm += between.forward;
       time.backward_comm += between.backward;
     }
@@ -174,14 +194,12 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     cost.weight_gradient += time.weight_gradient;
     cost.forward_comm += time.forward_comm;
     cost.backward_comm += time.backward_comm;
-    const SpanFrame& frame = frames.back();
-    cost.gradient_sync +=
-        frame.gradient_sync(span.units, frame.cover(span.units, span.recompute, split));
+    cost.gradient_sync += frame.gradient_sync(units.back(), frame.cover(own, split));
     cost.network += plan.micro_batches * (time.network_forward + time.network_backward) +
-                    frame.sync_network(span.units);
-    cost.optimizer += frames.back().optimizer(span.units);
-    cost.source = std::max(cost.source, frames.back().time_source(span.units));
-    cost.memory_source = std::max(cost.memory_source, frames.back().memory_source(span.units));
+                    frame.sync_network(units.back());
+    cost.optimizer += frame.optimizer(units.back());
+    cost.source = std::max(cost.source, frame.time_source(units.back()));
+    cost.memory_source = std::max(cost.memory_source, frame.memory_source(units.back()));
     result.chunk_forward.back() += time.forward_total();
     result.chunk_backward.back() += time.backward_total() - time.weight_gradient;
     result.chunk_weight_gradient.back() += time.weight_gradient;
@@ -194,11 +212,11 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   const double waiting = plan.schedule == Schedule::gpipe ? live - 1 : 0;
   const double tied = tied_copies(problem.model, units);
   int replicas = 0;
-  for (const SpanFrame& frame : frames) replicas = std::max(replicas, frame.replica_count());
+  for (const Piece& piece : pieces) replicas = std::max(replicas, piece.frame.replica_count());
   StageCost tightest;
   for (int r = 0; r < replicas; ++r) {
     StageCost candidate = cost;
-    set_memory(replica_memory(stage, frames, r, tied, problem), live, waiting, candidate);
+    set_memory(replica_memory(stage, pieces, r, tied, problem), live, waiting, candidate);
     if (r == 0 || candidate.spare() < tightest.spare()) tightest = candidate;
   }
   cost = tightest;

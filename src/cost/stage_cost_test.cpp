@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "model/transformer.h"
 #include "plan/sample_frameworks.h"
 
@@ -56,6 +58,70 @@ TEST(HandOver, BetweenNodesMegatronSendsItsPartFromEveryDevice) {
 
 TEST(HandOver, InsideANodeEveryDeviceSendsAll) {
   EXPECT_EQ(sent_in("megatron-lm", 1, 4), sent_in("eager", 1, 4));
+}
+
+// One stage of ten units on two of eight devices of a node, in spans that end at these units.
+StageCost stage_of_spans(ZeroStage zero, const std::vector<std::pair<int, Recompute>>& ends) {
+  TransformerConfig config;
+  config.vocabulary = 1024;
+  config.layers = 8;
+  config.hidden = 1024;
+  config.heads = 8;
+  Problem problem;
+  problem.model = build_transformer(config);
+  problem.cluster = nodes_of_eight(1);
+  DeviceType& type = problem.cluster.device_types.front();
+  type.memory_bandwidth = BytesPerSecond(1e12);
+  type.peak.fill(FlopsPerSecond(1e14));
+  problem.job.global_batch = 8;
+  problem.job.framework = samples::framework("megatron-lm");
+  Plan plan;
+  plan.micro_batches = 4;
+  plan.zero = zero;
+  Stage stage;
+  stage.devices = {DeviceId{0}, DeviceId{1}};
+  int begin = 0;
+  for (const auto& [end, recompute] : ends) {
+    stage.spans.push_back({.units = {begin, end}, .data = 2, .recompute = recompute});
+    begin = end;
+  }
+  plan.stages = {stage};
+  std::map<ReplicaShape, UnitTable> tables;
+  return stage_cost(problem, plan, 0,
+                    [&](const ReplicaShape& shape) -> const UnitTable& {
+                      return tables.try_emplace(shape, problem, shape).first->second;
+                    })
+      .cost;
+}
+
+TEST(StageCost, SpansThatAreCutAlikeCostWhatOneOfThemWould) {
+  using enum Recompute;
+  for (const ZeroStage zero : {ZeroStage::off, ZeroStage::optimizer, ZeroStage::parameters})
+    for (const Recompute recompute : {none, full}) {
+      const StageCost one = stage_of_spans(zero, {{10, recompute}});
+      const StageCost three =
+          stage_of_spans(zero, {{3, recompute}, {6, recompute}, {10, recompute}});
+      EXPECT_NEAR(three.gradient_sync / one.gradient_sync, 1, 1e-12);
+      EXPECT_NEAR(three.optimizer / one.optimizer, 1, 1e-12);
+      EXPECT_NEAR(three.backward_total() / one.backward_total(), 1, 1e-12);
+      EXPECT_NEAR(three.spare() / one.spare(), 1, 1e-12);
+    }
+}
+
+TEST(StageCost, EveryRecomputedLayerAddsTheSameTimeAndSparesTheSameMemory) {
+  using enum Recompute;
+  // The embedding is the first unit; k + 1 units have k layers.
+  std::vector<StageCost> costs;
+  for (int k = 1; k <= 7; ++k)
+    costs.push_back(stage_of_spans(ZeroStage::optimizer, {{k + 1, full}, {10, none}}));
+  const Seconds time = costs[1].recompute - costs[0].recompute;
+  const Bytes bytes = costs[0].activations - costs[1].activations;
+  EXPECT_GT(time, Seconds(0));
+  EXPECT_GT(bytes, Bytes(0));
+  for (std::size_t k = 1; k < costs.size(); ++k) {
+    EXPECT_NEAR((costs[k].recompute - costs[k - 1].recompute) / time, 1, 1e-9) << k;
+    EXPECT_NEAR((costs[k - 1].activations - costs[k].activations) / bytes, 1, 1e-9) << k;
+  }
 }
 
 }  // namespace

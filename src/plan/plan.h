@@ -63,6 +63,9 @@ struct Plan {
   int stage_count() const { return static_cast<int>(stages.size()); }
 };
 
+// Makes one span of those that touch and differ in nothing else.
+void join_alike(Stage& stage);
+
 // Number of chunks of a stage: 1, or more when the schedule is interleaved or V-shaped.
 int chunk_count(const Stage& stage);
 

@@ -11,10 +11,11 @@ using enum ZeroStage;
 
 // Megatron-LM with Megatron-Core: stages by --pipeline-model-parallel-layout, one degree of each
 // kind for the whole model (rank order tp-cp-ep-dp-pp), the distributed optimizer is ZeRO-1, the
-// schedules are 1F1B and interleaved 1F1B. Its sources (megatron/training/arguments.py,
-// transformer_config.py) demand that query groups are a multiple of the tensor degree, that a
-// context degree cuts sequences into twice as many parts, and sequence parallelism for experts
-// beside tensor parallelism.
+// schedules are 1F1B and interleaved 1F1B. --recompute-method block recomputes the first
+// --recompute-num-layers layers of every virtual stage. Its sources
+// (megatron/training/arguments.py, transformer_config.py) demand that query groups are a multiple
+// of the tensor degree, that a context degree cuts sequences into twice as many parts, and sequence
+// parallelism for experts beside tensor parallelism.
 Target megatron() {
   return {.name = "megatron",
           .program = "Megatron-LM",
@@ -27,6 +28,7 @@ Target megatron() {
           .zero = {off, optimizer},
           .zero_in_pipeline = {off, optimizer},
           .recompute_by_stage = false,
+          .recompute_layers = RecomputeLayers::first,
           .offload_from = optimizer,
           .unequal_shares = false,
           .idle_in_node = false,
@@ -46,6 +48,7 @@ Target megatron_deepspeed() {
   target.schedules = {one_f_one_b};
   target.zero = {off, optimizer, gradients, parameters};
   target.precisions = {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
+  target.recompute_layers = RecomputeLayers::same;
   return target;
 }
 
@@ -62,7 +65,8 @@ Target deepspeed() {
 }
 
 // PyTorch's DistributedDataParallel (ZeRO-0) and FSDP2, which cuts parameters; with
-// reshard_after_forward=False they stay whole after the forward pass, as under ZeRO-2.
+// reshard_after_forward=False they stay whole after the forward pass, as under ZeRO-2. Accelerate
+// recomputes all layers or none.
 Target fsdp() {
   Target target = megatron_deepspeed();
   target.name = "fsdp";
@@ -82,6 +86,7 @@ Target torchtitan() {
   target.tensor = target.expert = target.sequence_parallel = target.context = true;
   target.cuts = CutRule::between_layers;
   target.schedules = {gpipe, one_f_one_b, interleaved, zb_v};
+  target.recompute_layers = RecomputeLayers::same;
   target.zero_in_pipeline = {off, gradients, parameters};
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp8,
                        Precision::fp8_row};

@@ -26,6 +26,13 @@ enum class KeyValueHeads {
   divided,  // the degree divides their number
 };
 
+// Which layers of a stage may be recomputed in another way than the others.
+enum class RecomputeLayers {
+  same,   // none: all layers are alike
+  first,  // the first n of every chunk in full and the others not at all, n the same everywhere
+  any,    // each by itself
+};
+
 // What a program can run. How fast it runs is a matter of the framework's traits; that is apart.
 // The default is the free space: every plan that passes check_plan().
 struct Target {
@@ -55,6 +62,7 @@ struct Target {
   std::vector<ZeroStage> zero_in_pipeline = zero;
   std::vector<Recompute> recomputes{Recompute::none, Recompute::selective, Recompute::full};
   bool recompute_by_stage = true;
+  RecomputeLayers recompute_layers = RecomputeLayers::any;
   bool recompute_beside_zero = false;       // not where replicas keep everything
   bool offload = true;                      // optimizer states in host memory
   ZeroStage offload_from = ZeroStage::off;  // the least that this goes with

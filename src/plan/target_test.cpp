@@ -39,6 +39,18 @@ void cut_as(Plan& plan, int tensor, int data) {
     for (Span& span : stage.spans) span.tensor = tensor, span.data = data;
 }
 
+// Recomputes so many layers of the first stage, which begins with the embedding, and of the second.
+void recompute_first(Plan& plan, int first, int second) {
+  for (Stage& stage : plan.stages) {
+    const bool has_embedding = stage.spans.front().units.begin == 0;
+    Span rest = stage.spans.front();
+    Span& some = stage.spans.front();
+    some.recompute = Recompute::full;
+    some.units.end = rest.units.begin = some.units.begin + (has_embedding ? first + 1 : second);
+    stage.spans.push_back(rest);
+  }
+}
+
 // One stage on all 16 devices.
 Plan one_stage(int tensor, int data) {
   Plan plan = small_plan();
@@ -48,6 +60,27 @@ Plan one_stage(int tensor, int data) {
   for (int d = 8; d < 16; ++d) stage.devices.push_back(DeviceId(d));
   plan.stages.pop_back();
   return plan;
+}
+
+TEST(Targets, MegatronRecomputesTheFirstLayersOfEveryStage) {
+  // --recompute-method block --recompute-num-layers 3; the last stage has four layers and the head.
+  const Problem problem = small_problem();
+  Plan plan = small_plan();
+  recompute_first(plan, 3, 3);
+  ASSERT_TRUE(check_plan(problem, plan).empty());
+  for (const char* name : {"megatron", "plait", "any"})
+    EXPECT_EQ(reason(name, problem, plan), "") << name;
+  // A stage that has fewer layers recomputes all that it has.
+  plan = small_plan();
+  plan.stages[0].spans[0].units = {0, 3};
+  plan.stages[0].spans[0].recompute = Recompute::full;
+  plan.stages[1].spans[0].units = {3, 6};
+  plan.stages[1].spans[0].recompute = Recompute::full;
+  plan.stages[1].spans.push_back(plan.stages[1].spans[0]);
+  plan.stages[1].spans[1].units = {6, 10};
+  plan.stages[1].spans[1].recompute = Recompute::none;
+  ASSERT_TRUE(check_plan(problem, plan).empty());
+  EXPECT_EQ(reason("megatron", problem, plan), "");
 }
 
 TEST(Targets, APlainPipelineRunsWhereverThereIsOne) {
@@ -100,7 +133,23 @@ TEST(Targets, EachRuleHasItsSentence) {
        },
        "JAX gives every stage equally many layers, the plan has 5, 3"},
       {"megatron", [](Problem&, Plan& p) { p.stages[0].spans[0].recompute = Recompute::full; },
-       "Megatron-LM recomputes the same in all stages, the plan none and full"},
+       "Megatron-LM recomputes the first layers of every stage, equally many, the plan 4, 0"},
+      {"megatron", [](Problem&, Plan& p) { p.stages[0].spans[0].recompute = Recompute::selective; },
+       "Megatron-LM recomputes layers in full beside others that are not at all, the plan "
+       "recomputes some selectively"},
+      {"torchtitan", [](Problem&, Plan& p) { p.stages[0].spans[0].recompute = Recompute::full; },
+       "TorchTitan recomputes the same in all stages, the plan none and full"},
+      {"torchtitan", [](Problem&, Plan& p) { recompute_first(p, 1, 1); },
+       "TorchTitan recomputes the same in all layers, the plan none and full"},
+      {"megatron", [](Problem&, Plan& p) { recompute_first(p, 1, 3); },
+       "Megatron-LM recomputes the first layers of every stage, equally many, the plan 1, 3"},
+      {"megatron",
+       [](Problem&, Plan& p) {
+         recompute_first(p, 2, 2);
+         std::swap(p.stages[1].spans[0].recompute, p.stages[1].spans[1].recompute);
+       },
+       "Megatron-LM recomputes the first layers of every stage, equally many, the plan 2, 2 that "
+       "are not first"},
       {"plait", [](Problem&, Plan& p) { p.offload = 0.5; },
        "plait train keeps no optimizer states in host memory"},
       {"megatron",

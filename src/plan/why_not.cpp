@@ -196,10 +196,52 @@ Reason experts_reason(const Question& q) {
   return std::nullopt;
 }
 
-Reason recompute_reason(const Question& q) {
+std::set<Recompute> recomputes_of(const std::vector<Stage>& stages) {
   std::set<Recompute> kinds;
-  for (const Stage& stage : q.plan.stages)
+  for (const Stage& stage : stages)
     for (const Span& span : stage.spans) kinds.insert(span.recompute);
+  return kinds;
+}
+
+// Layers of a chunk, and how many of them are recomputed in full before the first that is not.
+struct FirstLayers {
+  int all = 0;
+  int recomputed = 0;
+  bool are_first = true;  // none follows one that is not recomputed
+};
+
+std::vector<FirstLayers> first_layers_by_chunk(const Model& model, const Plan& plan) {
+  std::vector<FirstLayers> chunks;
+  for (const Stage& stage : plan.stages)
+    for (const Span& span : stage.spans) {
+      if (&span == &stage.spans.front() || span.chunk != (&span - 1)->chunk) chunks.emplace_back();
+      FirstLayers& chunk = chunks.back();
+      for (int u = span.units.begin; u < span.units.end; ++u) {
+        if (!begins_layer(model.unit(u))) continue;
+        const bool recomputed = span.recompute == Recompute::full;
+        chunk.are_first = chunk.are_first && (!recomputed || chunk.recomputed == chunk.all);
+        ++chunk.all;
+        chunk.recomputed += recomputed ? 1 : 0;
+      }
+    }
+  return chunks;
+}
+
+bool are_first(const std::vector<FirstLayers>& chunks) {
+  return std::ranges::all_of(chunks, &FirstLayers::are_first);
+}
+
+// Whether every chunk recomputes as many of its first layers as every other, or all that it has.
+bool are_alike(const std::vector<FirstLayers>& chunks) {
+  int most = 0;
+  for (const FirstLayers& chunk : chunks) most = std::max(most, chunk.recomputed);
+  return are_first(chunks) && std::ranges::all_of(chunks, [&](const FirstLayers& chunk) {
+           return chunk.recomputed == std::min(most, chunk.all);
+         });
+}
+
+Reason recompute_reason(const Question& q) {
+  const std::set<Recompute> kinds = recomputes_of(q.plan.stages);
   for (const Recompute kind : kinds)
     if (!contains(q.target.recomputes, kind))
       return fmt::format("{} has no {} recompute", q.target.program, name_of(kind));
@@ -207,10 +249,29 @@ Reason recompute_reason(const Question& q) {
       *kinds.rbegin() != Recompute::none)
     return fmt::format("{} recomputes nothing where replicas keep everything, the plan has ZeRO 0",
                        q.target.program);
-  if (kinds.size() > 1 && !q.target.recompute_by_stage)
+  if (kinds.size() == 1 || q.target.recompute_layers == RecomputeLayers::any) return std::nullopt;
+  if (q.target.recompute_layers == RecomputeLayers::first) {
+    if (kinds.contains(Recompute::selective))
+      return fmt::format(
+          "{} recomputes layers in full beside others that are not at all, the plan "
+          "recomputes some selectively",
+          q.target.program);
+    const std::vector<FirstLayers> chunks = first_layers_by_chunk(q.problem.model, q.plan);
+    if (are_alike(chunks)) return std::nullopt;
+    std::vector<int> counts;
+    for (const FirstLayers& chunk : chunks) counts.push_back(chunk.recomputed);
+    return fmt::format("{} recomputes the first layers of every stage, equally many, the plan {}{}",
+                       q.target.program, fmt::join(counts, ", "),
+                       are_first(chunks) ? "" : " that are not first");
+  }
+  const bool by_stage = std::ranges::all_of(
+      q.plan.stages, [](const Stage& stage) { return recomputes_of({stage}).size() == 1; });
+  if (by_stage && q.target.recompute_by_stage) return std::nullopt;
+  if (by_stage)
     return fmt::format("{} recomputes the same in all stages, the plan {} and {}", q.target.program,
                        name_of(*kinds.begin()), name_of(*kinds.rbegin()));
-  return std::nullopt;
+  return fmt::format("{} recomputes the same in all layers, the plan {} and {}", q.target.program,
+                     name_of(*kinds.begin()), name_of(*kinds.rbegin()));
 }
 
 Reason offload_reason(const Question& q) {

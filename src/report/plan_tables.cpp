@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cost/engine.h"
 #include "cost/price.h"
@@ -40,7 +41,7 @@ std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, con
           by_span(stage, [](const Span& span) { return std::to_string(span.tensor); }),
           by_span(stage, [](const Span& span) { return std::to_string(span.data); }),
           stage.shares.empty() ? "" : share_runs(stage.shares),
-          by_span(stage, [](const Span& span) { return std::string(name_of(span.recompute)); }),
+          recompute_in_words(problem.model, stage),
           in_words(time.forward_total()),
           in_words(time.backward_total()),
           memory_of(time),
@@ -141,6 +142,29 @@ std::string units_in_words(const Model& model, const Stage& stage) {
   for (const auto& [word, count] : runs)
     parts.push_back(word == "op" || word == "layer" ? counted(count, word) : word);
   return fmt::format("{}", fmt::join(parts, " + "));
+}
+
+std::string recompute_in_words(const Model& model, const Stage& stage) {
+  std::array<int, 3> layers{};
+  int all = 0;
+  bool in_ops = false;
+  for (const Span& span : stage.spans)
+    for (int u = span.units.begin; u < span.units.end; ++u) {
+      in_ops = in_ops || (is_layer(model.unit(u)) && !begins_layer(model.unit(u)));
+      if (!begins_layer(model.unit(u))) continue;
+      ++layers[static_cast<std::size_t>(span.recompute)];
+      ++all;
+    }
+  const auto name = [](const Span& span) { return std::string(name_of(span.recompute)); };
+  const std::string kinds = by_span(stage, name);
+  if (in_ops || kinds == name(stage.spans.front())) return kinds;
+  std::vector<std::string> parts;
+  for (const Recompute kind : {Recompute::full, Recompute::selective})
+    if (const int own = layers[static_cast<std::size_t>(kind)]; own == all)
+      return std::string(name_of(kind));
+    else if (own > 0)
+      parts.push_back(fmt::format("{} {}", name_of(kind), own));
+  return parts.empty() ? "none" : fmt::format("{} of {}", fmt::join(parts, ", "), all);
 }
 
 std::string stage_table(const Problem& problem, const Plan& plan, const Estimate& cost,

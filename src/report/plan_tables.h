@@ -35,6 +35,8 @@ std::string legend(const std::vector<RankedPlan>& plans, const Style& style);
 
 // "embedding + 15 layers" for the units of a stage.
 std::string units_in_words(const Model& model, const Stage& stage);
+// "none"; "full 12 of 20" where only some layers of the stage are recomputed.
+std::string recompute_in_words(const Model& model, const Stage& stage);
 
 // The stage that is nearest to its memory's end, or furthest beyond it.
 int tightest_stage(const Estimate& cost);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "search/bound/proof.h"
@@ -47,7 +48,7 @@ class Enumeration {
     if (++tried_ % 256 == 0) stopped_ |= context_.should_stop();
     if (stopped_) return;
     const RunCosts& runs = table_.runs(o, begin);
-    for (const Recompute recompute : space_.recomputes()) {
+    for (const UnitsRecomputed& recompute : recomputes_of(units)) {
       if (!runs.fits(units, recompute, after)) continue;
       stages_.push_back({table_.options()[o], begin, units, recompute});
       if (units.begin == 0)
@@ -56,6 +57,35 @@ class Enumeration {
         extend(units.begin);
       stages_.pop_back();
     }
+  }
+
+  std::vector<UnitsRecomputed> recomputes_of(const UnitRange& units) const {
+    std::vector<UnitsRecomputed> all;
+    if (const auto layers = space_.pins().recompute_layers)
+      return {first_layers(space_.problem().model, units, *layers)};
+    for (const Recompute recompute : space_.recomputes())
+      all.push_back(UnitsRecomputed::all(recompute));
+    // Where all stages must be alike the shortlist takes no others.
+    if (space_.target().recompute_layers == RecomputeLayers::same || all.size() == 1) return all;
+    const Model& model = space_.problem().model;
+    const auto ends_layer = [&](int n) {
+      const int end = units.begin + n;
+      return end == units.end || model.unit(end).starts_layer;
+    };
+    const auto has = [&](Recompute kind) {
+      return std::ranges::find(space_.recomputes(), kind) != space_.recomputes().end();
+    };
+    const int most_full = has(Recompute::full) ? units.size() : 0;
+    for (int full = 0; full <= most_full; ++full) {
+      const int most = has(Recompute::selective) ? units.size() - full : 0;
+      for (int selective = 0; selective <= most; ++selective) {
+        const bool is_whole = full == units.size() || selective == units.size();
+        const bool is_none = full + selective == 0;
+        if (!is_whole && !is_none && ends_layer(full) && ends_layer(full + selective))
+          all.push_back({full, selective});
+      }
+    }
+    return all;
   }
 
   void finish() {

@@ -61,7 +61,7 @@ SearchResult run_search(const Planner& planner, const SearchContext& context) {
   });
   if (static_cast<int>(result.plans.size()) > context.options.keep)
     result.plans.resize(context.options.keep);
-  keep_what_is_proven(context, engine, result);
+  keep_what_is_proven(shared, engine, result);
   return result;
 }
 

@@ -1,6 +1,6 @@
 // Compares plans of pairs of problems of which one is better off, and prints where it is slower.
 //
-//   compare_pairs [--seed 1] [--count 50] [--most-devices 256] [--threads 1]
+//   compare_pairs [--seed 1] [--count 50] [--most-devices 256] [--threads 1] [--target any]
 
 #include <fmt/format.h>
 
@@ -30,7 +30,12 @@ struct Tally {
 int main(int argc, char** argv) {
   std::map<std::string, int> numbers{
       {"--seed", 1}, {"--count", 50}, {"--most-devices", 256}, {"--threads", 1}};
+  Target target;
   for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::string_view(argv[i]) == "--target" && target_named(argv[i + 1]) != nullptr) {
+      target = *target_named(argv[i + 1]);
+      continue;
+    }
     if (!numbers.contains(argv[i])) {
       std::fprintf(stderr, "unknown flag %s\n", argv[i]);
       return 2;
@@ -41,7 +46,7 @@ int main(int argc, char** argv) {
   std::mutex writing;
   parallel_for(numbers["--count"], numbers["--threads"], [&](int i) {
     const auto seed = static_cast<std::uint64_t>(numbers.at("--seed") + i);
-    for (const Pair& pair : pairs_of(seed, numbers.at("--most-devices"))) {
+    for (const Pair& pair : pairs_of(seed, numbers.at("--most-devices"), target)) {
       const Seconds worse = best_step(pair.worse);
       const Seconds better = best_step(pair.better);
       const double over = excess(worse, better, pair.scale);

@@ -57,13 +57,14 @@ std::string random_pin(Random& random, int batch, Pins& pins) {
 
 }  // namespace
 
-std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices) {
+std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices, const Target& target) {
   Random random(seed);
   const second_opinion::MixedProblem mixed = second_opinion::mixed_problem(seed, most_devices);
   const Problem& problem = mixed.problem;
   std::vector<Pair> pairs;
   const auto add = [&](const char* kind, const std::string& change) -> Pair& {
-    pairs.push_back({kind, mixed.arguments + "; " + change, {problem}, {problem}});
+    const Side side{.problem = problem, .target = target};
+    pairs.push_back({kind, mixed.arguments + "; " + change, side, side});
     return pairs.back();
   };
   const Cluster& cluster = problem.cluster;
@@ -87,19 +88,43 @@ std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices) {
 
   Pins pins;
   const std::string pin = random_pin(random, problem.job.global_batch, pins);
-  if (!violation_of(problem, pins)) add("one pin fewer", pin).worse.pins = pins;
+  if (!violation_of(problem, pins, target)) add("one pin fewer", pin).worse.pins = pins;
 
   add("more effort", "normal after quick").worse.effort = Effort::quick;
   add("more effort", "thorough after normal").better.effort = Effort::thorough;
   return pairs;
 }
 
-Seconds best_step(const Side& side) {
+Pair recompute_pair(std::uint64_t seed, int most_devices, const Target& target) {
+  second_opinion::MixedProblem mixed = second_opinion::mixed_problem(seed, most_devices);
+  Random random(seed);
+  // What a device must hold of the model's state if all is cut over all devices, and as much again
+  // for the rest, or a little more.
+  const double state = 18 * mixed.problem.model.parameters() / mixed.problem.cluster.device_count();
+  const double part = 1.5 + static_cast<double>(random() % 100) / 50;
+  mixed.problem.job.memory_limit = Bytes(part * state + 3e9);
+  const Side side{.problem = mixed.problem, .target = target};
+  Pair pair{"recompute by layer",
+            fmt::format("{} --memory-limit {:.0f}MB", mixed.arguments,
+                        mixed.problem.job.memory_limit.value / 1e6),
+            side, side};
+  pair.worse.target.recompute_layers = RecomputeLayers::same;
+  return pair;
+}
+
+std::optional<RankedPlan> best_plan(const Side& side) {
   SearchContext context{side.problem, {.keep = 1}, {}, {}, {}};
   context.options.pins = side.pins;
   context.options.effort = side.effort;
+  context.options.target = side.target;
   const SearchResult result = run_search(planners().front(), context);
-  return result.plans.empty() ? Seconds(HUGE_VAL) : result.plans.front().cost.step;
+  if (result.plans.empty()) return std::nullopt;
+  return result.plans.front();
+}
+
+Seconds best_step(const Side& side) {
+  const std::optional<RankedPlan> plan = best_plan(side);
+  return plan ? plan->cost.step : Seconds(HUGE_VAL);
 }
 
 double excess(Seconds worse, Seconds better, double scale) {

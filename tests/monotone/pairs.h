@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Side {
   Problem problem;
   Pins pins{};
   Effort effort = Effort::normal;
+  Target target{};
 };
 
 // Two problems of which one cannot be slower: every plan of `worse` is one of `better`, or has one
@@ -26,10 +28,16 @@ struct Pair {
   double scale = 1;  // of the step of `worse`: what `better` may take
 };
 
-// How a random problem is made better off; a pair for each way.
-std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices);
+// How a random problem is made better off; a pair for each way. The plans are those of the target.
+std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices, const Target& target = {});
 
-// The step of the best plan; infinite when nothing fits.
+// A random problem whose devices have so little memory that plans recompute layers, searched with
+// all layers of a stage alike and with each by itself.
+Pair recompute_pair(std::uint64_t seed, int most_devices, const Target& target = {});
+
+// The best plan; nothing when none fits.
+std::optional<RankedPlan> best_plan(const Side& side);
+// Its step; infinite when nothing fits.
 Seconds best_step(const Side& side);
 
 // By how much the side that is better off is slower, relative; at most 0 where all is well.

@@ -49,7 +49,8 @@ std::vector<PlacedStage> random_stages(std::mt19937_64& random, const Space& spa
     for (std::size_t i = 0; i < begin.size(); ++i)
       used[option.takes[i].pool] = begin[i] + option.takes[i].devices;
     const int from = static_cast<int>(random() % end);
-    from_end.push_back({option, begin, {from, end}, space.recomputes().front()});
+    from_end.push_back(
+        {option, begin, {from, end}, UnitsRecomputed::all(space.recomputes().front())});
     end = from;
   }
   return {from_end.rbegin(), from_end.rend()};

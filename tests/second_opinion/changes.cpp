@@ -301,6 +301,19 @@ bool change_recompute(const Problem& problem, Sketch& sketch, Random& random) {
   return true;
 }
 
+// Of the stages that recompute, another number of units that are not.
+bool change_kept(const Problem&, Sketch& sketch, Random& random) {
+  Part& part = any_part(sketch, random);
+  if (part.recompute == Recompute::none) return false;
+  const int most = *std::ranges::max_element(part.units);
+  const int step = std::max(1, most / 8);
+  part.kept = random() % 3 == 0 ? pick(random, 0, most)
+                                : std::clamp(part.kept + pick(random, -step, step), 0, most);
+  if (random() % 3 == 0)
+    for (Part& other : sketch.parts) other.kept = part.kept;
+  return true;
+}
+
 bool change_zero(const Problem&, Sketch& sketch, Random& random) {
   std::vector<ZeroStage> all{ZeroStage::off, ZeroStage::optimizer};
   if (sketch.part_count() == 1) all.push_back(ZeroStage::parameters);
@@ -336,6 +349,7 @@ std::span<const Change> changes() {
       {"change schedule", change_schedule, false, 3},
       {"change micro-batches", change_micro_batches, true, 3},
       {"change recompute", change_recompute, true, 3},
+      {"change kept", change_kept, false, 3},
       {"change ZeRO", change_zero, false, 1},
       {"change experts", change_experts, true, 1},
       {"leave node", leave_node, true, 1},

@@ -76,7 +76,7 @@ class Annealing {
     State smaller = state;
     for (int s = 0; s < smaller.sketch.part_count(); ++s)
       if (state.cost.stages[s].spare() < Bytes(0))
-        smaller.sketch.parts[s].recompute = Recompute::full;
+        smaller.sketch.parts[s].recompute = Recompute::full, smaller.sketch.parts[s].kept = 0;
     if (see(smaller) && smaller.length < state.length) state = smaller;
   }
 

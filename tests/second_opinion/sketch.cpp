@@ -15,7 +15,10 @@ Sketch sketch_of(const Problem& problem, const Plan& plan) {
   for (const Stage& stage : plan.stages) {
     Part part;
     part.units.assign(chunk_count(stage), 0);
-    for (const Span& span : stage.spans) part.units[span.chunk] += span.units.size();
+    for (const Span& span : stage.spans) {
+      part.units[span.chunk] += span.units.size();
+      if (span.recompute == Recompute::none) part.kept = std::max(part.kept, span.units.size());
+    }
     part.tensor = stage.spans.front().tensor;
     part.data = stage.spans.front().data;
     part.recompute = stage.spans.front().recompute;
@@ -44,11 +47,18 @@ Plan plan_of(const Sketch& sketch) {
     Stage stage;
     for (int c = 0; c < chunks; ++c) {
       const int at = chunk_position(plan.schedule, stages, s, c);
-      stage.spans.push_back({.units = {begins[at], begins[at + 1]},
-                             .tensor = part.tensor,
-                             .data = part.data,
-                             .recompute = part.recompute,
-                             .chunk = c});
+      const int end = begins[at + 1];
+      const int first_kept =
+          part.recompute == Recompute::none ? begins[at] : std::max(begins[at], end - part.kept);
+      Span span{.units = {begins[at], first_kept},
+                .tensor = part.tensor,
+                .data = part.data,
+                .recompute = part.recompute,
+                .chunk = c};
+      if (span.units.size() > 0) stage.spans.push_back(span);
+      span.units = {first_kept, end};
+      span.recompute = Recompute::none;
+      if (span.units.size() > 0) stage.spans.push_back(span);
     }
     stage.devices = part.devices;
     stage.shares = part.shares;

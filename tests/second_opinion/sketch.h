@@ -16,6 +16,7 @@ struct Part {
   int tensor = 1;
   int data = 1;
   Recompute recompute = Recompute::none;
+  int kept = 0;  // units at the end of each chunk that are not recomputed
   std::vector<DeviceId> devices;
   std::vector<int> shares;  // empty = equal
 

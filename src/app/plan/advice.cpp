@@ -73,6 +73,16 @@ bool is_solvable(const Problem& problem, const Trial& trial, const Pins& pins) {
   return any_plan(problem, trial, pins).has_value();
 }
 
+// Stages that recompute as many layers as fit in more memory than there is recompute all of them.
+void recompute_throughout(Plan& plan) {
+  for (Stage& stage : plan.stages) {
+    Recompute most = Recompute::none;
+    for (const Span& span : stage.spans) most = std::max(most, span.recompute);
+    for (Span& span : stage.spans) span.recompute = most;
+    join_alike(stage);
+  }
+}
+
 std::optional<RankedPlan> nearest_of(const Problem& problem, const Trial& trial,
                                      std::optional<double> within = std::nullopt) {
   constexpr double kMost = 4096;
@@ -101,6 +111,7 @@ std::optional<RankedPlan> nearest_of(const Problem& problem, const Trial& trial,
       low = middle;
     }
   }
+  recompute_throughout(*nearest);
   return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
 }
 
@@ -128,6 +139,8 @@ std::vector<PinNote> notes_of(const Pins& pins) {
   using enum Dimension;
   std::vector<PinNote> notes;
   note_choice(notes, recompute, pins.recompute, [](Pins& p) { p.recompute.reset(); });
+  note_number(notes, recompute_layers, pins.recompute_layers,
+              [](Pins& p) { p.recompute_layers.reset(); });
   note_choice(notes, zero, pins.zero, [](Pins& p) { p.zero.reset(); });
   note_number(notes, micro_batch, pins.micro_batch, [](Pins& p) { p.micro_batch.reset(); });
   note_number(notes, micro_batches, pins.micro_batches, [](Pins& p) { p.micro_batches.reset(); });
@@ -194,7 +207,7 @@ bool is_solvable_thriftily(const Problem& problem, const Trial& trial, Pins pins
     if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
     options.promising_micro_batches = counts;
   }
-  if (!pins.recompute) pins.recompute = Recompute::full;
+  if (!pins.recompute && !pins.recompute_layers) pins.recompute = Recompute::full;
   return is_solvable(problem, {options, trial.session}, pins);
 }
 

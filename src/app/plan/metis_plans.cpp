@@ -27,6 +27,7 @@ bool has_metis_profile(const PlanRequest& request) {
 // The first pin that Metis' rows have no words for.
 std::optional<Dimension> pin_beyond(const Pins& pins) {
   if (pins.recompute.value_or(Recompute::none) != Recompute::none) return Dimension::recompute;
+  if (pins.recompute_layers.value_or(0) > 0) return Dimension::recompute_layers;
   return pin_beyond_plain_pipelines(pins);
 }
 

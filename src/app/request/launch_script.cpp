@@ -53,6 +53,7 @@ SearchRequest with_launch(SearchRequest request, const std::optional<MegatronLau
   fill(pins.context, own.context);
   fill(pins.expert, own.expert);
   if (!pins.micro_batches) fill(pins.micro_batch, own.micro_batch);
+  if (!pins.recompute) fill(pins.recompute_layers, own.recompute_layers);
   fill(pins.recompute, own.recompute);
   fill(pins.zero, own.zero);
   fill(pins.sequence_parallel, own.sequence_parallel);

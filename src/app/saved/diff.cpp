@@ -76,7 +76,7 @@ const Dimension kDimensions[] = {
     {"recompute",
      [](const PlanFile& f) {
        return by_stage(f.plan,
-                       [](const Stage& s) { return std::string(name_of(s.spans[0].recompute)); });
+                       [&](const Stage& s) { return recompute_in_words(f.problem.model, s); });
      }},
     {"units of the stages", [](const PlanFile& f) { return by_stage(f.plan, units_of); }},
 };

@@ -18,8 +18,10 @@ bool has_recompute(const Plan& plan, Recompute recompute) {
 }
 
 Plan with_recompute(Plan plan, Recompute recompute) {
-  for (Stage& stage : plan.stages)
+  for (Stage& stage : plan.stages) {
     for (Span& span : stage.spans) span.recompute = recompute;
+    join_alike(stage);
+  }
   return plan;
 }
 

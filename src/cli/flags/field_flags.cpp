@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"micro_batch", "--micro-batch"},
     {"micro_batches", "--micro-batches"},
     {"recompute", "--recompute"},
+    {"recompute_layers", "--recompute-layers"},
     {"zero", "--zero"},
     {"keep_shardings", "--keep-shardings"},
     {"schedule", "--schedule"},

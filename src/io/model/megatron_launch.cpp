@@ -127,14 +127,12 @@ void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
                      (flags.has("checkpoint-activations") ||
                       flags.has("activations-checkpoint-method") || flags.has("recompute-method"));
   if (granularity == "full" || older) pins.recompute = Recompute::full;
-  if (pins.recompute != Recompute::none)
-    out.taken.push_back(fmt::format("{} recompute", name_of(*pins.recompute)));
+  // Of every virtual stage; other methods recompute all layers, so many at a time.
   if (granularity == "full" && flags.text("recompute-method", "uniform") == "block") {
-    out.recomputed_layers = flags.size("recompute-num-layers", 1);
-    out.warnings.push_back(
-        fmt::format("--recompute-method block: the first {} layers of each chunk are recomputed; a "
-                    "search recomputes all",
-                    *out.recomputed_layers));
+    pins.recompute_layers = flags.size("recompute-num-layers", 1);
+    out.taken.push_back(fmt::format("full recompute of {} layers a stage", *pins.recompute_layers));
+  } else if (pins.recompute != Recompute::none) {
+    out.taken.push_back(fmt::format("{} recompute", name_of(*pins.recompute)));
   }
   if (flags.has("optimizer-cpu-offload")) {
     pins.offload = flags.number("optimizer-offload-fraction", 1);

@@ -17,8 +17,6 @@ struct MegatronLaunch {
   // Layers that count for the embedding or the loss where stages are cut evenly: 0 or 1.
   int embedding_layers = 0;
   int loss_layers = 0;
-  // Layers at the beginning of each chunk that are recomputed; nothing = all or none.
-  std::optional<int> recomputed_layers;
   std::optional<int> processes;  // that the script starts, where it says so in numbers
   std::optional<AttentionKernel> attention;
   std::optional<Optimizer> optimizer;

@@ -129,7 +129,7 @@ ConfiguredPlan megatron_plan(const std::string& name, const MegatronLaunch& laun
                        .stages = pins.pipeline.value_or(1),
                        .chunks = {},
                        .recompute = pins.recompute.value_or(Recompute::none),
-                       .recomputed_layers = launch.recomputed_layers};
+                       .recomputed_layers = launch.pins.recompute_layers};
   const int world = problem.cluster.device_count();
   check_degrees(name, layout, world);
   layout.data = world / (layout.tensor * layout.stages * layout.context);

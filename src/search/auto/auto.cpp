@@ -69,6 +69,8 @@ Seconds since(Clock::time_point begin) {
 //   moves               p   moves/improve.h: the best plans, and regular ones, changed step by step
 //                           in all that is free, beyond the space too: schedules, device order,
 //                           shares
+//   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
+//                           recomputes all or none, so that more freedom is never worse
 //   bound of all        b   proof.h: of every plan, where more than the space was free
 //   more effort         pb  the gap and the moves again, with more work
 //   idle ZeRO           p   plans that are as fast without ZeRO go without
@@ -92,6 +94,7 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"every plan", normal, &A::may_list_all, &A::try_every_plan},
       {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
       {"moves", normal, &A::may_move, &A::move_best},
+      {"recompute by stage", normal, &A::recomputes_some, &A::try_by_stage},
       {"bound of all", quick, &A::is_free, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
       {"idle ZeRO", quick, &A::always, &A::drop_idle_zero},
@@ -272,6 +275,8 @@ void AutoSearch::try_one_layout() {
   Target& target = context.options.target;
   target.one_layout = true;
   target.unequal_shares = target.idle_in_node = false;
+  if (target.recompute_layers == RecomputeLayers::any)
+    target.recompute_layers = RecomputeLayers::same;  // moves recompute less
   std::erase_if(target.schedules, [](Schedule schedule) {
     return schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b &&
            schedule != Schedule::interleaved;
@@ -284,6 +289,29 @@ void AutoSearch::try_one_layout() {
   context.on_improvement = {};
   context.on_progress = {};
   for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
+}
+
+bool AutoSearch::recomputes_some() const {
+  if (!space_.recomputes_by_layer() || !is_not_enumerable() || found_.empty()) return false;
+  return std::ranges::any_of(found_.plans(), [&](const RankedPlan& ranked) {
+    return std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
+      return std::ranges::any_of(stage.spans, [&](const Span& span) {
+        return span.recompute != space_.recomputes().front();
+      });
+    });
+  });
+}
+
+void AutoSearch::try_by_stage() {
+  SearchContext context = context_;
+  context.options.target.recompute_layers = RecomputeLayers::same;
+  const Space space(context.problem, context.options.pins, context.options.target);
+  context.space = &space;
+  context.options.keep = kKept;
+  context.options.effort = Effort::normal;
+  context.on_improvement = {};
+  context.on_progress = {};
+  for (const RankedPlan& ranked : AutoSearch(context).run().plans) found_.offer(ranked.plan);
 }
 
 bool AutoSearch::has_slower_types() const {

@@ -51,6 +51,7 @@ class AutoSearch {
   void close_gap();
   void branch_and_bound_all();
   void try_one_layout();
+  void try_by_stage();
   void try_every_plan();
   void try_fewer_types();
   void try_part(const std::vector<bool>& kept);
@@ -75,6 +76,7 @@ class AutoSearch {
   bool may_close_gap() const { return is_short() && exact_schedule(); }
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;
+  bool recomputes_some() const;
   bool has_slower_types() const;
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
   // Whether there are plans beyond those that are listed one by one, under other schedules.

@@ -17,7 +17,7 @@ struct Label {
   UnitRange units;  // of the first stage
   int option = kNobody;
   int last = kNobody;  // option of the last stage of all
-  Recompute recompute = Recompute::none;
+  UnitsRecomputed recompute;
   int next = kNobody;        // in the arena
   int next_rival = kNobody;  // the same; of those that may be comparable
   bool dropped = false;      // dominated after it was made
@@ -37,7 +37,8 @@ class LabelSearch {
         units_(space.problem().model.unit_count()),
         pools_(space.pools().size()),
         max_stages_(space.max_stages(table.settings())),
-        incumbent_(options.incumbent) {}
+        incumbent_(options.incumbent),
+        least_(UnitsRecomputed::all(space.recomputes().front())) {}
 
   LabelResult run() {
     Label root;
@@ -112,7 +113,7 @@ class LabelSearch {
           from = space_.tied_copies().next_owner(units) + 1;
           continue;
         }
-        if (choice->recompute == space_.recomputes().front()) choice->least = choice->total();
+        if (choice->recompute == least_) choice->least = choice->total();
         if (!add(parent, o, begin, units, *choice, send, beat)) break;  // and more time
       }
     }
@@ -253,6 +254,7 @@ class LabelSearch {
   std::size_t pools_;
   int max_stages_;
   Seconds incumbent_;
+  UnitsRecomputed least_;  // that a stage may have
   std::vector<Label> arena_;
   std::vector<int> used_;       // devices of each pool that label i and its next ones take
   std::vector<int> next_used_;  // the same of the label being made

@@ -53,7 +53,7 @@ class SingleStageSearch {
   }
 
   SpanFrame frame(const StageOption& option, const PlanSettings& settings) const {
-    const Stage stage = space_.stage_of({option, beginning(option), {}, Recompute::none});
+    const Stage stage = space_.stage_of({option, beginning(option), {}, {}});
     return SpanFrame(space_.problem(), settings, stage.devices, option.tensor, option.data,
                      stage.shares, tables_);
   }

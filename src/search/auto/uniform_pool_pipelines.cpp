@@ -76,7 +76,7 @@ class UniformPoolPipelines {
   };
   struct Run {
     int units = 1;
-    Recompute recompute = Recompute::none;
+    UnitsRecomputed recompute;
   };
 
   void list_choices() {
@@ -243,7 +243,7 @@ class UniformPoolPipelines {
       }
     }
     if (sequence_.empty()) return;
-    runs_.assign(sequence_.size(), {1, Recompute::none});
+    runs_.assign(sequence_.size(), {1, {}});
     double low = 0;
     const double wanted = std::min(incumbent_.value, worst_wanted());
     double high = std::isfinite(wanted) ? wanted : 100 * combination.promise;

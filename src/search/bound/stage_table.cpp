@@ -48,7 +48,7 @@ RunCosts& StageTable::runs(int o, const std::vector<int>& begin) {
   std::vector<std::unique_ptr<RunCosts>>& runs = runs_[o];
   if (runs.size() <= place) runs.resize(place + 1);
   if (!runs[place]) {
-    const Stage stage = space_.stage_of({option, begin, {}, Recompute::none});
+    const Stage stage = space_.stage_of({option, begin, {}, {}});
     runs[place] =
         std::make_unique<RunCosts>(space_, rhythm(),
                                    SpanFrame(engine_.problem(), settings_, stage.devices,
@@ -114,7 +114,7 @@ void StageTable::drop_dominated_options() {
     const SpanFrame& on = runs->frame();
     for (const int u : units) {
       for (const Recompute recompute : space_.recomputes()) {
-        const StageTime time = runs->cost({u, u + 1}, recompute);
+        const StageTime time = runs->cost({u, u + 1}, UnitsRecomputed::all(recompute));
         SpanFrame::Memory memory;
         double fixed = 0;
         double saved = 0;

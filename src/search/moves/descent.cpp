@@ -12,6 +12,7 @@ constexpr double kCold = 0.0005;       // last
 constexpr double kDescentAfter = 0.2;  // of the work of a walk is left for the descent at its end
 constexpr double kAlike = 0.8;         // of what a floor lacks, that of a neighbour lacks
 constexpr int kBalancings = 2;         // rounds
+constexpr int kMoreLayers = 2;         // that are recomputed where a guess was too low
 constexpr int kUnitsForMemory = 3;     // that are moved off a stage that is too full
 
 // Simulations under schedules that fill gaps try several orders.
@@ -29,6 +30,28 @@ bool may_beat(const Settled& next, const Settled& neighbour, Seconds limit) {
   if (next.draft.settings.schedule != neighbour.draft.settings.schedule) return true;
   const double above = neighbour.step / neighbour.floor() - 1;
   return next.floor() * (1 + kAlike * above) < limit;
+}
+
+// Recomputes this part of the units of a chunk that are not yet recomputed so, one at least. False
+// when all are.
+bool recompute_more(DraftStage& stage, Recompute kind, double part) {
+  UnitsRecomputed& recompute = stage.recompute;
+  int& count = kind == Recompute::full ? recompute.full : recompute.selective;
+  const int units = *std::ranges::max_element(stage.units);
+  if (count >= units) return false;
+  const double more = std::ceil((units - count) * std::clamp(part, 0.0, 1.0));
+  count += std::max(1, static_cast<int>(more));
+  if (count >= units) count = UnitsRecomputed::kAll;
+  return true;
+}
+
+// One unit of every chunk; false when none is recomputed.
+bool recompute_one_less(DraftStage& stage) {
+  UnitsRecomputed& recompute = stage.recompute;
+  int& count = recompute.full > 0 ? recompute.full : recompute.selective;
+  if (count == 0) return false;
+  count = std::min(count, *std::ranges::max_element(stage.units)) - 1;
+  return true;
 }
 
 }  // namespace
@@ -74,17 +97,107 @@ void Descent::balance(Settled& settled, Seconds limit) {
   }
 }
 
+void Descent::recompute_all(Settled& settled) {
+  Draft draft = settled.draft;
+  const UnitsRecomputed most = UnitsRecomputed::all(ground_.recomputes().back());
+  for (int s = 0; s < draft.stage_count(); ++s)
+    if (settled.cost.stages[s].spare() < Bytes(0)) draft.stages[s].recompute = most;
+  if (std::optional<Settled> next = outlined(std::move(draft))) settled = *std::move(next);
+}
+
+// Memory is about linear in the layers that are recomputed. What part of its activations a stage is
+// spared when all are is learnt from the first that is asked for; then a guess is mostly right.
+void Descent::recompute_some(Settled& settled) {
+  for (const Recompute kind : ground_.recomputes()) {
+    if (kind == ground_.recomputes().front()) continue;
+    std::vector<int> full;  // stages
+    for (int s = 0; s < settled.draft.stage_count(); ++s)
+      if (settled.cost.stages[s].spare() < Bytes(0)) full.push_back(s);
+    if (full.empty()) return;
+    std::optional<Settled> most;  // with all of them recomputed
+    const auto look_at_all = [&] {
+      Draft draft = settled.draft;
+      for (const int s : full) draft.stages[s].recompute = UnitsRecomputed::all(kind);
+      most = outlined(std::move(draft));
+    };
+    double& spared = spared_[static_cast<std::size_t>(kind)];
+    if (spared == 0) {
+      look_at_all();
+      if (!most) return;
+      const StageCost& before = settled.cost.stages[full.front()];
+      const StageCost& after = most->cost.stages[full.front()];
+      spared = std::max(0.01, (before.activations - after.activations) / before.activations);
+    }
+    Draft draft = settled.draft;
+    for (const int s : full) {
+      const StageCost& stage = settled.cost.stages[s];
+      recompute_more(draft.stages[s], kind,
+                     (Bytes(0) - stage.spare()) / (spared * stage.activations));
+    }
+    std::optional<Settled> next = outlined(draft);
+    for (int i = 0; i < kMoreLayers && next && !next->fits(); ++i) {
+      bool more = false;
+      for (const int s : full)
+        if (next->cost.stages[s].spare() < Bytes(0))
+          more |= recompute_more(draft.stages[s], kind, 0);
+      if (!more) break;
+      next = outlined(draft);
+    }
+    if (next && next->fits()) {
+      settled = *std::move(next);
+      return;
+    }
+    if (!most) look_at_all();
+    if (most) settled = *std::move(most);
+  }
+}
+
+// As many as a guess says instead of all, then one less on every stage as long as that fits.
+void Descent::recompute_less(Settled& settled) {
+  const UnitsRecomputed least = UnitsRecomputed::all(ground_.recomputes().front());
+  const auto recomputes = [&](const DraftStage& stage) { return stage.recompute != least; };
+  if (!ground_.recomputes_by_layer() || !settled.fits()) return;
+  if (std::ranges::none_of(settled.draft.stages, recomputes)) return;
+  Draft draft = settled.draft;
+  for (DraftStage& stage : draft.stages) stage.recompute = least;
+  std::optional<Settled> next = outlined(draft);
+  if (next && !next->fits()) recompute_some(*next);
+  if (next && next->fits() && next->cost.step < settled.cost.step) settled = *std::move(next);
+  std::vector<bool> open(settled.draft.stages.size(), true);
+  for (bool goes_on = true; goes_on;) {
+    draft = settled.draft;
+    goes_on = false;
+    for (std::size_t s = 0; s < open.size(); ++s) {
+      open[s] = open[s] && recompute_one_less(draft.stages[s]);
+      goes_on = goes_on || open[s];
+    }
+    next = goes_on ? outlined(draft) : std::nullopt;
+    if (!next) return;
+    if (!next->fits()) {
+      for (std::size_t s = 0; s < open.size(); ++s) {
+        if (next->cost.stages[s].spare() >= Bytes(0)) continue;
+        draft.stages[s].recompute = settled.draft.stages[s].recompute;
+        open[s] = false;
+      }
+      next = outlined(draft);
+    }
+    if (!next || !next->fits()) return;
+    settled = *std::move(next);
+  }
+}
+
 void Descent::make_room(Settled& settled) {
-  const auto is_full = [&](int s) { return settled.cost.stages[s].spare() < Bytes(0); };
   const auto adopt = [&](Draft draft) {
     std::optional<Settled> next = outlined(std::move(draft));
     if (next) settled = *std::move(next);
     return next.has_value();
   };
+  if (ground_.recomputes_by_layer())
+    recompute_some(settled);
+  else
+    recompute_all(settled);
+  if (settled.fits()) return;
   Draft draft = settled.draft;
-  for (int s = 0; s < draft.stage_count(); ++s)
-    if (is_full(s)) draft.stages[s].recompute = ground_.recomputes().back();
-  if (!adopt(draft) || settled.fits()) return;
   if (settled.draft.settings.zero == ZeroStage::off && ground_.zeros().size() > 1) {
     draft = settled.draft;
     draft.settings.zero = ZeroStage::optimizer;
@@ -186,6 +299,11 @@ void Descent::wander(Settled& settled, double hot, std::uint64_t seed) {
     if (now.step < settled.step) settled = now;
   }
   descend(settled);
+  Settled less = settled;
+  recompute_less(less);
+  if (less.cost.step >= settled.cost.step) return;
+  simulate(less);
+  if (less.step < settled.step) settled = std::move(less);
 }
 
 }  // namespace plait

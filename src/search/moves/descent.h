@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -36,6 +37,9 @@ class Descent {
   // What is not faster than the limit may be left without a step.
   void simulate(Settled& settled, Seconds limit = Seconds(HUGE_VAL));
 
+  // Recomputes no more layers than have to be, where each layer may be by itself.
+  void recompute_less(Settled& settled);
+
   // Until no move makes it faster.
   void descend(Settled& settled);
   // Random moves, uphill too (by about `hot` of the step at first, then ever less), and a descent
@@ -51,6 +55,9 @@ class Descent {
   std::optional<Settled> outlined(Draft draft);
   void balance(Settled& settled, Seconds limit);
   void make_room(Settled& settled);
+  // Recomputes stages that are too full, throughout or as many of their layers as it takes.
+  void recompute_all(Settled& settled);
+  void recompute_some(Settled& settled);
   bool try_move(const Move& move, Settled& settled);
   // One of the neighbours, balanced where it may come below the limit.
   std::optional<Settled> step_at_random(const Settled& settled, std::mt19937_64& random,
@@ -63,6 +70,7 @@ class Descent {
   StageMemo memo_;
   std::vector<const Move*> drawn_;  // as often as their weight says
   std::int64_t simulations_ = 0;
+  std::array<double, 3> spared_{};  // by Recompute, of a stage's activations; 0 = not known yet
 };
 
 }  // namespace plait

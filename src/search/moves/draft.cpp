@@ -7,6 +7,33 @@ namespace plait {
 
 int DraftStage::unit_count() const { return std::accumulate(units.begin(), units.end(), 0); }
 
+namespace {
+
+// What covers all that the chunks of a stage recompute.
+UnitsRecomputed recompute_of(const Stage& stage) {
+  UnitsRecomputed most;
+  for (std::size_t i = 0; i < stage.spans.size();) {
+    const int chunk = stage.spans[i].chunk;
+    const int begin = stage.spans[i].units.begin;
+    int end = begin;
+    int full = begin;
+    int selective = begin;
+    for (; i < stage.spans.size() && stage.spans[i].chunk == chunk; ++i) {
+      const Span& span = stage.spans[i];
+      end = span.units.end;
+      if (span.recompute == Recompute::full) full = end;
+      if (span.recompute == Recompute::selective) selective = end;
+    }
+    const UnitsRecomputed own{
+        full == end ? UnitsRecomputed::kAll : full - begin,
+        selective == end ? UnitsRecomputed::kAll : std::max(0, selective - full)};
+    most = most_of(most, own);
+  }
+  return most;
+}
+
+}  // namespace
+
 Draft draft_of(const Plan& plan) {
   Draft draft;
   draft.settings = plan;
@@ -16,7 +43,7 @@ Draft draft_of(const Plan& plan) {
     DraftStage made{std::vector<int>(chunk_count(stage)),
                     span.tensor,
                     span.data,
-                    span.recompute,
+                    recompute_of(stage),
                     stage.devices,
                     stage.shares};
     for (const Span& own : stage.spans) made.units[own.chunk] += own.units.size();

@@ -4,6 +4,7 @@
 
 #include "cost/estimate.h"
 #include "plan/plan.h"
+#include "search/space/units_recomputed.h"
 
 namespace plait {
 
@@ -13,7 +14,7 @@ struct DraftStage {
   std::vector<int> units;  // of each chunk
   int tensor = 1;
   int data = 1;
-  Recompute recompute = Recompute::none;
+  UnitsRecomputed recompute;      // of each chunk
   std::vector<DeviceId> devices;  // as in Stage
   std::vector<int> shares;        // as in Stage
 
@@ -30,7 +31,7 @@ struct Draft {
   int group(const DraftStage& stage) const { return stage.tensor * settings.context; }
 };
 
-// Of a plan whose stages have one span a chunk.
+// Of a plan whose stages have one tensor and one data degree.
 Draft draft_of(const Plan& plan);
 
 // Whole numbers of at least one that add up to `sum`, in proportion to the weights as nearly as

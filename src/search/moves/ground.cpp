@@ -43,6 +43,8 @@ Ground::Ground(const Space& space)
     for (const Schedule other : space.target().schedules)
       if (other != Schedule::gpipe && other != schedules_.front()) schedules_.push_back(other);
   recomputes_ = space.recomputes();
+  if (pins.recompute_layers) recomputes_.resize(1);
+  recomputes_by_layer_ = space.recomputes_by_layer();
   std::set<int> experts;
   for (const PlanSettings& settings : space.settings()) experts.insert(settings.expert);
   expert_degrees_.assign(experts.begin(), experts.end());
@@ -127,6 +129,18 @@ bool Ground::obeys_pins(const Draft& draft) const {
   return true;
 }
 
+UnitsRecomputed::Runs Ground::by_layers(const UnitRange& units, UnitsRecomputed recompute) const {
+  const auto to_next_layer = [&](int count) {
+    while (count < units.size() && !problem_.model.unit(units.begin + count).starts_layer) ++count;
+    return count;
+  };
+  if (recompute.full > 0) recompute.full = to_next_layer(recompute.full);
+  if (recompute.selective > 0 && recompute.full < units.size() &&
+      recompute.selective < units.size())
+    recompute.selective = to_next_layer(recompute.full + recompute.selective) - recompute.full;
+  return recompute.of(units);
+}
+
 Plan Ground::plan_of(const Draft& draft) const {
   Plan plan = draft.settings;
   const int stages = draft.stage_count();
@@ -147,11 +161,12 @@ Plan Ground::plan_of(const Draft& draft) const {
     stage.shares = own.shares;
     for (int c = 0; c < chunks; ++c) {
       const int at = chunk_position(plan.schedule, stages, s, c);
-      stage.spans.push_back({.units = {begins[at], begins[at + 1]},
-                             .tensor = own.tensor,
-                             .data = own.data,
-                             .recompute = own.recompute,
-                             .chunk = c});
+      for (const RecomputedRun& run : by_layers({begins[at], begins[at + 1]}, own.recompute))
+        stage.spans.push_back({.units = run.units,
+                               .tensor = own.tensor,
+                               .data = own.data,
+                               .recompute = run.recompute,
+                               .chunk = c});
     }
     tensor = std::max(tensor, own.tensor);
     copies = std::max(copies, own.data * plan.context);
@@ -161,6 +176,7 @@ Plan Ground::plan_of(const Draft& draft) const {
   plan.sequence_parallel = pins_.sequence_parallel.value_or(tensor > 1 && cuts_sequence);
   if (copies == 1 && !pins_.zero) plan.zero = ZeroStage::off;
   if (stages == 1 && !pins_.schedule) plan.schedule = schedules_.front();
+  if (pins_.recompute_layers) recompute_first(problem_.model, *pins_.recompute_layers, plan);
   return plan;
 }
 

@@ -28,6 +28,7 @@ class Ground {
   // What may be chosen, in ascending order of trouble to the user.
   const std::vector<Schedule>& schedules() const { return schedules_; }
   const std::vector<Recompute>& recomputes() const { return recomputes_; }
+  bool recomputes_by_layer() const { return recomputes_by_layer_; }
   const std::vector<ZeroStage>& zeros() const { return zeros_; }
   const std::vector<int>& micro_batches() const { return micro_batches_; }  // ascending
   const std::vector<int>& chunk_counts() const { return chunk_counts_; }    // of interleaved
@@ -50,6 +51,8 @@ class Ground {
  private:
   bool is_sound(const Draft& draft, const DraftStage& stage) const;
   bool obeys_pins(const Draft& draft) const;
+  // With whole layers recomputed, rounded up.
+  UnitsRecomputed::Runs by_layers(const UnitRange& units, UnitsRecomputed recompute) const;
 
   const Problem& problem_;
   Pins pins_;
@@ -59,6 +62,7 @@ class Ground {
   std::vector<int> expert_degrees_;
   std::vector<Schedule> schedules_;
   std::vector<Recompute> recomputes_;
+  bool recomputes_by_layer_ = false;
   std::vector<ZeroStage> zeros_;
   std::vector<int> micro_batches_;
   std::vector<int> chunk_counts_;

@@ -128,7 +128,10 @@ class Improvement {
     };
     for (const auto* plans : {&found_.plans(), &found_.without_bubble()})
       for (const RankedPlan& ranked : *plans)
-        if (const auto settled = descent.settle(draft_of(ranked.plan), false)) look(*settled);
+        if (auto settled = descent.settle(draft_of(ranked.plan), false)) {
+          descent.recompute_less(*settled);
+          look(*settled);
+        }
     for (const Settled& layout : best_layouts(descent)) look(layout);
     std::vector<Settled> starts;
     for (Settled& start : list.lowest(kSimulatedOfSchedule)) {

@@ -101,7 +101,7 @@ Draft Layouts::draft_of(const RegularLayout& layout) const {
     DraftStage& stage = draft.stages[s];
     stage.tensor = layout.tensor;
     stage.data = 0;
-    stage.recompute = ground_.recomputes().front();
+    stage.recompute = UnitsRecomputed::all(ground_.recomputes().front());
     const int begin = layout.apart ? s : s * count / layout.stages;
     const int end = layout.apart ? count : (s + 1) * count / layout.stages;
     for (int g = begin; g < end; g += layout.apart ? layout.stages : 1, ++stage.data)

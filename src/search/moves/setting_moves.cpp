@@ -87,8 +87,9 @@ void micro_batches(const Place& place, Visitor& visit) {
 
 void recomputes(const Place& place, Visitor& visit) {
   const std::vector<Recompute>& all = place.ground.recomputes();
-  for (const Recompute recompute : all) {
+  for (const Recompute kind : all) {
     if (visit.skips()) continue;
+    const UnitsRecomputed recompute = UnitsRecomputed::all(kind);
     Draft draft = place.draft;
     bool differs = false;
     for (DraftStage& stage : draft.stages) {
@@ -99,7 +100,8 @@ void recomputes(const Place& place, Visitor& visit) {
   }
   if (place.draft.stage_count() == 1) return;
   for (const int s : place.by_load())
-    for (const Recompute recompute : all) {
+    for (const Recompute kind : all) {
+      const UnitsRecomputed recompute = UnitsRecomputed::all(kind);
       if (place.draft.stages[s].recompute == recompute || visit.skips()) continue;
       Draft draft = place.draft;
       draft.stages[s].recompute = recompute;

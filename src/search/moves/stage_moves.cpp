@@ -39,7 +39,7 @@ bool merge(const Place& place, Draft& draft, int at) {
   const DraftStage& b = draft.stages[at + 1];
   for (std::size_t c = 0; c < a.units.size(); ++c) a.units[c] += b.units[c];
   a.tensor = std::gcd(a.tensor, b.tensor);
-  a.recompute = std::max(a.recompute, b.recompute);
+  a.recompute = most_of(a.recompute, b.recompute);
   a.devices.insert(a.devices.end(), b.devices.begin(), b.devices.end());
   a.data = static_cast<int>(a.devices.size()) / draft.group(a);
   draft.stages.erase(draft.stages.begin() + at + 1);

@@ -67,6 +67,8 @@ class Alleviation {
 void Alleviation::cost(Costed& costed, const std::vector<PlacedStage>& stages) {
   const PlanSettings& settings = space_.settings()[costed.pipeline.setting];
   costed.plan = space_.plan_of(stages, settings, Schedule::one_f_one_b);
+  if (const auto layers = space_.pins().recompute_layers)
+    recompute_first(context_.problem.model, *layers, costed.plan);
   costed.cost = engine_.outline(costed.plan, &memo_);
   ++evaluations_;
 }
@@ -78,8 +80,11 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
   if (!stages) return std::nullopt;
   Costed out;
   const std::vector<Recompute>& ways = space_.recomputes();
-  for (std::size_t s = 0; s < stages->size(); ++s)
-    pipeline.stages[s].recompute = (*stages)[s].recompute = ways.front();
+  const auto recompute = [&](Alleviated& own, std::size_t s, Recompute way) {
+    own.stages[s].recompute = way;
+    (*stages)[s].recompute = UnitsRecomputed::all(way);
+  };
+  for (std::size_t s = 0; s < stages->size(); ++s) recompute(pipeline, s, ways.front());
   out.pipeline = std::move(pipeline);
   const int count = static_cast<int>(stages->size());
   for (int s = 0; s < count; ++s)
@@ -91,8 +96,7 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
   cost(out, *stages);
   for (std::size_t way = 1; way < ways.size() && !out.cost.fits; ++way) {
     for (std::size_t s = 0; s < stages->size(); ++s)
-      if (out.cost.stages[s].spare() < Bytes(0))
-        out.pipeline.stages[s].recompute = (*stages)[s].recompute = ways[way];
+      if (out.cost.stages[s].spare() < Bytes(0)) recompute(out.pipeline, s, ways[way]);
     cost(out, *stages);
   }
   return out;

@@ -181,7 +181,7 @@ std::optional<std::vector<PlacedStage>> placed(const Space& space, const Allevia
         stage.tensor, data / settings.context, {{static_cast<int>(pool), stage.devices, samples}}};
     placed.begin = {used};
     placed.units = {unit, unit + stage.units};
-    placed.recompute = stage.recompute;
+    placed.recompute = UnitsRecomputed::all(stage.recompute);
     used += stage.devices;
     unit += stage.units;
     out.push_back(std::move(placed));

@@ -287,9 +287,12 @@ void PaperSearch::offer(const Layout& layout, const std::vector<int>& cuts) {
 }
 
 void PaperSearch::simulate(const Layout& layout, const std::vector<int>& cuts) {
-  for (const Plan& plan : plans_for(plan_of(layout, cuts), space_.pins()))
+  for (Plan& plan : plans_for(plan_of(layout, cuts), space_.pins())) {
+    if (const auto layers = space_.pins().recompute_layers)
+      recompute_first(space_.problem().model, *layers, plan);
     if (found_.offer(plan) && context_.on_improvement)
       context_.on_improvement(found_.plans().front());
+  }
 }
 
 void PaperSearch::report_progress(double fraction) const {

@@ -168,6 +168,9 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
                   stages > 1 ? "does not cut so much in a pipeline" : "does not cut this");
   if (lacks(pins.recompute, target.recomputes))
     return refuse(Dimension::recompute, name_of(*pins.recompute), "does not recompute so");
+  if (pins.recompute_layers && target.recompute_layers == RecomputeLayers::same)
+    return refuse(Dimension::recompute_layers, *pins.recompute_layers,
+                  "recomputes all layers or none");
   if (pins.tensor.value_or(1) > 1 && !target.tensor)
     return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
   if (pins.offload.value_or(0) > 0 && !target.offload)
@@ -194,10 +197,22 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
 }  // namespace
 
 std::string_view name_of(Dimension dimension) {
-  static constexpr std::array<std::string_view, 15> kNames{
-      "tensor",      "pipeline",          "data",      "context", "expert",
-      "micro_batch", "micro_batches",     "recompute", "zero",    "schedule",
-      "chunks",      "sequence_parallel", "stages",    "offload", "global_batch"};
+  static constexpr std::array<std::string_view, 16> kNames{"tensor",
+                                                           "pipeline",
+                                                           "data",
+                                                           "context",
+                                                           "expert",
+                                                           "micro_batch",
+                                                           "micro_batches",
+                                                           "recompute",
+                                                           "recompute_layers",
+                                                           "zero",
+                                                           "schedule",
+                                                           "chunks",
+                                                           "sequence_parallel",
+                                                           "stages",
+                                                           "offload",
+                                                           "global_batch"};
   return kNames[static_cast<std::size_t>(dimension)];
 }
 
@@ -209,6 +224,10 @@ std::optional<PinViolation> violation_among(const Pins& pins, int global_batch) 
   if (!pins.stages.empty() && pins.pipeline && *pins.pipeline != stage_count(pins))
     return {{Dimension::stages, fmt::format("has {} stages, but `pipeline` is {}",
                                             stage_count(pins), *pins.pipeline)}};
+  if (pins.recompute_layers && pins.recompute.value_or(Recompute::full) != Recompute::full)
+    return {{Dimension::recompute_layers,
+             fmt::format("is a number of layers that are recomputed in full, but `recompute` is {}",
+                         name_of(*pins.recompute))}};
   if (Found found = chunk_violation(pins)) return found;
   return batch_violation(pins, global_batch);
 }

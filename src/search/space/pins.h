@@ -21,6 +21,8 @@ struct Pins {
   std::optional<int> micro_batch;    // samples per replica
   std::optional<int> micro_batches;  // per step
   std::optional<Recompute> recompute;
+  // Layers of every chunk that are recomputed in full, the first ones; the others are not at all.
+  std::optional<int> recompute_layers;
   std::optional<ZeroStage> zero;
   std::optional<Schedule> schedule;
   std::optional<int> chunks;  // per stage, for interleaved
@@ -41,6 +43,7 @@ enum class Dimension {
   micro_batch,
   micro_batches,
   recompute,
+  recompute_layers,
   zero,
   schedule,
   chunks,

@@ -51,7 +51,7 @@ TEST(RunCosts, UnitsAloneNeverExceedTheirRun) {
         forward += one.forward;
         backward += one.backward;
       }
-      const StageTime whole = ground.costs.cost({begin, end}, Recompute::none);
+      const StageTime whole = ground.costs.cost({begin, end}, UnitsRecomputed{});
       EXPECT_LE(forward.value, whole.forward.value * (1 + 1e-12)) << begin << " to " << end;
       EXPECT_LE(backward.value, whole.backward.value * (1 + 1e-12)) << begin << " to " << end;
     }
@@ -63,8 +63,8 @@ TEST(RunCosts, TheFastestChoiceThatFitsIsTaken) {
   const auto chosen = ground.costs.choose(all, 0);
   ASSERT_TRUE(chosen);
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-    if (!ground.costs.fits(all, recompute, 0)) continue;
-    const RunCosts::Choice other = ground.costs.cost(all, recompute);
+    if (!ground.costs.fits(all, UnitsRecomputed::all(recompute), 0)) continue;
+    const RunCosts::Choice other = ground.costs.cost(all, UnitsRecomputed::all(recompute));
     EXPECT_LE((chosen->forward + chosen->backward).value,
               (other.forward + other.backward).value * (1 + 1e-12));
   }

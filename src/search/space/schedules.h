@@ -17,9 +17,10 @@ Schedule searched_schedule(const Pins& pins);
 // in flight. Empty when the schedule cannot run it.
 std::vector<Plan> plans_for(const Plan& pipeline, const Pins& pins);
 
-// The same stages, which must have one span each, with `chunks` chunks each, in the order that the
-// schedule wants; each stage keeps its number of units. Empty spans are not made: nothing is
-// returned when a stage has too few units.
+// The same stages, whose spans must differ in recompute only, with `chunks` chunks each, in the
+// order that the schedule wants; each stage keeps its number of units, and each chunk has its part
+// of what is recomputed. Empty spans are not made: nothing is returned when a stage has too few
+// units.
 std::vector<Plan> in_chunks(const Plan& pipeline, Schedule schedule, int chunks);
 
 }  // namespace plait

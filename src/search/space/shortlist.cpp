@@ -78,13 +78,13 @@ std::vector<RankedPlan> Shortlist::regular_first() const {
 }
 
 bool is_regular(const Plan& plan) {
-  const Span& first = plan.stages.front().spans.front();
-  const auto like_first = [&](const Span& span) {
-    return span.tensor == first.tensor && span.data == first.data &&
-           span.recompute == first.recompute;
+  const std::vector<Span>& first = plan.stages.front().spans;
+  const auto alike = [&](const Span& a, const Span& b) {
+    return a.tensor == first.front().tensor && a.data == first.front().data && a.chunk == b.chunk &&
+           a.recompute == b.recompute;
   };
   return std::ranges::all_of(plan.stages, [&](const Stage& stage) {
-    return stage.shares.empty() && std::ranges::all_of(stage.spans, like_first);
+    return stage.shares.empty() && std::ranges::equal(stage.spans, first, alike);
   });
 }
 

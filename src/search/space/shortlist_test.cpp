@@ -92,14 +92,36 @@ TEST(Schedules, CutStagesIntoChunksOfTheSameUnits) {
   EXPECT_TRUE(in_chunks(ground.pipeline(4, 8), Schedule::interleaved, 2).empty());
 }
 
-TEST(Schedules, TakeStagesOfOneSpanOnly) {
+TEST(Schedules, GiveEveryChunkItsPartOfWhatIsRecomputed) {
+  const Ground ground;
+  // Units 0 and 1 of 3 are recomputed: one of the two in the first chunk, the one of the second.
+  Plan plan = ground.pipeline(2, 8);
+  std::vector<Span>& spans = plan.stages[0].spans;
+  spans.push_back(spans[0]);
+  spans[0].recompute = Recompute::full;
+  spans[0].units.end = spans[1].units.begin = 2;
+  const std::vector<Plan> plans = in_chunks(plan, Schedule::interleaved, 2);
+  ASSERT_EQ(plans.size(), 1u);
+  const std::vector<Span>& own = plans.front().stages[0].spans;
+  ASSERT_EQ(own.size(), 3u);
+  EXPECT_EQ(own[0].units, (UnitRange{0, 1}));
+  EXPECT_EQ(own[0].recompute, Recompute::full);
+  EXPECT_EQ(own[1].units, (UnitRange{1, 2}));
+  EXPECT_EQ(own[1].recompute, Recompute::none);
+  EXPECT_EQ(own[2].units, (UnitRange{4, 5}));
+  EXPECT_EQ(own[2].recompute, Recompute::full);
+  EXPECT_EQ(own[2].chunk, 1);
+}
+
+TEST(Schedules, TakeStagesOfOneTensorDegreeOnly) {
   const Ground ground;
   Plan plan = ground.pipeline(2, 8);
   Span& whole = plan.stages[0].spans[0];
   Span rest = whole;
   rest.units.begin = whole.units.end = 1;
+  rest.tensor *= 2;
   plan.stages[0].spans.push_back(rest);
-  EXPECT_DEATH(in_chunks(plan, Schedule::interleaved, 2), "spans.size\\(\\) == 1 does not hold");
+  EXPECT_DEATH(in_chunks(plan, Schedule::interleaved, 2), "does not hold");
 }
 
 TEST(Schedules, ArePlainUnlessOneIsPinned) {

@@ -115,6 +115,9 @@ Space::Space(const Problem& problem, const Pins& pins, const Target& target)
     return std::ranges::find(target.recomputes, recompute) == target.recomputes.end();
   });
   if (pins.recompute) recomputes_ = {*pins.recompute};
+  if (pins.recompute_layers) recomputes_ = {Recompute::none, Recompute::full};
+  recomputes_by_layer_ = recomputes_.size() > 1 && !pins.recompute_layers &&
+                         target.recompute_layers == RecomputeLayers::any;
 
   max_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
   if (target.cuts == CutRule::none) max_stages_ = 1;
@@ -218,10 +221,11 @@ int Space::aligned(int pool, int used, int tensor) const {
 Stage Space::stage_of(const PlacedStage& placed) const {
   Stage stage;
   const StageOption& option = placed.option;
-  stage.spans.push_back({.units = placed.units,
-                         .tensor = option.tensor,
-                         .data = option.data,
-                         .recompute = placed.recompute});
+  for (const RecomputedRun& run : placed.recompute.of(placed.units))
+    stage.spans.push_back({.units = run.units,
+                           .tensor = option.tensor,
+                           .data = option.data,
+                           .recompute = run.recompute});
   for (std::size_t i = 0; i < option.takes.size(); ++i) {
     const Take& take = option.takes[i];
     const auto from = pools_[take.pool].devices.begin() + placed.begin[i];
@@ -259,7 +263,10 @@ Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& 
 
 std::vector<Plan> Space::plans_of(const std::vector<PlacedStage>& stages,
                                   const PlanSettings& settings) const {
-  return plans_for(plan_of(stages, settings, searched_schedule(pins_)), pins_);
+  std::vector<Plan> plans = plans_for(plan_of(stages, settings, searched_schedule(pins_)), pins_);
+  if (pins_.recompute_layers)
+    for (Plan& plan : plans) recompute_first(problem_.model, *pins_.recompute_layers, plan);
+  return plans;
 }
 
 }  // namespace plait

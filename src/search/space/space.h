@@ -12,6 +12,7 @@
 #include "search/space/run_classes.h"
 #include "search/space/search.h"
 #include "search/space/tied_copies.h"
+#include "search/space/units_recomputed.h"
 
 namespace plait {
 
@@ -51,18 +52,20 @@ struct PlacedStage {
   StageOption option;
   std::vector<int> begin;  // per take
   UnitRange units;
-  Recompute recompute = Recompute::none;
+  UnitsRecomputed recompute;
 };
 
 // The space of plans that every planner searches, and the only place that decides what divides
 // what. A plan of the space has
 //   - m micro-batches, m a divisor of the global batch;
-//   - stages of one span each; a stage takes the next free devices of one pool, or of several pools
+//   - stages of one tensor and data degree each; a stage takes the next free devices of one pool,
+//   or of several pools
 //     with one tensor degree; its replicas share a micro-batch as evenly as their speeds allow, and
 //     their number divides the micro-batch or divides a pool evenly; devices may stay idle;
 //   - tensor degrees that divide every op that they cut, and that divide a node's devices or are a
 //     multiple of them, so that no group straddles nodes needlessly;
-//   - recompute per stage; ZeRO stage (3 only without a pipeline unless pinned), context degree
+//   - recompute per stage, or of the first layers of each stage where the target runs that
+//     (recomputes_by_layer()); ZeRO stage (3 only without a pipeline unless pinned), context degree
 //     (above one for long sequences or when pinned) and expert degree for the plan;
 //   - sequence parallelism wherever a tensor degree is above one and divides the tokens that a
 //     device has of a sequence; where some degrees do and others do not, plans with it (and the
@@ -84,6 +87,9 @@ class Space {
   // What all stages of a plan share, every combination.
   const std::vector<PlanSettings>& settings() const { return settings_; }
   const std::vector<Recompute>& recomputes() const { return recomputes_; }  // fastest first
+  // Whether layers of one stage may be recomputed in different ways, each stage as it likes: the
+  // first ones in full, the next ones selectively.
+  bool recomputes_by_layer() const { return recomputes_by_layer_; }
   // Ascending; those that divide the ops they cut, and a node's devices or a multiple of them.
   std::vector<int> tensor_degrees(const Pool& pool) const;
   std::vector<StageOption> stage_options(const PlanSettings& settings) const;
@@ -128,6 +134,7 @@ class Space {
   TiedCopies tied_copies_;
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;
+  bool recomputes_by_layer_ = false;
   int min_stages_ = 1;
   int max_stages_ = 1;
 };

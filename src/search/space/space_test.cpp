@@ -78,7 +78,7 @@ TEST(Space, SaysZeroOnlyWhereThereAreCopies) {
   const Space space(problem, {});
   const int units = problem.model.unit_count();
   PlanSettings settings{.micro_batches = 12, .zero = ZeroStage::optimizer};
-  PlacedStage stage{{1, 1, {{0, 1, 1}}}, {0}, {0, units}, Recompute::none};
+  PlacedStage stage{{1, 1, {{0, 1, 1}}}, {0}, {0, units}, {}};
   EXPECT_EQ(space.plan_of({stage}, settings, Schedule::one_f_one_b).zero, ZeroStage::off);
   stage.option = {1, 2, {{0, 2, 2}}};
   settings.micro_batches = 6;

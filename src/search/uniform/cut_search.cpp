@@ -88,6 +88,7 @@ void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Secon
     const bool too_few = stage > 0 && rhythm_.micro_batches * least_before_[begin] >= stage * limit;
     if (wrong < 0 || too_few || !space_.allows(units, after)) continue;
     const auto choice = slots[stage].runs->choose(units, after);
+    lacks_memory_ = lacks_memory_ || !choice;
     if (!choice) return;
     bool any = false;
     for (int i = 0; i < static_cast<int>(tails.size()); ++i) {
@@ -153,6 +154,7 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
   const Seconds open = std::min(limit - tied, kWorse * balanced(slots));
   labels_.assign(stages, Labels(units_ + 1));
   lost_.assign(stages, 0);
+  lacks_memory_ = false;
   extend(slots, stages - 1, units_, open);
   for (int s = stages - 2; s >= 0; --s)
     for (int end = s + 1; end < units_; ++end) {
@@ -160,7 +162,7 @@ CutResult CutSearch::run(const std::vector<Slot>& slots, Seconds limit, Seconds 
       if (stop()) return {};
       extend(slots, s, end, open);
     }
-  CutResult out{{}, limit};
+  CutResult out{{}, limit, lacks_memory_};
   const std::vector<Label>& whole = labels_[0][0];
   for (int i = 0; i < static_cast<int>(std::min(whole.size(), kCuts)); ++i)
     out.cuts.push_back({begins_of(i), whole[i].suffix.step() + tied});

@@ -22,8 +22,9 @@ struct Cut {
 };
 
 struct CutResult {
-  std::vector<Cut> cuts;  // shortest first
-  Seconds lower_bound;    // of all cuts; at most the limit
+  std::vector<Cut> cuts;      // shortest first
+  Seconds lower_bound;        // of all cuts; at most the limit
+  bool lacks_memory = false;  // more of it might allow other cuts
 };
 
 // The best cuts of the model over stages whose devices are known, by dynamic programming over the
@@ -68,6 +69,7 @@ class CutSearch {
   std::vector<Seconds> least_before_;  // round trip of the units before each one, on any stage
   std::vector<Labels> labels_;         // by stage
   std::vector<double> lost_;           // by stage: what dropped labels may be better by, as a part
+  bool lacks_memory_ = false;
 };
 
 }  // namespace plait

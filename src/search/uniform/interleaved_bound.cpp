@@ -22,7 +22,18 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
   double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
   if (stage.wire > 0)
     most = std::min(most, (step + pipeline.tied - stage.wire_of_ends) / stage.wire);
-  return static_cast<int>(std::floor(most + 1e-9));
+  int layers = static_cast<int>(std::floor(most + 1e-9));
+  if (stage.recompute.empty()) return layers;
+  // What is recomputed in the last micro-batch may hide as much of the finish.
+  const auto is_late = [&](int n) {
+    const double busy = m * (n * stage.layer + stage.ends);
+    const double finish = n * stage.finish + stage.finish_of_ends;
+    return busy + m * stage.recompute[n] + before > step * (1 + 1e-9) ||
+           busy + (m - 1) * stage.recompute[n] + finish + pipeline.forward_share * before >
+               step * (1 + 1e-9);
+  };
+  while (layers > 0 && is_late(layers)) --layers;
+  return layers;
 }
 
 // Forward and backward of all units, each on its fastest stage, and the most that a layer takes.

@@ -15,6 +15,9 @@ struct InterleavedStage {
   double wire_of_ends = 0;    // the same of all that is not a layer, and of hand-overs
   double send = 0;            // of the hand-over to the next stage
   int most_layers = 0;        // that fit in memory
+  // [n]: what n layers take more for a micro-batch because some must be recomputed to fit, at
+  // least; empty = nothing.
+  std::vector<double> recompute{};
 };
 
 struct InterleavedPipeline {

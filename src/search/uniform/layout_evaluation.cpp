@@ -1,19 +1,18 @@
 #include "search/uniform/layout_evaluation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "cost/pipeline/schedule.h"
-#include "cost/stage_cost.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/uniform/chunk_layers.h"
-#include "search/uniform/interleaved_stage.h"
+#include "search/uniform/order_bounds.h"
 
 namespace plait {
 namespace {
 
+constexpr int kMostRanges = 12;    // of numbers of layers that are halved
 constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
 
 class Evaluation {
@@ -24,218 +23,175 @@ class Evaluation {
         space_(*ground.spaces.at(layout.recompute)),
         problem_(ground.context.problem),
         units_(problem_.model.unit_count()),
-        tables_([&ground](const ReplicaShape& shape) -> const UnitTable& {
-          return ground.engine.table(shape);
-        }),
-        by_kind_(layers_by_kind(problem_.model)) {}
+        stages_(ground, layout, space_),
+        bounds_(layout, space_, stages_) {}
 
-  Seconds run(Seconds limit, Shortlist& found) {
+  Evaluated run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
     const bool is_plain = layout_.schedule == ground_.layouts.base_schedule();
     Seconds least(HUGE_VAL);
     std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
     if (layout_.stages == 1) orders.resize(1);
     for (const std::vector<int>& order : orders) {
-      if (ground_.stop() && !found.empty()) return layout_.bound;
-      place(devices_in(ground_.kinds, order));
-      if (!tensor_groups_have_one_type()) continue;
-      read_signatures(order);
+      if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_};
+      if (!stages_.place(order)) continue;
       const Seconds wanted = std::min(limit, found.best());
       const Seconds bound = order_bound(wanted);
       if (bound >= wanted) {
         least = std::min(least, bound);
         continue;
       }
-      const CutResult cuts = cut(is_plain ? wanted : kPlainLimit * wanted);
+      if (layout_.recomputes_some) {
+        const Seconds own =
+            is_plain ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
+        least = std::min(least, std::max(bound, own));
+        continue;
+      }
+      const CutResult cuts = cut(is_plain ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
+      lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
       if (is_plain) {
         least = std::min(least, std::max(bound, cuts.lower_bound));
         for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
       } else {
         least = std::min(least, bound);
-        offer_others(cuts, found);
+        for (const Plan& plan : other_plans(cuts, layers_)) offer_if_low(plan, found);
+      }
+    }
+    return {least, lacks_memory_};
+  }
+
+ private:
+  using Runs = RunCosts* (LayoutStages::*)(int stage);
+  CutResult cut(Seconds limit, Runs runs) {
+    std::vector<CutSearch::Slot> slots;
+    for (int s = 0; s < layout_.stages; ++s) {
+      CutSearch::Slot slot{(stages_.*runs)(s), {}};
+      if (s + 1 < layout_.stages)
+        slot.send = [this, s](int unit) { return stages_.over(s, unit).time; };
+      slots.push_back(std::move(slot));
+    }
+    return CutSearch(space_, stages_.rhythm(), limits())
+        .run(slots, limit, bounds_.tied(), ground_.stop);
+  }
+
+  // Numbers of first layers that are recomputed, with what no plan of them undercuts.
+  struct Range {
+    RunCosts::FirstLayers layers;
+    Seconds bound;
+  };
+
+  // The best plans that recompute some layers of every stage. Where layers are alike, each number
+  // has a bound, and those that may help are looked at lowest bound first. Else ranges of numbers,
+  // with the time of the least and the memory of the most, are halved as long as they promise
+  // anything.
+  Seconds recompute_some(Seconds limit, Shortlist& found) {
+    std::vector<Range> open;  // the last is looked at first
+    if (bounds_.has_equal_layers())
+      for (const OrderBounds::Number& own : bounds_.numbers(limit, most_layers_of_a_stage()))
+        open.insert(open.begin(), {{own.first, own.first}, own.bound});
+    else
+      open.push_back({{1, most_layers_of_a_stage()}, layout_.bound});
+    Seconds least = limit;
+    for (int searches = 0; !open.empty(); ++searches) {
+      const Range range = open.back();
+      open.pop_back();
+      const Seconds wanted = std::min(limit, found.best());
+      if (range.bound >= wanted) {
+        least = std::min(least, range.bound);
+        continue;
+      }
+      stages_.recompute_first(range.layers);
+      const CutResult cuts = cut(wanted, &LayoutStages::recomputing_runs);
+      const auto [fewest, most] = range.layers;
+      if (cuts.cuts.empty() || fewest == most || searches >= kMostRanges) {
+        least = std::min(least, std::max(range.bound, cuts.lower_bound));
+        if (!cuts.cuts.empty()) offer_recomputing(cuts.cuts.front(), range.layers, found);
+        continue;
+      }
+      const int middle = (fewest + most) / 2;
+      open.push_back({{middle + 1, most}, range.bound});
+      open.push_back({{fewest, middle}, range.bound});
+    }
+    return least;
+  }
+
+  // The same of chunks.
+  Seconds recompute_chunks(Seconds limit, Shortlist& found) {
+    Seconds least = limit;
+    for (const OrderBounds::Number& own : numbers_in_chunks(limit)) {
+      least = std::min(least, own.bound);
+      if (own.bound >= std::min(limit, found.best())) continue;
+      stages_.recompute_first({layout_.chunks * own.first, layout_.chunks * own.first});
+      const CutResult cuts = cut(kPlainLimit * limit, &LayoutStages::recomputing_runs);
+      for (Plan& plan : other_plans(cuts, own.layers)) {
+        recompute_first(problem_.model, own.first, plan);
+        const Estimate outline = ground_.engine.outline(plan);
+        if (outline.fits && outline.step < found.best()) found.offer(plan);
       }
     }
     return least;
   }
 
- private:
-  // Stages of consecutive devices.
-  void place(const std::vector<DeviceId>& devices) {
-    plan_ = {};
-    plan_.schedule = ground_.layouts.base_schedule();
-    plan_.micro_batches = layout_.settings.micro_batches;
-    plan_.context = layout_.settings.context;
-    plan_.expert = layout_.settings.expert;
-    plan_.zero = layout_.settings.zero;
-    plan_.offload = layout_.settings.offload;
-    plan_.sequence_parallel =
-        layout_.settings.sequence_parallel &&
-        (layout_.tensor > 1 || ground_.context.options.pins.sequence_parallel.has_value());
-    const int size = layout_.stage_devices();
-    for (int s = 0; s < layout_.stages; ++s) {
-      Stage stage;
-      stage.devices.assign(devices.begin() + static_cast<long>(s) * size,
-                           devices.begin() + static_cast<long>(s + 1) * size);
-      stage.spans.push_back({.units = {0, units_},
-                             .tensor = layout_.tensor,
-                             .data = layout_.data,
-                             .recompute = layout_.recompute});
-      plan_.stages.push_back(std::move(stage));
-    }
+  std::vector<OrderBounds::Number> numbers_in_chunks(Seconds limit) {
+    if (bounds_.has_equal_layers() && layout_.schedule == Schedule::interleaved)
+      return bounds_.numbers_in_chunks(limit);
+    std::vector<OrderBounds::Number> numbers;
+    const int chunks = layout_.stages * layout_.chunks;
+    const int most = (whole_layer_count(problem_.model) + chunks - 1) / chunks;
+    for (int first = 1; first <= most; ++first) numbers.push_back({first, layout_.bound, {}});
+    return numbers;
   }
 
-  // Groups over several nodes are apart where hosts of two kinds take turns.
-  bool tensor_groups_have_one_type() const {
-    const Cluster& cluster = problem_.cluster;
-    for (const Stage& stage : plan_.stages)
-      for (std::size_t d = 0; d < stage.devices.size(); ++d) {
-        const DeviceId first = stage.devices[d - d % static_cast<std::size_t>(layout_.tensor)];
-        if (cluster.device(first).type != cluster.device(stage.devices[d]).type) return false;
-      }
+  // With as few layers of the range recomputed as fit.
+  void offer_recomputing(const Cut& own, const RunCosts::FirstLayers& range, Shortlist& found) {
+    int bad = range.least - 1;
+    int good = range.most;
+    while (good - bad > 1) {
+      const int middle = (good + bad) / 2;
+      (fits_with(own.begins, middle) ? good : bad) = middle;
+    }
+    Plan plan = plan_of(own.begins);
+    recompute_first(problem_.model, good, plan);
+    if (ground_.engine.outline(plan).step < found.best()) found.offer(plan);
+  }
+
+  bool fits_with(const std::vector<int>& begins, int layers) {
+    for (int s = 0; s < layout_.stages; ++s) {
+      const UnitRange units{begins[s], s + 1 < layout_.stages ? begins[s + 1] : units_};
+      const auto recompute = first_layers(problem_.model, units, layers);
+      if (!stages_.runs(s)->fits(units, recompute, layout_.stages - 1 - s)) return false;
+    }
     return true;
   }
 
-  // How many devices of which kind of node follow each other on every stage: stages that read the
-  // same cost the same, and so do hand-overs between them.
-  void read_signatures(const std::vector<int>& order) {
-    sides_.clear();
-    std::vector<int> key;
-    int left = layout_.stage_devices();
-    for (const int kind : order)
-      for (int own = ground_.kinds[kind].devices(); own > 0;) {
-        const int taken = std::min(own, left);
-        key.insert(key.end(), {kind, taken});
-        own -= taken;
-        left -= taken;
-        if (left > 0) continue;
-        const auto at = signatures_.try_emplace(key, static_cast<int>(signatures_.size())).first;
-        sides_.push_back({at->second, own > 0});
-        key.clear();
-        left = layout_.stage_devices();
-      }
-  }
-
-  RunCosts* runs_of(int s) {
-    auto& runs = runs_[sides_[s].signature];
-    if (!runs)
-      runs =
-          std::make_unique<RunCosts>(space_, rhythm(),
-                                     SpanFrame(problem_, layout_.settings, plan_.stages[s].devices,
-                                               layout_.tensor, layout_.data, {}, tables_));
-    return runs.get();
-  }
-
-  // From a stage to the next before a unit.
-  const HandOver& over(int s, int unit) {
-    const std::array key{sides_[s].signature, sides_[s + 1].signature,
-                         sides_[s].ends_inside_node ? 1 : 0, problem_.model.units[unit - 1]};
-    const auto [at, is_new] = overs_.try_emplace(key);
-    if (is_new) at->second = hand_over(problem_, plan_, plan_.stages[s], plan_.stages[s + 1], unit);
-    return at->second;
-  }
-
-  ScheduleSetting rhythm() const {
-    return {ground_.layouts.base_schedule(), layout_.settings.micro_batches};
-  }
-
-  CutResult cut(Seconds limit) {
-    std::vector<CutSearch::Slot> slots;
-    for (int s = 0; s < layout_.stages; ++s) {
-      CutSearch::Slot slot{runs_of(s), {}};
-      if (s + 1 < layout_.stages) slot.send = [this, s](int unit) { return over(s, unit).time; };
-      slots.push_back(std::move(slot));
-    }
-    return CutSearch(space_, rhythm(), limits()).run(slots, limit, tied(), ground_.stop);
+  int most_layers_of_a_stage() const {
+    const CutLimits own = limits();
+    return std::max(1, own.most_layers > 0 ? own.most_layers : whole_layer_count(problem_.model));
   }
 
   // Of any cut with the hosts in this order; no more is asked for than `enough`.
   Seconds order_bound(Seconds enough) {
     layers_.clear();
     // A V has both ends of the model on one stage.
-    const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : tied();
+    const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : bounds_.tied();
     const Seconds least = layout_.bound + after;
-    if (!by_kind_) return least;
-    const Seconds busy = busiest_link();
-    if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
+    if (!bounds_.layers()) return least;
+    const Seconds busy = bounds_.busiest_link();
+    if (layout_.schedule != Schedule::interleaved || layout_.recomputes_some ||
+        std::max(least, busy) >= enough)
       return std::max(least, busy);
-    InterleavedPipeline pipeline{.layers = by_kind_->count,
-                                 .others = units_ - 2 - by_kind_->count,
-                                 .chunks = layout_.chunks,
-                                 .micro_batches = layout_.settings.micro_batches,
-                                 .forward_share = 0.5,
-                                 .tied = after.value};
-    for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
-    const auto wrap = [&](int unit) {
-      return hand_over(problem_, plan_, plan_.stages.back(), plan_.stages.front(), unit + 1).time;
-    };
-    pipeline.wrap = HUGE_VAL;
-    for (const int unit : by_kind_->cut_after)
-      pipeline.wrap = std::min(pipeline.wrap, wrap(unit).value);
+    InterleavedPipeline pipeline = bounds_.interleaved_pipeline();
+    for (int s = 0; s < layout_.stages; ++s) {
+      InterleavedStage& stage = pipeline.stages[s];
+      stage.most_layers = bounds_.most_layers(s);
+      lacks_memory_ =
+          lacks_memory_ ||
+          layout_.settings.micro_batches * stage.most_layers * Seconds(stage.layer) < enough;
+    }
     const double known = std::max(busy - after, layout_.bound).value;
     InterleavedBound found = interleaved_bound(pipeline, known, (enough - after).value);
-    if (by_kind_->equal) layers_ = std::move(found.layers);
+    if (bounds_.layers()->equal) layers_ = std::move(found.layers);
     return Seconds(found.step) + after;
-  }
-
-  // Every micro-batch passes every cut there and back. A link carries one hand-over at a time, and
-  // the network of a stage's nodes those to and from both of its neighbours.
-  Seconds busiest_link() {
-    Seconds most;
-    Seconds before;  // from the stage before, over the network
-    for (int s = 0; s < layout_.stages; ++s) {
-      const bool last = s + 1 == layout_.stages;
-      const HandOver least = last ? HandOver{} : least_over(s);
-      const Seconds sent = least.crosses_nodes ? least.busy : Seconds(0);
-      most = std::max({most, least.busy, before + sent});
-      before = sent;
-    }
-    return layout_.settings.micro_batches * layout_.chunks * most;
-  }
-
-  // To the next stage, wherever the cut is.
-  HandOver least_over(int s) {
-    HandOver least = over(s, by_kind_->cut_after.front() + 1);
-    for (const int unit : by_kind_->cut_after) {
-      const HandOver& own = over(s, unit + 1);
-      least.time = std::min(least.time, own.time);
-      least.busy = std::min(least.busy, own.busy);
-    }
-    return least;
-  }
-
-  InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline) {
-    const RunCosts& runs = *runs_of(s);
-    const StagePlace place{.first = s == 0,
-                           .last = s + 1 == layout_.stages,
-                           .mean_layers = 1.0 * by_kind_->count / layout_.stages,
-                           .live = chunks_live(s)};
-    InterleavedStage out = least_stage(runs, *by_kind_, place);
-    for (const int u : by_kind_->units) {
-      const StageTime layer = runs.alone({u, u + 1});
-      pipeline.forward_share =
-          std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
-    }
-    out.most_layers = most_layers(runs.frame(), space_, *by_kind_, layout_.recompute, place);
-    out.wire_of_ends += wire_of_sends(s);
-    if (!place.last) out.send = least_over(s).time.value;
-    return out;
-  }
-
-  double chunks_live(int s) const {
-    return static_cast<double>(chunks_in_flight(Schedule::interleaved, layout_.stages, s,
-                                                layout_.settings.micro_batches, layout_.chunks)) /
-           layout_.chunks;
-  }
-
-  // Of hand-overs to the next stage and from the one before, without the way round.
-  double wire_of_sends(int s) {
-    Seconds busy;
-    for (const int from : {s - 1, s}) {
-      if (from < 0 || from + 1 == layout_.stages) continue;
-      const HandOver least = least_over(from);
-      if (least.crosses_nodes) busy += least.busy;
-    }
-    return layout_.settings.micro_batches * layout_.chunks * busy.value;
   }
 
   CutLimits limits() const {
@@ -250,46 +206,45 @@ class Evaluation {
     return {least, std::max(most, 1)};
   }
 
-  // Of embeddings that the first and the last stage share.
-  Seconds tied() const {
-    Seconds sum;
-    if (layout_.stages == 1) return sum;
-    for (const Tie& tie : problem_.model.ties)
-      if (tie.first == 0 && tie.second == units_ - 1)
-        sum += tied_sync_time(problem_, tie, plan_.stages.front().devices,
-                              plan_.stages.back().devices, layout_.tensor);
-    return sum;
+  Plan plan_of(const std::vector<int>& begins) const {
+    Plan plan = recut(stages_.plan(), ground_.layouts.base_schedule(), begins, units_);
+    if (const auto pinned = space_.pins().recompute_layers)
+      recompute_first(problem_.model, *pinned, plan);
+    return plan;
   }
 
-  Plan plan_of(const std::vector<int>& begins) const {
-    return recut(plan_, ground_.layouts.base_schedule(), begins, units_);
+  // Whether stages may have different numbers of layers.
+  bool may_differ() const {
+    const CutRule rule = space_.target().cuts;
+    return (rule == CutRule::between_layers || rule == CutRule::between_ops) &&
+           !space_.pins().even_layers;
   }
 
   // The pipeline under the layout's own schedule, in chunks where it has any: as the best plain
-  // cuts have it, and evenly.
-  void offer_others(const CutResult& cuts, Shortlist& found) {
-    const bool may_differ = space_.target().cuts == CutRule::between_layers ||
-                            space_.target().cuts == CutRule::between_ops;
-    if (may_differ && !space_.pins().even_layers)
-      for (const Cut& own : cuts.cuts)
-        for (const Plan& plan : under_schedule(plan_of(own.begins))) offer_if_low(plan, found);
-    if (may_differ && !space_.pins().even_layers && !layers_.empty()) {
+  // cuts have it, with these numbers of layers, and evenly.
+  std::vector<Plan> other_plans(const CutResult& cuts, const std::vector<int>& layers) {
+    std::vector<Plan> plans;
+    const auto add = [&](const std::vector<int>& begins) {
+      for (Plan& plan : under_schedule(plan_of(begins))) plans.push_back(std::move(plan));
+    };
+    if (may_differ()) {
+      for (const Cut& own : cuts.cuts) add(own.begins);
       std::vector<int> begins{0};  // the embedding is with the first stage
-      for (std::size_t s = 0; s + 1 < layers_.size(); ++s)
-        begins.push_back(std::max(1, begins.back()) + layers_[s]);
-      for (const Plan& plan : under_schedule(plan_of(begins))) offer_if_low(plan, found);
+      for (std::size_t s = 0; s + 1 < layers.size(); ++s)
+        begins.push_back(std::max(1, begins.back()) + layers[s]);
+      if (!layers.empty()) add(begins);
     }
-    if (layout_.schedule != Schedule::interleaved) return;
-    const RunCosts& runs = *runs_of(layout_.stages - 1);
+    if (layout_.schedule != Schedule::interleaved) return plans;
+    const RunCosts& runs = *stages_.runs(layout_.stages - 1);
     const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
     const double last = runs.alone({units_ - 1, units_}).total().value;
     const bool equal = space_.target().cuts == CutRule::equal_layers;
     const std::vector<int> begins =
         even_begins(problem_.model, layout_.stages, layout_.chunks, layer > 0 ? last / layer : 0);
-    if (begins.empty()) return;
-    const Plan plan = recut(plan_, Schedule::interleaved, begins, units_);
-    if (equal && !is_equal(plan)) return;
-    offer_if_low(plan, found);
+    if (begins.empty()) return plans;
+    const Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
+    if (!equal || is_equal(plan)) plans.push_back(plan);
+    return plans;
   }
 
   bool is_equal(const Plan& plan) const {
@@ -312,7 +267,9 @@ class Evaluation {
     return plans;
   }
 
-  void offer_if_low(const Plan& plan, Shortlist& found) const {
+  void offer_if_low(Plan plan, Shortlist& found) const {
+    if (const auto pinned = space_.pins().recompute_layers)
+      recompute_first(problem_.model, *pinned, plan);
     const Estimate outline = ground_.engine.outline(plan);
     if (outline.fits && outline.step >= found.best()) return;
     found.offer(plan);
@@ -323,24 +280,16 @@ class Evaluation {
   const Space& space_;
   const Problem& problem_;
   int units_;
-  TableSource tables_;
-  Plan plan_;  // with all units on every stage
-  struct Side {
-    int signature = 0;
-    bool ends_inside_node = false;
-  };
-  std::vector<Side> sides_;  // by stage
-  std::map<std::vector<int>, int> signatures_;
-  std::map<int, std::unique_ptr<RunCosts>> runs_;  // by signature
-  std::map<std::array<int, 4>, HandOver> overs_;
-  std::optional<LayersByKind> by_kind_;
-  std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached
+  LayoutStages stages_;
+  OrderBounds bounds_;
+  bool lacks_memory_ = false;  // more of it might allow other plans
+  std::vector<int> layers_;    // by stage, with which the bound of an interleaved order is reached
 };
 
 }  // namespace
 
-Seconds evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
-                 Shortlist& found) {
+Evaluated evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
+                   Shortlist& found) {
   return Evaluation(ground, layout).run(limit, found);
 }
 

@@ -23,9 +23,13 @@ struct UniformGround {
   std::function<bool()> stop;
 };
 
+struct Evaluated {
+  Seconds bound;              // nothing of the layout is faster than this, or than the limit
+  bool lacks_memory = false;  // with more of it there might be faster plans
+};
+
 // Finds the best plans of a layout over all orders of its hosts and all cuts, and offers them.
-// Nothing of it is faster than what is returned, or than the limit.
-Seconds evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
-                 Shortlist& found);
+Evaluated evaluate(const UniformGround& ground, const UniformLayout& layout, Seconds limit,
+                   Shortlist& found);
 
 }  // namespace plait

@@ -34,6 +34,8 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
       cut_optimizer_wins_(gains_by_cut_optimizer(problem_)),
       data_exposed_(traits_of(problem_.job).data_exposed) {
   if (!contains(target_.schedules, base_)) base_ = Schedule::gpipe;
+  recomputes_ = space.recomputes();
+  if (space.pins().recompute_layers) recomputes_ = {Recompute::none};
   std::set<int> tensors;
   for (const Pool& pool : space.pools())
     for (const int tensor : space.tensor_degrees(pool)) tensors.insert(tensor);
@@ -118,7 +120,7 @@ void UniformLayouts::list_batches(const UniformLayout& degrees,
     layout.settings.offload = space_.pins().offload.value_or(0);
     if (!obeys_pins(layout)) continue;
     for (const ZeroStage zero : zero_stages(layout))
-      for (const Recompute recompute : space_.recomputes()) {
+      for (const Recompute recompute : recomputes_) {
         layout.settings.zero = zero;
         layout.recompute = recompute;
         list_schedules(layout, out);

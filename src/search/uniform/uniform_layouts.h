@@ -16,6 +16,8 @@ struct UniformLayout {
   int stages = 1;
   PlanSettings settings;
   Recompute recompute = Recompute::none;
+  // The first layers of every chunk are recomputed in full, equally many, and the others not.
+  bool recomputes_some = false;
   Schedule schedule = Schedule::one_f_one_b;
   int chunks = 1;
   Seconds bound;  // no plan of it is faster
@@ -59,6 +61,7 @@ class UniformLayouts {
   Schedule base_;
   int layers_ = 0;
   int most_stages_ = 1;
+  std::vector<Recompute> recomputes_;  // of all layers; none too where a number of them is pinned
   std::vector<int> tensors_;
   std::vector<std::pair<int, int>> contexts_;  // context, expert
   bool cut_optimizer_wins_ = false;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/parallel.h"
 #include "search/bound/cluster_lower_bound.h"
@@ -49,7 +50,7 @@ class UniformSearch {
         ground_{context, engine_, kinds_, mixes_, layouts_, {}, [this] { return stop(); }} {
     for (const Recompute recompute : space_.recomputes()) {
       Pins pins = space_.pins();
-      pins.recompute = recompute;
+      if (!pins.recompute_layers) pins.recompute = recompute;
       ground_.spaces.emplace(
           recompute, std::make_unique<Space>(context.problem, pins, context.options.target));
     }
@@ -108,6 +109,28 @@ class UniformSearch {
       next = evaluate_round(all, next);
     if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
     open_.insert(open_.end(), all.begin() + static_cast<long>(next), all.end());
+    recompute_some(most);
+  }
+
+  // Layouts that had too little memory, with some layers recomputed. They come last: what was found
+  // without tells most of them to be too slow.
+  void recompute_some(double most) {
+    std::vector<UniformLayout> all = std::exchange(short_of_memory_, {});
+    std::ranges::stable_sort(all, {}, &UniformLayout::bound);
+    std::size_t next = 0;
+    costed_ = 0;
+    while (next < all.size() && all[next].bound < wanted() && costed_ < most && !stop())
+      next = evaluate_round(all, next);
+    if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
+  }
+
+  // Whether a layout stands for others that recompute the first layers of every chunk.
+  bool may_recompute_some(const UniformLayout& layout) const {
+    const Pins& pins = space_.pins();
+    return layout.recompute == Recompute::none && !layout.recomputes_some &&
+           space_.target().recompute_layers != RecomputeLayers::same && !pins.recompute &&
+           !pins.recompute_layers &&
+           std::ranges::find(space_.recomputes(), Recompute::full) != space_.recomputes().end();
   }
 
   // Puts the layout with the lowest bound of each mix of nodes and each degree first; their number.
@@ -127,18 +150,22 @@ class UniformSearch {
     const std::size_t end = std::min(all.size(), first + kRound);
     const int count = static_cast<int>(end - first);
     std::vector<Shortlist> results(count, found_.without_counts());
-    std::vector<Seconds> bounds(count);
+    std::vector<Evaluated> evaluated(count);
     const Seconds limit = wanted();
     parallel_for(count, context_.options.threads, [&](int i) {
       const UniformLayout& layout = all[first + i];
-      bounds[i] = layout.bound;
+      evaluated[i].bound = layout.bound;
       if (layout.bound < limit && (!stop() || results[i].empty()))
-        bounds[i] = std::max(layout.bound, evaluate(ground_, layout, limit, results[i]));
+        evaluated[i] = evaluate(ground_, layout, limit, results[i]);
     });
     const Seconds before = found_.best();
     for (int i = 0; i < count; ++i) {
-      bound_ = std::min(bound_, bounds[i]);
+      bound_ = std::min(bound_, std::max(all[first + i].bound, evaluated[i].bound));
       costed_ += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
+      if (evaluated[i].lacks_memory && may_recompute_some(all[first + i])) {
+        short_of_memory_.push_back(all[first + i]);
+        short_of_memory_.back().recomputes_some = true;
+      }
       keep(results[i]);
     }
     if (context_.on_improvement && found_.best() < before)
@@ -256,7 +283,8 @@ class UniformSearch {
   Shortlist found_;
   UniformGround ground_;
   std::map<Shape, RankedPlan> by_shape_;
-  std::vector<UniformLayout> open_;    // that were not evaluated
+  std::vector<UniformLayout> open_;  // that were not evaluated
+  std::vector<UniformLayout> short_of_memory_;
   Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
   std::int64_t evaluations_ = 0;       // of other shapes
   double costed_ = 0;                  // layouts since look_at() began

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "cost/framework/framework.h"
+#include "cost/span_frame.h"
+
+// What a span has in memory.
+namespace plait {
+
+bool SpanFrame::Repeated::goes_on(const Model& model, const RecomputedRun& run) const {
+  return last.units.end == run.units.begin && last.units.size() > 0 &&
+         last.recompute == Recompute::full && run.recompute == Recompute::full &&
+         !model.unit(run.units.begin).starts_layer;
+}
+
+// What depends on how runs are recomputed; `on` is the replica's table, `tied` its second copies.
+void SpanFrame::add_runs(const UnitTable& on, RecomputedRuns runs, Repeated& before, double tied,
+                         Memory& memory) const {
+  for (const RecomputedRun& run : runs) {
+    const UnitCost cost = on.cost(run.units, run.recompute);
+    const bool continues = before.goes_on(problem_.model, run);
+    memory.saved += cost.saved;
+    if (continues) memory.saved -= on.recompute_input(run.units.begin);
+    before.bytes = (continues ? before.bytes : Bytes(0)) + on.working_set(run.units, run.recompute);
+    before.last = run;
+    memory.working_set = std::max(memory.working_set, before.bytes);
+    memory.transient = std::max(memory.transient, on.workspace(run.units));
+    memory.workspace += cost.held;
+    // Weights that autocast has converted are kept until the backward pass; recompute drops all but
+    // the output layer's.
+    if (is_autocast(problem_.job))
+      memory.workspace +=
+          Bytes(2 * (run.recompute == Recompute::full ? on.extent(run.units).table_parameters
+                                                      : cost.parameters + cost.expert_parameters));
+  }
+  if (is_autocast(problem_.job)) memory.workspace += Bytes(2 * tied);
+}
+
+SpanFrame::Memory SpanFrame::memory(int replica, RecomputedRuns runs, double tied,
+                                    Repeated* before) const {
+  Repeated nothing;
+  const Replica& on = replicas_[replica];
+  const UnitRange units{runs.front().units.begin, runs.back().units.end};
+  const UnitTable::Extent extent = on.table->extent(units);
+  UnitCost cost = on.table->cost(units, Recompute::none);
+  cost.parameters += tied / tensor_;
+  if (tied_are_trained_) cost.trained += tied / tensor_;
+  const double all = cost.parameters + cost.expert_parameters;
+  const double shard = cut(cost.parameters, cost.expert_parameters);
+  const double trained = cost.trained + cost.trained_experts;
+  const double trained_shard = cut(cost.trained, cost.trained_experts);
+  const bool cut_weights = settings_.zero == ZeroStage::parameters;
+  const bool cut_gradients = cut_weights || settings_.zero == ZeroStage::gradients;
+  const bool cut_optimizer = settings_.zero != ZeroStage::off;
+  const double optimizer_bytes = state_.optimizer + (cut_optimizer ? state_.sharded_gradient : 0.0);
+  Memory memory;
+  memory.weights = Bytes(state_.weight * (cut_weights ? shard : all));
+  memory.gradients = Bytes(state_.gradient * (cut_gradients ? trained_shard : trained));
+  memory.optimizer_state =
+      Bytes(optimizer_bytes * (cut_optimizer ? trained_shard : trained) * (1 - settings_.offload));
+  add_runs(*on.table, runs, before != nullptr ? *before : nothing, tied / tensor_, memory);
+  memory.loss = extent.loss;
+  memory.kept_loss = extent.kept_loss;
+  const double tables = extent.table_parameters + tied / tensor_;
+  // Weights of two layers are gathered at once, the running one's and the next one's; tables stay.
+  if (cut_weights)
+    memory.workspace +=
+        Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));
+  memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
+  // The dense gradient of the embedding, before it is added.
+  if (!problem_.job.adapters) memory.late = Bytes(4 * tables);
+  memory.fixed = traits_.workspace;
+  const Bytes limit = problem_.job.memory_limit;
+  memory.capacity = limit > Bytes(0) ? std::min(limit, on.device->memory) : on.device->memory;
+  memory.reserve = memory.capacity - usable_memory(problem_.job, *on.device);
+  return memory;
+}
+
+}  // namespace plait

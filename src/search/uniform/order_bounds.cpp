@@ -1,0 +1,227 @@
+#include "search/uniform/order_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "cost/pipeline/schedule.h"
+#include "model/layers.h"
+
+namespace plait {
+namespace {
+
+// Of n layers so many are recomputed, as far as there are, and what that adds; or `fewer`.
+void set_recompute(const LayerLoad& load, int recomputed, int fewer, InterleavedStage& stage) {
+  stage.most_layers = 0;
+  stage.recompute.clear();
+  for (int n = 0; n <= load.most_layers(); ++n) {
+    const int own = std::min(recomputed, n);
+    if (load.needed[n] > own) return;
+    stage.most_layers = n;
+    stage.recompute.push_back(std::max(0, own - fewer) * load.recomputed);
+  }
+}
+
+}  // namespace
+
+OrderBounds::OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages)
+    : layout_(layout),
+      space_(space),
+      problem_(space.problem()),
+      stages_(stages),
+      units_(problem_.model.unit_count()),
+      layers_(layers_by_kind(problem_.model)) {}
+
+Seconds OrderBounds::tied() const {
+  Seconds sum;
+  if (layout_.stages == 1) return sum;
+  const Plan& plan = stages_.plan();
+  for (const Tie& tie : problem_.model.ties)
+    if (tie.first == 0 && tie.second == units_ - 1)
+      sum += tied_sync_time(problem_, tie, plan.stages.front().devices, plan.stages.back().devices,
+                            layout_.tensor);
+  return sum;
+}
+
+// Every micro-batch passes every cut there and back. A link carries one hand-over at a time, and
+// the network of a stage's nodes those to and from both of its neighbours.
+Seconds OrderBounds::busiest_link() {
+  Seconds most;
+  Seconds before;  // from the stage before, over the network
+  for (int s = 0; s < layout_.stages; ++s) {
+    const bool last = s + 1 == layout_.stages;
+    const HandOver least = last ? HandOver{} : least_over(s);
+    const Seconds sent = least.crosses_nodes ? least.busy : Seconds(0);
+    most = std::max({most, least.busy, before + sent});
+    before = sent;
+  }
+  return layout_.settings.micro_batches * layout_.chunks * most;
+}
+
+// To the next stage, wherever the cut is.
+HandOver OrderBounds::least_over(int s) {
+  HandOver least = stages_.over(s, layers_->cut_after.front() + 1);
+  for (const int unit : layers_->cut_after) {
+    const HandOver& own = stages_.over(s, unit + 1);
+    least.time = std::min(least.time, own.time);
+    least.busy = std::min(least.busy, own.busy);
+  }
+  return least;
+}
+
+InterleavedPipeline OrderBounds::interleaved_pipeline() {
+  InterleavedPipeline pipeline{.layers = layers_->count,
+                               .others = units_ - 2 - layers_->count,
+                               .chunks = layout_.chunks,
+                               .micro_batches = layout_.settings.micro_batches,
+                               .forward_share = 0.5,
+                               .tied = tied().value};
+  for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
+  const Plan& plan = stages_.plan();
+  const auto wrap = [&](int unit) {
+    return hand_over(problem_, plan, plan.stages.back(), plan.stages.front(), unit + 1).time;
+  };
+  pipeline.wrap = HUGE_VAL;
+  for (const int unit : layers_->cut_after)
+    pipeline.wrap = std::min(pipeline.wrap, wrap(unit).value);
+  return pipeline;
+}
+
+StagePlace OrderBounds::place_of(int s) const {
+  return {.first = s == 0,
+          .last = s + 1 == layout_.stages,
+          .mean_layers = 1.0 * layers_->count / layout_.stages,
+          .live = live(s)};
+}
+
+InterleavedStage OrderBounds::bound_stage(int s, InterleavedPipeline& pipeline) {
+  const RunCosts& runs = *stages_.runs(s);
+  const StagePlace place = place_of(s);
+  InterleavedStage out = least_stage(runs, *layers_, place);
+  for (const int u : layers_->units) {
+    const StageTime layer = runs.alone({u, u + 1});
+    pipeline.forward_share =
+        std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
+  }
+  out.wire_of_ends += wire_of_sends(s);
+  if (!place.last) out.send = least_over(s).time.value;
+  return out;
+}
+
+// Some layers are recomputed where their number is pinned: no more memory than with all of them.
+int OrderBounds::most_layers(int s) {
+  const Recompute most = space_.pins().recompute_layers ? Recompute::full : layout_.recompute;
+  return plait::most_layers(stages_.runs(s)->frame(), space_, *layers_, most, place_of(s));
+}
+
+// Of hand-overs to the next stage and from the one before, without the way round.
+double OrderBounds::wire_of_sends(int s) {
+  Seconds busy;
+  for (const int from : {s - 1, s}) {
+    if (from < 0 || from + 1 == layout_.stages) continue;
+    const HandOver least = least_over(from);
+    if (least.crosses_nodes) busy += least.busy;
+  }
+  return layout_.settings.micro_batches * layout_.chunks * busy.value;
+}
+
+double OrderBounds::live(int s) const {
+  return static_cast<double>(chunks_in_flight(layout_.schedule, layout_.stages, s,
+                                              layout_.settings.micro_batches, layout_.chunks)) /
+         layout_.chunks;
+}
+
+// Of every stage; alike ones once.
+std::vector<LayerLoad> OrderBounds::layer_loads(Seconds limit) {
+  std::vector<LayerLoad> loads;
+  std::map<std::tuple<int, double, bool, bool>, int> known;
+  for (int s = 0; s < layout_.stages; ++s) {
+    const bool last = s + 1 == layout_.stages;
+    const auto [at, is_new] = known.try_emplace({stages_.signature(s), live(s), s == 0, last}, s);
+    if (is_new)
+      loads.push_back(layer_load({.frame = stages_.runs(s)->frame(),
+                                  .tied = space_.tied_copies(),
+                                  .live = live(s),
+                                  .has_first = s == 0,
+                                  .has_last = last,
+                                  .units = units_,
+                                  .most_time = limit.value / layout_.settings.micro_batches}));
+    else
+      loads.push_back(loads[at->second]);
+  }
+  return loads;
+}
+
+// Under 1F1B, as UniformLayouts bounds layouts: the round trip T of a micro-batch, and the most
+// c_s x_s of a stage, which is T / sum over s of 1 / c_s at least. A stage with n layers has
+// c_s n x in less than the limit and T, so that n is at most `cap`, and of all layers at least
+// first / cap are recomputed.
+double OrderBounds::least_pipeline(const std::vector<LayerLoad>& loads, int first,
+                                   double limit) const {
+  if (layout_.schedule != Schedule::one_f_one_b || layout_.stages == 1) return 0;
+  const double m = layout_.settings.micro_batches;
+  const double layers = units_ - 2;
+  double layer = HUGE_VAL;
+  double recomputed = HUGE_VAL;
+  double ends = 0;
+  double inverse = 0;
+  double least_weight = HUGE_VAL;
+  for (int s = 0; s < layout_.stages; ++s) {
+    layer = std::min(layer, loads[s].layer);
+    recomputed = std::min(recomputed, loads[s].recomputed);
+    ends += loads[s].ends;
+    const double k = std::min(m, static_cast<double>(layout_.stages - s));
+    const double weight = m - k + (k - 1) / 2;
+    inverse += weight > 0 ? 1 / weight : HUGE_VAL;
+    least_weight = std::min(least_weight, weight);
+  }
+  const double trip = layers * layer + ends;
+  const double cap = std::floor((limit - trip) / (least_weight * layer));
+  const double part = cap > first ? first / cap : 1;
+  return (trip + part * layers * recomputed) * (1 + 1 / inverse);
+}
+
+std::vector<OrderBounds::Number> OrderBounds::numbers(Seconds limit, int most) {
+  std::vector<Number> numbers;
+  const Seconds after = tied();
+  limit = limit - after;
+  const double m = layout_.settings.micro_batches;
+  const std::vector<LayerLoad> loads = layer_loads(limit);
+  for (int first = 1; first <= most; ++first) {
+    const double busiest = least_busiest(loads, units_ - 2, first, limit.value / m);
+    const Seconds bound = std::max(
+        {layout_.bound, m * Seconds(busiest), Seconds(least_pipeline(loads, first, limit.value))});
+    if (bound < limit) numbers.push_back({first, bound + after, {}});
+  }
+  std::ranges::stable_sort(numbers, {}, &Number::bound);
+  return numbers;
+}
+
+std::vector<OrderBounds::Number> OrderBounds::numbers_in_chunks(Seconds limit) {
+  std::vector<Number> numbers;
+  const Seconds after = tied();
+  limit = limit - after;
+  const std::vector<LayerLoad> loads = layer_loads(limit);
+  const InterleavedPipeline pipeline = interleaved_pipeline();
+  int most = 0;
+  for (const LayerLoad& load : loads)
+    most = std::max(most, (load.most_layers() + layout_.chunks - 1) / layout_.chunks);
+  for (int first = 1; first <= most; ++first) {
+    InterleavedPipeline own = pipeline;
+    int layers = 0;
+    for (std::size_t s = 0; s < loads.size(); ++s) {
+      const bool is_end = s == 0 || s + 1 == loads.size();
+      set_recompute(loads[s], layout_.chunks * first, is_end ? 1 : 0, own.stages[s]);
+      layers += own.stages[s].most_layers;
+    }
+    if (layers < own.layers) continue;
+    InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value);
+    if (Seconds(found.step) < limit)
+      numbers.push_back({first, Seconds(found.step) + after, std::move(found.layers)});
+  }
+  std::ranges::stable_sort(numbers, {}, &Number::bound);
+  return numbers;
+}
+
+}  // namespace plait

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "search/uniform/interleaved_stage.h"
+#include "search/uniform/layer_loads.h"
+#include "search/uniform/layout_stages.h"
+
+namespace plait {
+
+// What no cut of a layout undercuts with its hosts in the order that its stages were placed in.
+class OrderBounds {
+ public:
+  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages);
+
+  // Nothing for other models; then only tied() is known.
+  const std::optional<LayersByKind>& layers() const { return layers_; }
+  // An embedding, layers of one kind and a head: the models of most people.
+  bool has_equal_layers() const { return layers_ && layers_->equal; }
+
+  // Of embeddings that the first and the last stage share; after the pipeline.
+  Seconds tied() const;
+  Seconds busiest_link();
+  InterleavedPipeline interleaved_pipeline();  // but for what fits
+  int most_layers(int stage);                  // that fit, of an interleaved one
+  double live(int stage) const;                // micro-batches in flight
+
+  // So many first layers of every chunk are recomputed, and the others not at all.
+  struct Number {
+    int first = 0;
+    Seconds bound;
+    std::vector<int> layers;  // of the stages with which it is reached, of chunks
+  };
+  // Those that may be faster than the limit, lowest bound first: of plain pipelines, up to `most`,
+  // and of interleaved ones. Chunks of a stage differ by a unit at most, so that of n layers in v
+  // chunks min(v first, n) are recomputed, or one less where the embedding or the head is there.
+  std::vector<Number> numbers(Seconds limit, int most);
+  std::vector<Number> numbers_in_chunks(Seconds limit);
+
+ private:
+  std::vector<LayerLoad> layer_loads(Seconds limit);
+  double least_pipeline(const std::vector<LayerLoad>& loads, int first, double limit) const;
+  InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline);
+  StagePlace place_of(int s) const;
+  HandOver least_over(int s);
+  double wire_of_sends(int s);
+
+  const UniformLayout& layout_;
+  const Space& space_;
+  const Problem& problem_;
+  LayoutStages& stages_;
+  int units_;
+  std::optional<LayersByKind> layers_;
+};
+
+}  // namespace plait

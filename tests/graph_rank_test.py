@@ -32,13 +32,13 @@ def child(options):
     sys.path.insert(0, str(SOURCE / "python"))
     import jax
     import plait.jax as runner
-    from plait.measure import _fastest
+    from plait.measure import fastest
     step, arguments = runner.load_step(str(STEP))(**SIZES)
     for path in sorted(pathlib.Path(options.child).glob("plan*.json")):
         plan = json.loads(path.read_text())
         compiled = runner.compile_step(step, plan, arguments, donate=())
         placed = jax.device_put(arguments, compiled.input_shardings[0])
-        print(json.dumps({"predicted": plan["time_s"], "measured": _fastest(compiled, placed)}),
+        print(json.dumps({"predicted": plan["time_s"], "measured": fastest(compiled, placed)}),
               flush=True)
     return 0
 

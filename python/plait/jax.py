@@ -251,11 +251,11 @@ class _Named:
 
     def __init__(self, mesh):
         import jax
-        from plait.measure import _fastest
+        from plait.measure import fastest
         self.mesh = _mesh({"mesh": mesh})
         self.sizes = dict(zip(mesh["axes"], mesh["sizes"]))
         nothing = jax.device_put(jax.numpy.ones(8), self([]))
-        self.idle = _fastest(jax.jit(lambda x: x + 1, in_shardings=self([])), [nothing])
+        self.idle = fastest(jax.jit(lambda x: x + 1, in_shardings=self([])), [nothing])
 
     def __call__(self, dims):
         return _jax().sharding.NamedSharding(self.mesh, _spec(dims))

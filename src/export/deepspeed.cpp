@@ -1,6 +1,8 @@
 // ds_config.json of DeepSpeed, and the command that reads it. The network is the user's program.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/printable.h"
 #include "export/exporter.h"
 #include "export/paper_plans.h"
@@ -17,7 +19,9 @@ std::string enabled() { return JsonObject().boolean("enabled", true).str(); }
 
 std::string zero_json(const Plan& plan) {
   JsonObject zero;
-  zero.number("stage", static_cast<int>(plan.zero));
+  // Offloading is part of ZeRO, for one replica, too.
+  const ZeroStage least = plan.offload > 0 ? ZeroStage::optimizer : ZeroStage::off;
+  zero.number("stage", static_cast<int>(std::max(plan.zero, least)));
   if (plan.offload > 0) {
     JsonObject offload;
     offload.text("device", "cpu");

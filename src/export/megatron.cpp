@@ -143,7 +143,8 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
     case Optimizer::adam8bit:
       break;  // megatron_network() refuses it
   }
-  const bool cut = plan.zero == ZeroStage::optimizer;
+  // Offloading is part of the distributed optimizer, for one replica, too.
+  const bool cut = plan.zero == ZeroStage::optimizer || plan.offload > 0;
   if (cut) out.flags.push_back({"--use-distributed-optimizer"});
   const bool overlaps = problem.job.overlap && problem.job.framework.traits.data_exposed < 1;
   if (overlaps && first_span(plan).data > 1) {

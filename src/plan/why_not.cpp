@@ -279,14 +279,19 @@ Reason offload_reason(const Question& q) {
   if (offload == 0) return std::nullopt;
   if (!q.target.offload)
     return fmt::format("{} keeps no optimizer states in host memory", q.target.program);
-  if (q.plan.zero < q.target.offload_from)
+  // Of one replica nothing is cut, whatever the stage is called.
+  const bool is_cut = std::ranges::any_of(q.plan.stages, [&](const Stage& stage) {
+    return std::ranges::any_of(stage.spans,
+                               [&](const Span& span) { return span.data * q.plan.context > 1; });
+  });
+  if (is_cut && q.plan.zero < q.target.offload_from)
     return fmt::format("{} keeps optimizer states in host memory from ZeRO {} on, the plan has {}",
                        q.target.program, name_of(q.target.offload_from), name_of(q.plan.zero));
   if (offload == 1) return std::nullopt;
   if (!q.target.parts_from)
     return fmt::format("{} keeps all optimizer states in host memory or none, the plan has {}",
                        q.target.program, offload);
-  if (q.plan.zero < *q.target.parts_from)
+  if (is_cut && q.plan.zero < *q.target.parts_from)
     return fmt::format(
         "{} keeps a part of the optimizer states in host memory from ZeRO {} on, the plan has "
         "offload {} and ZeRO {}",

@@ -91,7 +91,8 @@ TEST_P(Nearest, IsTheOptimumOfWhatTheProgramRuns) {
     ASSERT_TRUE(told.written()) << i << ": " << reason(told)
                                 << "\nexhaustive: " << describe(truth.plans[0].plan);
     const Seconds step = told.nearest ? told.nearest->plan.cost.step : told.step;
-    EXPECT_NEAR(step / truth.plans[0].cost.step, 1, kTie)
+    // `exhaustive` lists plans under one schedule; others may be faster.
+    EXPECT_LE(step / truth.plans[0].cost.step, 1 + kTie)
         << i << "\nwritten:    " << describe(told.file.plan)
         << "\nexhaustive: " << describe(truth.plans[0].plan);
   }

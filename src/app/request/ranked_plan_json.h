@@ -14,7 +14,8 @@ namespace plait {
 // The parts of answers as JSON, each in one place.
 
 // A plan of a result: describe, step_s, tokens_per_s, mfu, mfu_full_attention, peak_memory_GiB,
-// error (app/request/prediction_error.h), usd_per_step (null when unknown), training (with `length`), plan, stages.
+// error (app/request/prediction_error.h), usd_per_step (null when unknown), training (with
+// `length`), plan, stages.
 std::string ranked_plan_json(const Problem& problem, const RankedPlan& ranked,
                              const std::optional<TrainingLength>& length = std::nullopt);
 // The same members, to be added to.

@@ -27,7 +27,8 @@ int validate(const ValidateArguments& arguments) {
     return kDone;
   }
   if (arguments.commands && arguments.plans.empty())
-    throw InputError("--commands", "needs --plans DIR, where the plans that they price are written");
+    throw InputError("--commands",
+                     "needs --plans DIR, where the plans that they price are written");
   const ValidateAnswer compared = answer(arguments.request);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(compared));
   if (!arguments.plans.empty())
@@ -63,8 +64,9 @@ Command validate_command() {
                          .set = into_text(arguments->plans)});
   group.flags.push_back({.name = "--commands",
                          .value = "",
-                         .help = "with --plans: print the command that gives the prediction of each "
-                                 "row by itself, and the number",
+                         .help =
+                             "with --plans: print the command that gives the prediction of each "
+                             "row by itself, and the number",
                          .set = into_switch(arguments->commands)});
   group.flags.push_back({.name = "--table",
                          .value = "",

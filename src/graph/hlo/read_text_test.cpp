@@ -81,7 +81,8 @@ TEST(ReadHlo, InstructionsMayStandOnOneLine) {
       "parameter(1), metadata={op_name=\"y\"} ROOT z = f32[4] add(x, y) }",
       "line");
   ASSERT_EQ(module.entry_computation().instructions.size(), 3U);
-  EXPECT_EQ(*module.entry_computation().instructions[0].attribute("sharding"), "{devices=[2]<=[2]}");
+  EXPECT_EQ(*module.entry_computation().instructions[0].attribute("sharding"),
+            "{devices=[2]<=[2]}");
 }
 
 TEST(ReadHlo, WrittenTextReadsAsTheSameText) {

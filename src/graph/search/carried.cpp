@@ -44,7 +44,7 @@ std::optional<std::vector<std::int64_t>> bracketed(const std::string& text, std:
 
 // 0 .. n-1 as an array of `dims`, its dimensions permuted.
 std::vector<int> in_order(const std::vector<std::int64_t>& dims,
-                            const std::vector<std::int64_t>& order) {
+                          const std::vector<std::int64_t>& order) {
   std::vector<std::int64_t> stride(dims.size(), 1);
   for (std::size_t d = dims.size(); d-- > 1;) stride[d - 1] = stride[d] * dims[d];
   std::vector<int> made;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -39,7 +40,10 @@ class AutoSearch {
   static const std::vector<Pass>& passes();
   void run_pass(const Pass& pass, std::vector<PassReport>& reports);
 
-  // The passes; auto.cpp, those that close the gap in auto_gap.cpp.
+  static constexpr int kKept = 5;  // plans, however few are asked for
+
+  // The passes: auto.cpp; those that close the gap are in auto_gap.cpp, those that search a related
+  // problem in auto_nested.cpp.
   void try_layers();
   void try_uniform_pools();
   void try_single_stages();

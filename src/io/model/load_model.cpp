@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "io/model/megatron_flags.h"
 #include "io/model/plait_model.h"
 #include "io/model/zoo.h"

@@ -10,6 +10,7 @@ endif()
 
 add_library(plait_torch STATIC ${torch_sources})
 our_own(plait_torch)
+compile_together(plait_torch 0)
 target_link_libraries(plait_torch PUBLIC plait_core)
 # Its headers do not pass our warnings.
 target_include_directories(plait_torch SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
@@ -44,6 +45,10 @@ if(PLAIT_TESTS AND torch_tests)
   include(GoogleTest)
   add_executable(plait_torch_tests ${torch_tests})
   our_own(plait_torch_tests)
+  compile_together(plait_torch_tests 0)
+  set_source_files_properties(src/runtime/torch/train/checkpointing_test.cpp
+                              PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_compile_options(plait_torch_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
   add_dependencies(plait_torch_tests plait plait-torch)
   gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "torch."

@@ -10,11 +10,13 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_ch
 # Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
 set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
 # Pairs of problems of which one is better off; the same.
-set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
+set(monotone tests/monotone/arguments.cpp tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp
                            src/python/keywords.cpp)
 our_own(plait_tests)
+# As with what is asked once: compiling them takes longer than running them.
+target_compile_options(plait_tests PRIVATE $<$<CONFIG:Release>:-O1>)
 # Tests of readers have functions of the same names (complaint, read), as have these.
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
@@ -22,7 +24,7 @@ set_source_files_properties(
   src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp src/graph/search/route_test.cpp
   src/search/space/shortlist_test.cpp tests/nearest_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
   tests/aceso_formula_test.cpp tests/property/metamorphic_test.cpp tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-compile_by_folder(plait_tests)
+compile_together(plait_tests 0)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)
 if(heavy_headers)

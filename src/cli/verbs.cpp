@@ -55,8 +55,7 @@ std::span<const Verb> verbs() {
            "  # a run of Metis, and the plans as its rows:\n"
            "  plait plan --metis-args run.sh --format metis\n",
            plan_command},
-      Verb{"compare",
-           "run all planners on one problem: how fast their plans are, and they themselves",
+      Verb{"compare", "run all planners on one problem, and compare their plans and their speed",
            "  plait compare --model gpt2-medium --cluster 4xT4:4 --global-batch 32\n"
            "  plait compare --model gpt2-xl --cluster 1xA100-40GB:4+7xA10:4 --global-batch 64 \\\n"
            "    --max-tp 4 --max-permute-len 4 --time-limit 10s --json\n",
@@ -92,7 +91,7 @@ std::span<const Verb> verbs() {
            "  plait diff today.json better.json --json\n",
            diff_command},
       Verb{
-          "export", "write a saved plan as files that another program trains by",
+          "export", "write a saved plan as the files that another program trains with",
           "  plait export plan.json --to megatron -o run\n"
           "  plait export plan.json --to megatron --launcher slurm -o run\n"
           "  plait export plan.json --to torchtitan --nearest -o run     # the best that it runs\n",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <ranges>
@@ -12,26 +11,21 @@
 #include "model/layers.h"
 #include "plan/names.h"
 #include "plan/target.h"
+#include "plan/target_rules.h"
 
-// Every rule of what programs run is a function here, and stands nowhere else.
+// The rules of what programs run; those about memory are in memory_rules.cpp.
 namespace plait {
-namespace {
 
-using Reason = std::optional<std::string>;
-
-bool contains(const auto& list, const auto& value) {
-  return std::ranges::find(list, value) != list.end();
-}
-
-template <typename T>
-std::string names_of(const std::vector<T>& values) {
-  std::vector<std::string_view> names;
-  for (const T value : values) names.push_back(name_of(value));
+std::string target_rules::listed(std::vector<std::string_view> names) {
   if (names.size() == 1) return std::string(names.front());
   const std::string_view last = names.back();
   names.pop_back();
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
+
+namespace {
+
+using namespace target_rules;
 
 // The values of all spans, stage by stage: each once where it does not change.
 std::vector<int> values_of(const Plan& plan, int Span::*field) {
@@ -46,12 +40,6 @@ int most_tensor(const Plan& plan) {
   const std::vector<int> degrees = values_of(plan, &Span::tensor);
   return *std::ranges::max_element(degrees);
 }
-
-struct Question {
-  const Target& target;
-  const Problem& problem;
-  const Plan& plan;
-};
 
 Reason devices_reason(const Question& q) {
   std::set<int> types;
@@ -150,14 +138,6 @@ Reason cuts_reason(const Question& q) {
                      fmt::join(layers, ", "));
 }
 
-Reason zero_reason(const Question& q) {
-  const bool pipeline = q.plan.stage_count() > 1;
-  const std::vector<ZeroStage>& stages = pipeline ? q.target.zero_in_pipeline : q.target.zero;
-  if (contains(stages, q.plan.zero)) return std::nullopt;
-  return fmt::format("{} runs ZeRO {}{}, the plan has {}", q.target.program, names_of(stages),
-                     pipeline ? " in a pipeline" : "", name_of(q.plan.zero));
-}
-
 Reason context_reason(const Question& q) {
   const int context = q.plan.context;
   if (context == 1) return std::nullopt;
@@ -193,109 +173,6 @@ Reason experts_reason(const Question& q) {
   if (needs && most_tensor(q.plan) > 1 && !q.plan.sequence_parallel)
     return fmt::format("{} needs sequence parallelism where experts have a tensor degree",
                        q.target.program);
-  return std::nullopt;
-}
-
-std::set<Recompute> recomputes_of(const std::vector<Stage>& stages) {
-  std::set<Recompute> kinds;
-  for (const Stage& stage : stages)
-    for (const Span& span : stage.spans) kinds.insert(span.recompute);
-  return kinds;
-}
-
-// Layers of a chunk, and how many of them are recomputed in full before the first that is not.
-struct FirstLayers {
-  int all = 0;
-  int recomputed = 0;
-  bool are_first = true;  // none follows one that is not recomputed
-};
-
-std::vector<FirstLayers> first_layers_by_chunk(const Model& model, const Plan& plan) {
-  std::vector<FirstLayers> chunks;
-  for (const Stage& stage : plan.stages)
-    for (const Span& span : stage.spans) {
-      if (&span == &stage.spans.front() || span.chunk != (&span - 1)->chunk) chunks.emplace_back();
-      FirstLayers& chunk = chunks.back();
-      for (int u = span.units.begin; u < span.units.end; ++u) {
-        if (!begins_layer(model.unit(u))) continue;
-        const bool recomputed = span.recompute == Recompute::full;
-        chunk.are_first = chunk.are_first && (!recomputed || chunk.recomputed == chunk.all);
-        ++chunk.all;
-        chunk.recomputed += recomputed ? 1 : 0;
-      }
-    }
-  return chunks;
-}
-
-bool are_first(const std::vector<FirstLayers>& chunks) {
-  return std::ranges::all_of(chunks, &FirstLayers::are_first);
-}
-
-// Whether every chunk recomputes as many of its first layers as every other, or all that it has.
-bool are_alike(const std::vector<FirstLayers>& chunks) {
-  int most = 0;
-  for (const FirstLayers& chunk : chunks) most = std::max(most, chunk.recomputed);
-  return are_first(chunks) && std::ranges::all_of(chunks, [&](const FirstLayers& chunk) {
-           return chunk.recomputed == std::min(most, chunk.all);
-         });
-}
-
-Reason recompute_reason(const Question& q) {
-  const std::set<Recompute> kinds = recomputes_of(q.plan.stages);
-  for (const Recompute kind : kinds)
-    if (!contains(q.target.recomputes, kind))
-      return fmt::format("{} has no {} recompute", q.target.program, name_of(kind));
-  if (q.target.recompute_beside_zero && q.plan.zero == ZeroStage::off &&
-      *kinds.rbegin() != Recompute::none)
-    return fmt::format("{} recomputes nothing where replicas keep everything, the plan has ZeRO 0",
-                       q.target.program);
-  if (kinds.size() == 1 || q.target.recompute_layers == RecomputeLayers::any) return std::nullopt;
-  if (q.target.recompute_layers == RecomputeLayers::first) {
-    if (kinds.contains(Recompute::selective))
-      return fmt::format(
-          "{} recomputes layers in full beside others that are not at all, the plan "
-          "recomputes some selectively",
-          q.target.program);
-    const std::vector<FirstLayers> chunks = first_layers_by_chunk(q.problem.model, q.plan);
-    if (are_alike(chunks)) return std::nullopt;
-    std::vector<int> counts;
-    for (const FirstLayers& chunk : chunks) counts.push_back(chunk.recomputed);
-    return fmt::format("{} recomputes the first layers of every stage, equally many, the plan {}{}",
-                       q.target.program, fmt::join(counts, ", "),
-                       are_first(chunks) ? "" : " that are not first");
-  }
-  const bool by_stage = std::ranges::all_of(
-      q.plan.stages, [](const Stage& stage) { return recomputes_of({stage}).size() == 1; });
-  if (by_stage && q.target.recompute_by_stage) return std::nullopt;
-  if (by_stage)
-    return fmt::format("{} recomputes the same in all stages, the plan {} and {}", q.target.program,
-                       name_of(*kinds.begin()), name_of(*kinds.rbegin()));
-  return fmt::format("{} recomputes the same in all layers, the plan {} and {}", q.target.program,
-                     name_of(*kinds.begin()), name_of(*kinds.rbegin()));
-}
-
-Reason offload_reason(const Question& q) {
-  const double offload = q.plan.offload;
-  if (offload == 0) return std::nullopt;
-  if (!q.target.offload)
-    return fmt::format("{} keeps no optimizer states in host memory", q.target.program);
-  // Of one replica nothing is cut, whatever the stage is called.
-  const bool is_cut = std::ranges::any_of(q.plan.stages, [&](const Stage& stage) {
-    return std::ranges::any_of(stage.spans,
-                               [&](const Span& span) { return span.data * q.plan.context > 1; });
-  });
-  if (is_cut && q.plan.zero < q.target.offload_from)
-    return fmt::format("{} keeps optimizer states in host memory from ZeRO {} on, the plan has {}",
-                       q.target.program, name_of(q.target.offload_from), name_of(q.plan.zero));
-  if (offload == 1) return std::nullopt;
-  if (!q.target.parts_from)
-    return fmt::format("{} keeps all optimizer states in host memory or none, the plan has {}",
-                       q.target.program, offload);
-  if (is_cut && q.plan.zero < *q.target.parts_from)
-    return fmt::format(
-        "{} keeps a part of the optimizer states in host memory from ZeRO {} on, the plan has "
-        "offload {} and ZeRO {}",
-        q.target.program, name_of(*q.target.parts_from), offload, name_of(q.plan.zero));
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@
 #include "io/format/sample_npy.h"
 #include "io/format/test_folder.h"
 #include "io/graph/instance_json.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "io/model/load_model.h"
 #include "io/model/megatron_flags.h"
 #include "io/model/megatron_layout.h"

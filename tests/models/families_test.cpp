@@ -5,7 +5,7 @@
 #include <set>
 
 #include "io/model/changed_fields.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "io/model/load_model.h"
 #include "io/model/zoo.h"
 #include "model/transformer.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "io/format/json_reader.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "model/transformer.h"
 #include "source_tree.h"
 

@@ -10,7 +10,7 @@ namespace plait {
 namespace {
 
 // The loss of a run that diverges is not a number.
-std::string number_or_null(double value) {
+std::string finite_or_null(double value) {
   return std::isfinite(value) ? json_number(value) : "null";
 }
 
@@ -31,8 +31,8 @@ std::string to_json(const TrainStep& step) {
   const runtime::StepReport& report = step.report;
   return JsonObject()
       .number("step", static_cast<double>(report.step))
-      .json("loss", number_or_null(report.loss))
-      .json("gradient_norm", number_or_null(report.gradient_norm))
+      .json("loss", finite_or_null(report.loss))
+      .json("gradient_norm", finite_or_null(report.gradient_norm))
       .number("step_s", report.seconds)
       .number("tokens_per_s", step.samples_per_second)
       .number("mfu", step.mfu)

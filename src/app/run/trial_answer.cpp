@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/request/ranked_plan_json.h"
 #include "app/run/trial.h"
 #include "io/format/json_writer.h"
 #include "report/quantities.h"
@@ -20,10 +21,6 @@ std::string signed_percent(const std::optional<double>& fraction) {
 
 // "devices=..." says little in a table; the rest of the description does.
 std::string shortened(const std::string& plan) { return plan.substr(0, plan.find(" devices=")); }
-
-std::string number_or_null(const std::optional<double>& value) {
-  return value ? json_number(*value) : "null";
-}
 
 }  // namespace
 

@@ -124,7 +124,7 @@ FlagGroup problem_flags(PlanRequest& request) {
                    "--max-seq-length", "--context-length", "--block-size"}},
        {.name = "--layers",
         .value = "N",
-        .help = "layers of a model of Aceso's names, instead of its own: aceso:scale-layer",
+        .help = "number of layers of a model that has one of Aceso's names: aceso:scale-layer",
         .set = into_integer(a.layers, 1, kMaxLayers)},
        {.name = "--precision",
         .value = "P",

@@ -139,7 +139,7 @@ Flag offload_flag(std::optional<double>& into) {
 }
 
 FlagGroup tuning_flags(ProblemSource& source) {
-  return {"What is trained, of the model",
+  return {"Which part of the model is trained",
           {{.name = "--lora",
             .value = "RANK",
             .help = "train adapters of this rank beside every product of a layer, not the weights",

@@ -84,7 +84,7 @@ Command estimate_command() {
        {{.name = "--json", .value = "", .help = "print JSON", .set = into_switch(arguments->json)},
         {.name = "--trace",
          .value = "FILE",
-         .help = "write when every stage would run what, for Perfetto; plait train "
+         .help = "write a predicted timeline of every stage, for Perfetto; plait train "
                  "--trace has the same rows",
          .set = into_text(arguments->trace)}}}};
   FlagGroup& flags = command.groups.back();

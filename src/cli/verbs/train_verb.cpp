@@ -105,7 +105,7 @@ std::vector<Flag> launch_flags(TrainArguments& a) {
            .choices = {"cpu", "cuda"}},
           {.name = "--max-restarts",
            .value = "N",
-           .help = "start again so often when a rank fails; needs --local and --checkpoint",
+           .help = "restart up to N times when a rank fails; needs --local and --checkpoint",
            .set = into_integer(a.request.max_restarts, 0, 1000)},
           {.name = "--device-lost",
            .value = "",
@@ -113,7 +113,7 @@ std::vector<Flag> launch_flags(TrainArguments& a) {
            .set = into_switch(a.request.device_lost)},
           {.name = "--stop-within",
            .value = "SECONDS",
-           .help = "when stopped, let the ranks end their step and save for so long (60)",
+           .help = "when stopped, give the ranks this long to end their step and save (60)",
            .set = into_integer(a.stop_within, 0, 86400)}};
 }
 
@@ -145,7 +145,7 @@ std::vector<Flag> training_flags(TrainArguments& a) {
            .set = into_number(o.epsilon, 0)},
           {.name = "--seed",
            .value = "N",
-           .help = "of the first weights and of the samples (1)",
+           .help = "seed of the initial weights and of the samples (1)",
            .set =
                [&o](const std::string& flag, const std::string& text) {
                  int seed = 1;
@@ -154,7 +154,7 @@ std::vector<Flag> training_flags(TrainArguments& a) {
                }},
           {.name = "--checkpoint",
            .value = "DIR",
-           .help = "save there, and go on from its last checkpoint",
+           .help = "save checkpoints there, and continue from the last one",
            .set = into_text(o.checkpoint)},
           {.name = "--checkpoint-every",
            .value = "N",
@@ -182,7 +182,7 @@ Command train_command() {
                        .set = into_switch(a.request.json)},
                       {.name = "--trace",
                        .value = "FILE",
-                       .help = "write when every rank ran what, in the last 20 steps, for Perfetto",
+                       .help = "write a timeline of the last 20 steps of every rank, for Perfetto",
                        .set = into_text(a.request.options.trace)}}}};
   command.run = [arguments] { return train(*arguments); };
   return command;

@@ -23,7 +23,7 @@ struct Host {
   bool two_columns = false;
 };
 
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> words_in(std::string_view line) {
   std::vector<std::string_view> out;
   line = line.substr(0, line.find('#'));
   constexpr std::string_view kBlanks = " \t\r\v\f";
@@ -84,7 +84,7 @@ std::vector<Host> read_hosts(const std::string& path, std::string_view text) {
   int line_number = 0;
   while (!text.empty()) {
     const std::size_t newline = std::min(text.find('\n'), text.size());
-    const std::vector<std::string_view> words = words_of(text.substr(0, newline));
+    const std::vector<std::string_view> words = words_in(text.substr(0, newline));
     text.remove_prefix(std::min(newline + 1, text.size()));
     ++line_number;
     if (!words.empty()) hosts.push_back(read_host(words, fmt::format("{}:{}", path, line_number)));

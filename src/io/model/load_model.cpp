@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "io/model/megatron_flags.h"
 #include "io/model/plait_model.h"
 #include "io/model/zoo.h"
@@ -26,7 +26,7 @@ std::optional<std::string> file_of(const std::string& path) {
   return inside;
 }
 
-bool looks_like_path(const std::string& text) {
+bool names_model_file(const std::string& text) {
   return text.find('/') != text.npos || text.ends_with(".json") || text.ends_with(".txt") ||
          text.ends_with(".sh");
 }
@@ -64,10 +64,10 @@ LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
 
 LoadedModel load_model(const std::string& name_or_path, std::optional<int> sequence) {
   if (is_json_text(name_or_path)) return read_model(parse_json("model", name_or_path), sequence);
-  if (!looks_like_path(name_or_path))
+  if (!names_model_file(name_or_path))
     if (auto known = zoo_model(name_or_path, sequence)) return std::move(*known);
   if (const auto file = file_of(name_or_path)) return read_model_file(*file, sequence);
-  if (looks_like_path(name_or_path)) {
+  if (names_model_file(name_or_path)) {
     // The hub's spelling: "meta-llama/Llama-2-7b-hf".
     const std::string last = name_or_path.substr(name_or_path.rfind('/') + 1);
     if (auto known = zoo_model(last, sequence)) return std::move(*known);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 
 namespace plait {
 

@@ -6,7 +6,7 @@
 
 #include "io/format/embedded.h"
 #include "io/format/json_reader.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 #include "io/model/load_model.h"
 
 namespace plait {

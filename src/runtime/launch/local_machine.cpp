@@ -19,7 +19,7 @@ std::string small_file(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::optional<double> number_in(std::string_view text) {
+std::optional<double> first_number(std::string_view text) {
   const std::size_t begin = text.find_first_of("0123456789");
   double value = 0;
   if (begin == text.npos ||
@@ -44,14 +44,14 @@ std::optional<Bytes> available_memory(std::string_view meminfo) {
   const std::size_t at = meminfo.find(kKey);
   if (at == meminfo.npos) return std::nullopt;
   const std::string_view line = meminfo.substr(at, meminfo.find('\n', at) - at);
-  const auto kibibytes = number_in(line);
+  const auto kibibytes = first_number(line);
   if (!kibibytes) return std::nullopt;
   return Bytes(*kibibytes * 1024);
 }
 
 std::optional<Bytes> group_memory(std::string_view max, std::string_view current) {
-  const auto limit = number_in(max);
-  const auto used = number_in(current);
+  const auto limit = first_number(max);
+  const auto used = first_number(current);
   if (!limit || !used) return std::nullopt;
   return Bytes(std::max(0.0, *limit - *used));
 }
@@ -60,7 +60,7 @@ std::vector<Bytes> gpu_memories(std::string_view listing) {
   std::vector<Bytes> out;
   while (!listing.empty()) {
     const std::size_t end = std::min(listing.find('\n'), listing.size());
-    if (const auto mebibytes = number_in(listing.substr(0, end)))
+    if (const auto mebibytes = first_number(listing.substr(0, end)))
       out.emplace_back(*mebibytes * 0x1p20);
     listing.remove_prefix(std::min(end + 1, listing.size()));
   }

@@ -18,7 +18,7 @@ constexpr auto kLinger = std::chrono::milliseconds(2500);
 
 std::string beat_key(int rank) { return "plait/beat/" + std::to_string(rank); }
 
-double seconds_since(std::chrono::steady_clock::time_point then) {
+double elapsed_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
 
@@ -156,7 +156,7 @@ void Watchdog::finish() {
     const Clock::time_point begin = Clock::now();
     for (int rank = 1; rank_ == 0 && rank < place_.world; ++rank)
       while (store_->find(beat_key(rank)).value_or("") != kDone &&
-             seconds_since(begin) < options_.silence.value)
+             elapsed_since(begin) < options_.silence.value)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
   } catch (const std::exception&) {
     return;  // rank 0 did not wait for this one: it is of no matter any more

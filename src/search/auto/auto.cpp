@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <set>
 
 #include "base/parallel.h"
@@ -10,12 +9,8 @@
 #include "search/auto/paper_plans.h"
 #include "search/auto/single_stage.h"
 #include "search/moves/improve.h"
-#include "search/space/pins.h"
-#include "search/space/planners.h"
 #include "search/space/schedules.h"
-#include "search/space/sub_cluster.h"
 #include "search/space/worthwhile.h"
-#include "search/uniform/uniform_search.h"
 
 namespace plait {
 namespace {
@@ -30,14 +25,11 @@ constexpr std::int64_t kFewNodes = 1'000;      // the same for models that it ca
 constexpr int kEnumerable = 8;                 // devices
 constexpr int kShortChain = 12;                // units
 constexpr int kMostOps = 1'500;                // that are searched op by op
-constexpr int kKept = 5;                       // plans, however few are asked for
 // Work of moves, relative to the usual.
 constexpr double kFirstMoves = 0.25;
 constexpr double kThorough = 8;
 constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
-constexpr double kWorthAlone =
-    0.5;                           // of the speed of all devices, of those that are not the slowest
-constexpr double kProven = 0.002;  // a gap that is not worth closing
+constexpr double kProven = 0.002;     // a gap that is not worth closing
 
 Seconds since(Clock::time_point begin) {
   return Seconds(std::chrono::duration<double>(Clock::now() - begin).count());
@@ -186,19 +178,6 @@ bool AutoSearch::is_short() const {
   return !may_go_by_layers() || found_.empty() || context_.problem.model.unit_count() <= kMostOps;
 }
 
-void AutoSearch::try_layers() {
-  Problem by_layers = context_.problem;
-  by_layers.model = layers_->model;
-  if (violation_of(by_layers, context_.options.pins, context_.options.target)) return;
-  SearchContext context{by_layers, context_.options, context_.stop, {}, {}};
-  context.options.keep = std::max(kKept, context_.options.keep);
-  context.options.time_limit =
-      Seconds(std::chrono::duration<double>(context_.deadline - Clock::now()).count());
-  const SearchResult result = run_search(planners().front(), context);
-  for (const RankedPlan& ranked : result.plans) found_.offer(in_ops(ranked.plan, *layers_));
-  if (context_.on_improvement && !found_.empty()) context_.on_improvement(found_.plans().front());
-}
-
 void AutoSearch::try_uniform_pools() {
   sweep(candidates_.pipelined(), {0.0, 0.05},
         [this](Candidate& c, Shortlist& found) { family_pass(c, Promising::most, found); });
@@ -250,110 +229,6 @@ void AutoSearch::ask_papers() {
 void AutoSearch::branch_and_bound_all() {
   sweep(candidates_.pipelined(), {0.6, 1.0},
         [this](Candidate& c, Shortlist& found) { exact_pass(c, found); });
-}
-
-// Stages, options and suffixes that are dominated are left out on the way, and may be the only ones
-// that a target with rules of its own runs.
-bool AutoSearch::may_list_all() const {
-  const Target& target = context_.options.target;
-  return is_small() && is_enumerable() && (target.ranks_in_order || !target.idle_in_node);
-}
-
-void AutoSearch::try_every_plan() {
-  constexpr std::int64_t kMostPlans = 100'000;
-  SearchContext context = context_;
-  context.options.max_evaluations = kMostPlans;
-  context.on_improvement = {};
-  context.on_progress = {};
-  const SearchResult every = search_exhaustively(context);
-  for (const RankedPlan& ranked : every.plans) found_.offer(ranked.plan);
-  proven_ = !every.cut_short;
-}
-
-void AutoSearch::try_one_layout() {
-  SearchContext context = context_;
-  Target& target = context.options.target;
-  target.one_layout = true;
-  target.unequal_shares = target.idle_in_node = false;
-  if (target.recompute_layers == RecomputeLayers::any)
-    target.recompute_layers = RecomputeLayers::same;  // moves recompute less
-  std::erase_if(target.schedules, [](Schedule schedule) {
-    return schedule != Schedule::gpipe && schedule != Schedule::one_f_one_b &&
-           schedule != Schedule::interleaved;
-  });
-  if (violation_of(context.problem, context.options.pins, target)) return;
-  const Space space(context.problem, context.options.pins, target);
-  context.space = &space;
-  context.options.keep = 1;
-  context.options.cutoff = wanted(found_);
-  context.on_improvement = {};
-  context.on_progress = {};
-  for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
-}
-
-bool AutoSearch::recomputes_some() const {
-  if (!space_.recomputes_by_layer() || !is_not_enumerable() || found_.empty()) return false;
-  return std::ranges::any_of(found_.plans(), [&](const RankedPlan& ranked) {
-    return std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
-      return std::ranges::any_of(stage.spans, [&](const Span& span) {
-        return span.recompute != space_.recomputes().front();
-      });
-    });
-  });
-}
-
-void AutoSearch::try_by_stage() {
-  SearchContext context = context_;
-  context.options.target.recompute_layers = RecomputeLayers::same;
-  const Space space(context.problem, context.options.pins, context.options.target);
-  context.space = &space;
-  context.options.keep = kKept;
-  context.options.effort = Effort::normal;
-  context.on_improvement = {};
-  context.on_progress = {};
-  for (const RankedPlan& ranked : AutoSearch(context).run().plans) found_.offer(ranked.plan);
-}
-
-bool AutoSearch::has_slower_types() const {
-  return is_not_enumerable() && context_.problem.cluster.device_types.size() > 1;
-}
-
-// The slowest type is left out, then the two slowest, .. as long as half of the speed remains.
-void AutoSearch::try_fewer_types() {
-  const Cluster& cluster = context_.problem.cluster;
-  std::vector<double> speeds;
-  std::vector<double> all(cluster.device_types.size());
-  for (const DeviceType& type : cluster.device_types)
-    speeds.push_back(type.peak_of(DType::fp16).value * type.efficiency.matmul);
-  for (const Device& device : cluster.devices) all[device.type] += speeds[device.type];
-  double left = std::accumulate(all.begin(), all.end(), 0.0);
-  const double least = kWorthAlone * left;
-  std::vector<bool> kept(cluster.devices.size(), true);
-  std::vector<int> order(all.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](int type) { return speeds[type]; });
-  order.pop_back();
-  for (const int type : order) {
-    left -= all[type];
-    if (left < least || stop()) return;
-    for (std::size_t i = 0; i < kept.size(); ++i)
-      if (cluster.devices[i].type == type) kept[i] = false;
-    try_part(kept);
-  }
-}
-
-void AutoSearch::try_part(const std::vector<bool>& kept) {
-  const SubCluster part = keep_devices(context_.problem.cluster, kept);
-  Problem smaller = context_.problem;
-  smaller.cluster = part.cluster;
-  if (violation_of(smaller, context_.options.pins, context_.options.target)) return;
-  SearchContext context{smaller, context_.options, context_.stop, {}, {}};
-  context.options.effort = Effort::quick;
-  context.options.keep = kKept;
-  context.options.time_limit =
-      Seconds(std::chrono::duration<double>(context_.deadline - Clock::now()).count());
-  const SearchResult result = run_search(planners().front(), context);
-  for (const RankedPlan& ranked : result.plans) found_.offer(in_whole(part, ranked.plan));
 }
 
 void AutoSearch::move_first() {

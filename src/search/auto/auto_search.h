@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -39,7 +40,10 @@ class AutoSearch {
   static const std::vector<Pass>& passes();
   void run_pass(const Pass& pass, std::vector<PassReport>& reports);
 
-  // The passes; auto.cpp, those that close the gap in auto_gap.cpp.
+  static constexpr int kKept = 5;  // plans, however few are asked for
+
+  // The passes: auto.cpp; those that close the gap are in auto_gap.cpp, those that search a related
+  // problem in auto_nested.cpp.
   void try_layers();
   void try_uniform_pools();
   void try_single_stages();
@@ -82,9 +86,9 @@ class AutoSearch {
   // Whether there are plans beyond those that are listed one by one, under other schedules.
   bool may_move() const { return is_not_enumerable() || is_free(); }
 
-  // What the rules of effort go by.
+  // Facts that decide how much effort is spent.
   Effort effort() const;
-  // No plan that was free to choose is faster.
+  // Every plan that was free to choose takes at least this long.
   Seconds proven_bound() const { return is_free() ? floor_ : lower_bound(); }
   bool has_reached_target() const;
   bool is_small() const { return devices() <= kExactDevices; }
@@ -106,8 +110,8 @@ class AutoSearch {
              Seconds limit = Seconds(HUGE_VAL));
   void run_round(std::vector<Candidate>& candidates, const std::vector<int>& round,
                  const CandidatePass& pass);
-  // Runs `pass` on the candidates that hold the bound down, lowest first, until no other one does
-  // than those that it has been run on.
+  // Runs `pass` on the candidates with the lowest bounds, round by round, until the candidate with
+  // the lowest bound is one that it has already been run on.
   void sweep_lowest(const CandidatePass& pass);
 
   // Bounds, then the search that they guide, with each candidate's budgets.

@@ -30,10 +30,11 @@ struct LabelResult {
   Seconds lower_bound;
 };
 
-// Builds pipelines from the end, stage by stage, for all device mixes at once. A suffix that begins
-// at the same unit, with the same number of stages and the same devices used as another and is no
-// better in any respect is dropped (dominance); so is one whose bound reaches the incumbent. Best
-// first, by bound, it proves how good its answer is; as a beam, by promise, it is quick.
+// Builds pipelines from the end, stage by stage, for all device mixes at once. Suffixes are
+// compared if they begin at the same unit, have the same number of stages and use the same devices.
+// A suffix that is not better in any respect than another is dropped (dominance), and so is a
+// suffix whose bound reaches the incumbent. The search expands suffixes best first, by their
+// bounds, which proves how good its answer is, or as a beam, by their promise, which is quick.
 LabelResult label_search(const Space& space, StageTable& table, const LabelOptions& options,
                          const std::function<bool()>& stop);
 

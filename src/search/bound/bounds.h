@@ -29,29 +29,28 @@ class Bounds {
  public:
   Bounds(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs);
 
-  // No step at all is shorter, under any schedule; cheap, and what settings are ranked by.
+  // Lower bound on a step under any schedule. It is cheap, and settings are ranked by it.
   Seconds any_step() const;
-  // No step under the searched schedule is shorter than this or than the incumbent. Makes the
-  // bounds below tight, as far as `work` goes and until it is told to stop, for plans that are
-  // faster than the incumbent.
+  // Lower bound on a step under the searched schedule, at most the incumbent. Also tightens the
+  // bounds below for plans that are faster than the incumbent, within `work` and until `stop`.
   Seconds tighten(const SendLowerBound& sends, Seconds incumbent, const BoundWork& work,
                   const std::function<bool()>& stop);
 
-  // What is left of the devices when these are used, as the bounds see it; until they are
-  // tightened.
+  // What the bounds know of the devices that are left when `used` are taken. Valid until the bounds
+  // are tightened.
   struct Rest {
     double pipeline = 0;  // worth, by x
     double step = 0;      // the same by x + finish / m
     std::vector<double> by_cell;
   };
   void set_rest(std::span<const int> used, Rest& rest) const;
-  // No step with these last stages and units [0, left) still open is shorter than this (or than the
-  // incumbent that the bounds were tightened for). `tied`: what follows the pipeline, at least.
+  // Lower bound on a step with these last stages and units [0, left) still open, at most the
+  // incumbent that the bounds were tightened for. `tied`: lower bound on what follows the pipeline.
   Seconds step(const PipelineSuffix& tail, int left, const Rest& rest, Seconds tied) const;
   // True if every plan with this suffix takes at least `limit`, when one more stage stands in front
   // of it, whose devices are not part of the rest, and units [0, left) in front of that.
   bool hopeless(const PipelineSuffix& tail, int left, const Rest& rest, Seconds limit) const;
-  // Of a micro-batch through all stages.
+  // Lower bound on the round trip of a micro-batch through all stages.
   Seconds least_round_trip() const { return least_latency_.back(); }
   // The slowest stage of any way to run units [0, left) on the devices that are free.
   Seconds slowest_stage(int left, const Rest& rest) const {

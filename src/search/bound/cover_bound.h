@@ -17,14 +17,14 @@ namespace plait {
 // In a step of Y seconds with m micro-batches of M samples, a stage of some units is a set of
 // replicas that together do M samples, and none of them can do more samples than
 //   cap = most b with  m x(b) + what the sum of gradients adds + optimizer <= Y
-// where x(b) is the least that the replica's devices need for the units, with so much recompute as
+// where x(b) is the least that the replica's devices need for the units, with as much recompute as
 // memory forces. So with a price on the devices of each type, a stage costs at least what the
 // cheapest set of replicas with these caps does, and a plan at least what the cheapest partition of
 // the units into stages does. If that is more than all devices cost, no plan takes Y seconds or
 // less.
 class CoverBound {
  public:
-  // False for models of so many kinds of units that nothing could be said in any useful time.
+  // False if the model has too many kinds of units to compute the bound in a useful time.
   static bool is_usable(const Model& model);
   CoverBound(const CostEngine& engine, const Space& space);
 
@@ -38,9 +38,9 @@ class CoverBound {
     double precision = 0.002;     // of the bound
     double of_gap = 0.03;         // of what is not proven, what is not worth asking for
   };
-  // Whether plans with so many micro-batches may take this long, for all that is known otherwise.
+  // Whether plans with this number of micro-batches may take this long, by what else is known.
   using MayTake = std::function<bool(int micro_batches, Seconds step)>;
-  // No plan is faster than this, from the range.
+  // A lower bound on the step of every plan, from the range.
   Seconds step(Range range, const Work& work, const MayTake& may_take,
                const std::function<bool()>& stop);
 
@@ -78,7 +78,7 @@ class CoverBound {
     int mix = 0;
     Mode mode;
     Place place;
-    int replicas = 1;     // at least so many
+    int replicas = 1;     // at least this many
     bool across = false;  // its tensor group extends over several nodes
   };
   // What recompute does to a replica of some units: the least time that memory allows, whichever
@@ -97,7 +97,7 @@ class CoverBound {
   void list_depths(Question question, std::span<ReplicaKind*> kinds);
   // The caps of what it adds; empty when there is nothing.
   std::vector<double> add_offers(Question question, std::span<ReplicaKind*> kinds);
-  // The same with so many replicas and more, as far as that shortens the way.
+  // The same with this number of replicas and more, as long as more replicas shorten the way.
   void add_levels(const Question& question, std::span<ReplicaKind*> kinds, Offer offer, int most);
   void drop_dominated(std::vector<Offer>& offers) const;
   // Most samples of a micro-batch that such a replica can do, in the mean over those of its stage.
@@ -113,7 +113,7 @@ class CoverBound {
   // `byte`: seconds that gathering one takes; 0 where weights are not cut.
   Passes passes(const Question& question, const ReplicaKind& kind,
                 const std::vector<UnitNeed>& needs, double byte) const;
-  // Least seconds of the way through a stage whose mean replica has so many samples.
+  // Lower bound on the seconds through a stage whose mean replica has this number of samples.
   struct Way {
     double path = HUGE_VAL;
     double forward = HUGE_VAL;

@@ -6,19 +6,19 @@
 namespace plait {
 
 // Whether all plans that are free to choose are under the schedule that a planner's own bounds hold
-// for: it is pinned, or the framework has no other, or there is no pipeline.
+// for: it is pinned, or the framework has only this one, or plans have one stage.
 bool proves_one_schedule(const SearchContext& context);
 
-// No plan at all is faster, whatever its schedule and wherever its devices are; what is above
-// `best` is not asked for. Zero when nothing is proven. More effort makes it tighter.
+// A lower bound on the step of every plan, under any schedule and with any placement of devices.
+// The search for it stops at `best`. Zero when nothing is proven. More effort makes it tighter.
 Seconds floor_of_all(const SearchContext& context, const CostEngine& engine, Seconds best,
                      Effort effort);
 
-// Planners that search one schedule compute no unit twice that need not be. A layer that waits for
-// the host is shorter forward when it is: all of its passes are slowed down alike, and there are
-// more of them. Nothing else of a plan gets shorter (what recompute adds to a backward pass is more
-// than what it hides of the sum of gradients), so that a step is shorter by this part of it at
-// most. Zero where that is not free to choose.
+// Planners that search one schedule do not recompute a unit that fits without. But a layer that
+// waits for the host has a shorter forward pass when it is recomputed: the host slows all of its
+// passes down alike, and there are more of them. Nothing else of a plan gets shorter (what
+// recompute adds to a backward pass is more than what it hides of the sum of gradients), so that a
+// step is shorter by this part of it at most. Zero where that is not free to choose.
 double most_saved_forward(const SearchContext& context, const CostEngine& engine);
 
 // The one rule for what is said of the fastest plan possible. A planner bounds the plans of its

@@ -20,15 +20,15 @@ struct StageOffer {
   int option = 0;
 };
 
-// Stages of the runs of a class that may be of use, ascending in time.
+// The useful stages for the runs of a class, ascending in time.
 struct StageOffers {
   std::span<const StageOffer> offers;
   bool first = false;  // begins the model
   bool last = false;
 };
 
-// What the stages of plans faster than the incumbent, of two stages or more, may be: for every
-// class of runs, the options that are better than each of the others in something.
+// The possible stages of plans that have at least two stages and are faster than the incumbent: for
+// every class of runs, the options that are not dominated by another.
 class OfferTable {
  public:
   OfferTable(const Space& space, const PlanSettings& settings, StageCosts& costs,

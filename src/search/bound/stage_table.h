@@ -35,8 +35,8 @@ class StageTable final : public StageCosts {
 
   // What runs of units cost on option o where its takes begin there.
   RunCosts& runs(int o, const std::vector<int>& begin);
-  // The same where its takes begin on nodes of their own, which no other place undercuts; nothing
-  // when a pool is too small.
+  // The same where its takes begin on nodes of their own, which is the cheapest of all places.
+  // Nothing when a pool is too small.
   RunCosts* first_runs(int o);
 
   // Least time of the hand-over from one option to another before a unit.

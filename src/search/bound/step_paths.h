@@ -32,10 +32,10 @@ struct StepPath {
 // cases.
 enum class PathFamily { filled, filling, gpipe };
 
-// Paths that no step is shorter than. Pivots are stages in pipeline order, some of which may be the
-// same stage; the first is the slowest. With L and F the round trip and the way forward through the
-// stages before a pivot of x seconds, R the round trip through those after it, and k stages from it
-// to the end:
+// Paths through the task graph: every step is at least as long as each of them. Pivots are stages
+// in pipeline order, some of which may be the same stage; the first is the slowest. With L and F
+// the round trip and the way forward through the stages before a pivot of x seconds, R the round
+// trip through those after it, and k stages from it to the end:
 //   L + m x                        it has all micro-batches to do
 //   F + m x + finish               and then its gradients to sum
 //   L + 2 R + (m - k + 1) x        filled: the first micro-batch is back before it goes on

@@ -16,8 +16,8 @@ inline constexpr std::array<double, 3> kPivots{1, 0.9, 0.75};
 inline constexpr int kPivotCount = static_cast<int>(kPivots.size());
 inline constexpr int kPivotStates = kPivotCount + 1;  // by pivots passed
 
-// A solved cell of a Relaxation: prices with which no plan whose slowest stage is in the cell is
-// faster than what its chains and its tail cost.
+// A solved cell of a Relaxation: with these prices, every plan whose slowest stage is in the cell
+// takes at least what its chains and its tail cost.
 struct PricedCell {
   // What the last stages of a plan count for: per second of their round trip, each, per second of
   // the round trip with their slack, and the same with what ends later.
@@ -30,7 +30,7 @@ struct PricedCell {
   bool by_step = false;  // the slowest stage is that of most m x + finish, not of most x
   double low = 0;        // of what that stage takes: m x, or m x + finish
   double high = 0;
-  double fixed = 0;           // whatever the stages are
+  double fixed = 0;           // the same for all stages
   std::vector<double> price;  // by pool, of one device
   std::vector<double>
       chains;  // [u * kPivotStates + i] = least cost of units [0, u) with i pivots there

@@ -8,15 +8,15 @@
 
 namespace plait {
 
-// How much work it is worth, and which random numbers are drawn.
+// How much work to spend, and which random numbers to draw.
 struct Walks {
   double work = 1;  // relative to the usual
-  int series = 0;   // walks of another series go other ways
+  int series = 0;   // another series draws other random numbers
 };
 
-// Improves the best plans found so far by moves (moves.h), and looks at regular layouts of its own:
-// over all that is free, schedules, the order of devices and shares included. Offers what it finds.
-// The same for any number of threads.
+// Improves the best plans found so far by moves (moves.h), and tries regular layouts of its own.
+// Moves change everything that is not pinned, including schedules, the order of devices and shares.
+// Offers what it finds. The result is the same for any number of threads.
 void improve(const SearchContext& context, const Space& space, const CostEngine& engine,
              Shortlist& found, const Walks& walks, const std::function<bool()>& stop);
 

@@ -17,14 +17,14 @@ constexpr int kAllMixedCuts = 3000;  // the same times devices, where stages may
 constexpr int kCoarseCuts = 96;      // of a first look
 constexpr int kWindow = 14;          // positions on each side of a cut that are tried next
 constexpr std::size_t kMostLabels = 6;
-constexpr int kMostRounds = 4;
+constexpr int kMostImprovements = 4;
 constexpr std::size_t kMostRefined = 6;
 constexpr int kInsideReach = 5;          // ops on each side of a cut
 constexpr double kWorthRefining = 1.05;  // over the best: pipelines of other numbers of stages
 constexpr double kWidening[] = {1.04, 1.1, 1.2, 1.4, 2, 4, 1e9};
 
 // The last stages of a pipeline.
-struct Label {
+struct AcesoLabel {
   double longest = 0;
   double sum = 0;
   int parent = -1;
@@ -64,9 +64,9 @@ class OneMicroBatch {
   }
   void extend(int behind, int used, std::size_t at, int label);
   void extend(int behind, int used, std::size_t at, int label, int option);
-  void keep(int used, std::size_t at, const Label& label);
-  double step(const Label& label) const { return rounds_ * label.longest + label.sum; }
-  void finish(int stages, const Label& label);
+  void keep(int used, std::size_t at, const AcesoLabel& label);
+  double step(const AcesoLabel& label) const { return rounds_ * label.longest + label.sum; }
+  void finish(int stages, const AcesoLabel& label);
 
   AcesoStages& stages_;
   const AcesoTask& task_;
@@ -78,11 +78,11 @@ class OneMicroBatch {
   double bar_ = HUGE_VAL;
   double slack_ = 1;
   std::vector<int> best_;  // label by number of stages; -1 = none
-  std::vector<Label> labels_;
+  std::vector<AcesoLabel> labels_;
   std::vector<std::vector<int>> next_;  // by devices used and position: labels
 };
 
-void OneMicroBatch::keep(int used, std::size_t at, const Label& label) {
+void OneMicroBatch::keep(int used, std::size_t at, const AcesoLabel& label) {
   std::vector<int>& all = next_[used * cuts_.size() + at];
   for (const int other : all)
     if (labels_[other].longest <= label.longest && labels_[other].sum <= label.sum) return;
@@ -95,7 +95,7 @@ void OneMicroBatch::keep(int used, std::size_t at, const Label& label) {
   all.erase(std::ranges::max_element(all, {}, [&](int l) { return step(labels_[l]); }));
 }
 
-void OneMicroBatch::finish(int stages, const Label& label) {
+void OneMicroBatch::finish(int stages, const AcesoLabel& label) {
   if (best_[stages] >= 0 && step(labels_[best_[stages]]) <= step(label)) return;
   bar_ = std::min(bar_, slack_ * step(label));
   labels_.push_back(label);
@@ -109,7 +109,7 @@ void OneMicroBatch::extend(int behind, int used, std::size_t at, int label, int 
   const bool out = (task_.devices - used) % per_node_ == 0;
   const bool in = rest > 0 && rest % per_node_ == 0;
   const int end = cuts_[at];
-  const Label before = labels_[label];
+  const AcesoLabel before = labels_[label];
   const double send = stages_.send(option, end, out);
   const std::vector<double>& work = stages_.work();
   std::size_t from = at;
@@ -122,7 +122,7 @@ void OneMicroBatch::extend(int behind, int used, std::size_t at, int label, int 
     if (bound(before.longest, before.sum + least, work[begin], rest) >= bar_) continue;
     const double time =
         stages_.time(option, behind, begin, end) + send + stages_.receive(option, begin, in);
-    Label own{std::max(before.longest, time), before.sum + time, label, option, begin};
+    AcesoLabel own{std::max(before.longest, time), before.sum + time, label, option, begin};
     const double reach = bound(own.longest, own.sum, work[begin], rest);
     if (reach >= bar_) continue;
     if (rest > 0) {
@@ -134,7 +134,7 @@ void OneMicroBatch::extend(int behind, int used, std::size_t at, int label, int 
 }
 
 void OneMicroBatch::extend(int behind, int used, std::size_t at, int label) {
-  const Label& own = labels_[label];
+  const AcesoLabel& own = labels_[label];
   const double reach = bound(own.longest, own.sum, stages_.work()[cuts_[at]], task_.devices - used);
   if (reach >= bar_) return;
   for (int option = 0; option < static_cast<int>(stages_.options().size()); ++option)
@@ -223,7 +223,7 @@ Found refined(OneMicroBatch& search, Found found, int ops, double bar) {
     improve(stride);
     if (stride == 1) break;
   }
-  for (int again = 0; again < kMostRounds && improve(1); ++again) {
+  for (int again = 0; again < kMostImprovements && improve(1); ++again) {
   }
   return found;
 }

@@ -18,7 +18,7 @@ struct CutLimits {
 // A way to cut the units over given stages.
 struct Cut {
   std::vector<int> begins;  // first unit of every stage
-  Seconds length;           // closed form of the step, which no simulation undercuts
+  Seconds length;           // closed form of the step, at most the simulated step
 };
 
 struct CutResult {
@@ -28,8 +28,8 @@ struct CutResult {
 };
 
 // The best cuts of the model over stages whose devices are known, by dynamic programming over the
-// stages from the last: what stages behind a unit take is a PipelineSuffix, and one that is no
-// better than another in any respect is dropped.
+// stages from the last: what stages behind a unit take is a PipelineSuffix, and a suffix that is
+// not better than another in any respect is dropped.
 class CutSearch {
  public:
   // Of one stage: what runs of units cost there, and the hand-over to the next one before a unit.

@@ -38,7 +38,7 @@ struct ReplicaCopies {
   int context = 1;
   int expert = 1;
   int data = 1;               // 0: nothing is known of what follows
-  double of_update = 1;       // of the time of an update on so many replicas, what counts
+  double of_update = 1;       // the part of the time of an update on these replicas that counts
   bool network_only = false;  // of collectives: nodes are not taken as they come
   bool sequence_parallel = false;
   ZeroStage zero = ZeroStage::off;

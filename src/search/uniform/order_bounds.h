@@ -9,7 +9,7 @@
 
 namespace plait {
 
-// What no cut of a layout undercuts with its hosts in the order that its stages were placed in.
+// Lower bounds on all cuts of a layout whose stages are placed on the hosts in a given order.
 class OrderBounds {
  public:
   OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages);

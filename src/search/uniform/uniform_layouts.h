@@ -47,7 +47,8 @@ class UniformLayouts {
   std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
   ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
   ReplicaCopies copies_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
-  // Seconds of a step by unit, on a stage of nodes of one kind; `alone`: of no other.
+  // Seconds of a step by unit, on a stage of nodes of one kind. `alone`: the mix has only this
+  // kind.
   std::vector<double> step_times(const UniformLayout& layout, int kind, const NodeMix& mix,
                                  bool alone) const;
   Seconds bound_of(const UniformLayout& layout, const NodeMix& mix) const;

@@ -26,7 +26,7 @@ namespace {
 // Steps at the end of a run that a trace shows.
 constexpr int kTracedSteps = 20;
 
-double now() {
+double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -96,7 +96,7 @@ int run_steps(const TrainRequest& request, Trainer& trainer, Communicator& ranks
                               first, options.steps));
   if (any_stops(request, ranks)) return kRankStopped;
   Timeline trace(trainer.stage(), ranks.rank(), fmt::format("rank {}", ranks.rank()));
-  const double begin = now();
+  const double begin = seconds_now();
   bool stops = false;
   for (std::int64_t step = first; step < options.steps && !stops; ++step) {
     const StepReport report = trainer.step(step, request.stop);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

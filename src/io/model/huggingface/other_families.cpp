@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

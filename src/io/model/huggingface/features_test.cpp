@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/sample_complaint.h"
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 
 namespace plait {
 namespace {

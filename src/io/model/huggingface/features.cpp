@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

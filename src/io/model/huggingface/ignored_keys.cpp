@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

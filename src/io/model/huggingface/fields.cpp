@@ -1,4 +1,4 @@
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "io/model/hf_fields.h"
+#include "io/model/huggingface/fields.h"
 
 namespace plait {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/model/huggingface.h"
+#include "io/model/huggingface/huggingface.h"
 
 #include <gtest/gtest.h>
 

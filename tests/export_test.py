@@ -74,20 +74,52 @@ def test_odd_names_stay_words():
 
 
 def test_mpirun_and_ssh_start_every_node():
+    """Each with the caller's variables and words: on other machines there is nothing but what is passed on."""
     quoted = ("it's", '$"b"`c`')
     make_plan(*EVEN, "--zero", "0", "--recompute", "none", nodes=quoted)
     stubs = Stubs(Here.folder)
     for launcher, script in (("mpirun", "mpirun.sh"), ("ssh", "launch.sh")):
         folder = f"folder of {launcher} it's $1"
         export("megatron", folder, "--launcher", launcher)
-        calls = stubs.run([f"./{folder}/{script}"], Here.folder)
+        calls = stubs.run([f"./{folder}/{script}", "--more", ODD], Here.folder, DATA_PATH=ODD, CHECKPOINTS="kept here",
+                          NCCL_IB_HCA="mlx5_0 'x'")
         runs = [call for call in calls if call["name"] == "torchrun"]
         ranks = sorted(run["words"][run["words"].index("--node-rank") + 1] for run in runs)
         assert ranks == ["0", "1"], ranks
-        assert all(run["words"][run["words"].index("--master-addr") + 1] == "it's" for run in runs)
+        for run in runs:
+            words = run["words"]
+            assert words[words.index("--master-addr") + 1] == "it's"
+            assert words[words.index("--data-path") + 1] == ODD and words[-2:] == ["--more", ODD], words
+            assert words[words.index("--save") + 1] == words[words.index("--load") + 1] == "kept here"
+            assert run["environment"]["NCCL_IB_HCA"] == "mlx5_0 'x'"
         if launcher == "ssh":
             hosts = [call["words"][-2] for call in calls if call["name"] == "ssh"]
             assert sorted(hosts) == sorted(quoted), hosts
+            assert all(run["environment"]["PWD"] == str(Here.folder.resolve()) for run in runs)
+        # The hostfile is the user's to change, and the first host in it is where processes meet.
+        (Here.folder / folder / "hostfile").write_text("# ours\nx1 slots=1\n\nx2 slots=1\n")
+        calls = stubs.run([f"./{folder}/{script}"], Here.folder)
+        assert all(run["words"][run["words"].index("--master-addr") + 1] == "x1"
+                   for run in calls if run["name"] == "torchrun")
+        (Here.folder / folder / "hostfile").write_text("x1 slots=1\n")
+        assert stubs.run([f"./{folder}/{script}"], Here.folder, status=2) == []
+
+
+def test_a_node_that_fails_ends_the_others():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    export("megatron", "run", "--launcher", "ssh")
+    calls = Stubs(Here.folder).run(["./run/launch.sh"], Here.folder, status=255, STUB_DEAD_HOST="b", STUB_SECONDS="50")
+    assert sorted(call["words"][-2] for call in calls) == ["a", "b"], calls
+
+
+def test_words_for_the_job_are_those_of_the_script():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none", kinds=("H100", "A100-80GB"))
+    export("megatron", "run", "--launcher", "slurm")
+    calls = Stubs(Here.folder).run(["bash", "run/job.sbatch", "--more", ODD], Here.folder, STUB_NODES="2",
+                                   SLURM_JOB_NODELIST="x", SLURM_JOB_NODELIST_HET_GROUP_0="x",
+                                   SLURM_SUBMIT_DIR=str(Here.folder / "run"))
+    runs = [call for call in calls if call["name"] == "torchrun"]
+    assert len(runs) == 2 and all(run["words"][-2:] == ["--more", ODD] for run in runs), runs
 
 
 def test_a_hostfile_cannot_have_a_blank():

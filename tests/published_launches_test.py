@@ -29,5 +29,18 @@ def test_published_launches_are_priced_and_improved():
               + (f"{faster['step_s']:.3g} s with {faster['describe']}" if faster else "nothing faster"), flush=True)
 
 
+def test_a_published_launch_that_megatron_refuses_is_refused():
+    """examples/bert/train_bert_340m_distributed.sh: on the 8 devices that it names it has 128 processes, and on 128 its
+    24 layers do not come out even on 16 stages, as megatron/core/transformer/transformer_block.py asserts."""
+    (Here.folder / "bert.sh").write_text(
+        "pretrain_bert.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
+        "--max-position-embeddings 512 --attention-backend auto --micro-batch-size 4 --global-batch-size 32 --fp16 "
+        "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 16\n")
+    for nodes, reason in ((1, "tp 8 x pp 16 x cp 1 = 128 does not divide the 8 devices"),
+                          (16, "24 layers do not come out even on 16 stages")):
+        error = plait("estimate", "--from", "megatron", "bert.sh", "--cluster", f"{nodes}xA100-80GB:8", status=2)[1]
+        assert reason in error, error
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -6,23 +6,28 @@ import subprocess
 
 # Starts one process a node as the real program does: with its variables, one after the other.
 STUB = r'''#!/usr/bin/env python3
-import json, os, re, subprocess, sys
+import json, os, subprocess, sys, time
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 with open(os.environ["RECORD"], "a") as record:
     record.write(json.dumps({"name": name, "words": words, "environment": dict(os.environ)}) + "\n")
-def start(command, **more):
-    sys.exit(subprocess.run(command, env={**os.environ, **more}).returncode)
+def run_sh():
+    return words[next(i for i, word in enumerate(words) if word.endswith("run.sh")):]
+# What a process on another machine has of this environment.
+far = {name: os.environ[name] for name in ("RECORD", "HOME") if name in os.environ} | {"PATH": "/usr/bin:/bin"}
 if name == "srun":
     nodes = int(os.environ["STUB_NODES"])
     for rank in range(nodes):
-        code = subprocess.run([words[-1]], env={**os.environ, "SLURM_PROCID": str(rank)}).returncode
+        code = subprocess.run(run_sh(), env={**os.environ, "SLURM_PROCID": str(rank)}).returncode
         if code: sys.exit(code)
 if name == "mpirun":
+    passed = {words[i + 1]: os.environ[words[i + 1]] for i, word in enumerate(words) if word == "-x"}
     for rank in range(int(words[words.index("-np") + 1])):
-        code = subprocess.run([words[-1]], env={**os.environ, "OMPI_COMM_WORLD_RANK": str(rank)}).returncode
+        code = subprocess.run(run_sh(), env={**far, **passed, "OMPI_COMM_WORLD_RANK": str(rank)}).returncode
         if code: sys.exit(code)
 if name == "ssh":
-    start(["sh", "-c", words[-1]])
+    if words[-2] == os.environ.get("STUB_DEAD_HOST"): sys.exit(255)
+    if "STUB_SECONDS" in os.environ: time.sleep(float(os.environ["STUB_SECONDS"]))
+    sys.exit(subprocess.run(["sh", "-c", words[-1]], env=far, cwd="/").returncode)
 if name == "scontrol":
     print("first-host\nsecond-host")
 '''
@@ -39,12 +44,12 @@ class Stubs:
             (self.bin / name).write_text(STUB.replace("/usr/bin/env python3", interpreter))
             (self.bin / name).chmod(0o755)
 
-    def run(self, words, cwd, **more):
-        """What the stubs wrote down while the command ran; fails where it fails."""
+    def run(self, words, cwd, status=0, **more):
+        """What the stubs wrote down while the command ran; fails where it ends with another status."""
         self.record.write_text("")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "OMPI", "NODE_RANK"))}
         environment = {**kept, "PATH": f"{self.bin}:{os.environ['PATH']}", "RECORD": str(self.record),
                        **more}
         done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stderr}{done.stdout}"
+        assert done.returncode == status, f"{words}: exit {done.returncode}\n{done.stderr}{done.stdout}"
         return [json.loads(line) for line in self.record.read_text().splitlines()]

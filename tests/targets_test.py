@@ -99,7 +99,7 @@ def check_megatron(out):
     from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
     from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
     plan = Plan(out / "plan.json")
-    [call] = recorded(out / "run.sh", DATA_PATH="data", VOCAB_FILE="words")
+    [call] = recorded(out / "run.sh", DATA_PATH="data", VOCAB_FILE="words", CHECKPOINTS="kept here")
     words = call["words"]
     at = next(i for i, word in enumerate(words) if word.endswith(".py"))
     f = parsed_flags(words[at + 1:])
@@ -219,9 +219,11 @@ def check_torchtitan(out):
     sys.path.insert(0, str(out))
     try:
         importlib.invalidate_caches()
-        config = ConfigManager().parse_args(["--module", "plait_plan", "--config", "plait_plan"])
+        [call] = recorded(out / "run.sh", CHECKPOINTS="kept here", STEPS="7")
+        config = ConfigManager().parse_args(call["words"][call["words"].index("torchtitan.train") + 1:])
     finally:
         sys.path.pop(0)
+    assert config.training.steps == 7 and config.checkpoint.enable and config.checkpoint.folder == "kept here"
     p = config.parallelism
     dims = ParallelDims.from_config(p, len(plan.devices))
     assert (dims.tp, dims.cp, dims.pp) == (plan.tensor, plan.context, len(plan.stages))
@@ -302,12 +304,29 @@ CHECKS = {"megatron": check_megatron, "deepspeed": check_deepspeed, "torchtitan"
           "fsdp": check_fsdp, "jax": check_jax}
 
 
+def slurm_answers():
+    """Whether there is a controller of Slurm to ask."""
+    if not shutil.which("scontrol"):
+        return False
+    return "is UP" in subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False).stdout
+
+
+def check_job(script):
+    """Slurm reads the job; that this site has no such nodes is not a fault of it."""
+    done = subprocess.run(["sbatch", "--test-only", script.name], cwd=script.parent, capture_output=True, text=True,
+                          check=False)
+    elsewhere = ("not available", "Invalid account", "Invalid partition", "invalid partition")
+    assert done.returncode == 0 or any(words in done.stderr for words in elsewhere), done.stderr
+
+
 def check_scripts(out):
     for script in [*out.glob("*.sh"), *out.glob("*.sbatch")]:
         subprocess.run(["bash", "-n", script], check=True)
         if shutil.which("shellcheck"):
             done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
             assert done.returncode == 0, done.stdout
+        if script.suffix == ".sbatch" and slurm_answers():
+            check_job(script)
 
 
 def judge(target, plans):

@@ -147,5 +147,5 @@ test_targets() {
   fi
   at_once=1 program_only=1 compile release plait
   say "exports, judged by the programs that they are written for"
-  python3 tests/targets_test.py --program build/release/plait
+  python3 tests/targets_test.py --program build/release/plait "$@"
 }

@@ -9,13 +9,18 @@
 #include "io/profile/aceso_models.h"
 
 namespace plait {
+
+std::string aceso_network(const Problem& problem) {
+  return find_aceso_model(problem.model.name) != nullptr
+             ? ""
+             : "its model is not one of Aceso's; `model` aceso:gpt_1_3B and others are";
+}
+
 namespace {
 
 // "" or what its configurations have no words for.
 std::string beyond_aceso(const Problem& problem, const Plan& plan) {
-  const AcesoModel* model = find_aceso_model(problem.model.name);
-  if (model == nullptr)
-    return "its model is not one of Aceso's; `model` aceso:gpt_1_3B and others are";
+  if (std::string foreign = aceso_network(problem); !foreign.empty()) return foreign;
   if (plan.schedule != Schedule::one_f_one_b && plan.stage_count() > 1)
     return "its schedule is not 1F1B";
   if (plan.zero != ZeroStage::off) return "it shards the optimizer";

@@ -52,6 +52,11 @@ std::string amp_setting(const Problem& problem, const Plan& plan, const std::vec
 
 }  // namespace
 
+void limit_amp(const Problem&, Target& target) {
+  limit_to_one_layout(target);
+  target.program = "AMP";
+}
+
 Exported amp_row(const Problem& problem, const RankedPlan& ranked, int) {
   const Plan& plan = ranked.plan;
   if (std::string fault = not_uniform(problem, plan); !fault.empty()) return {"", fault};

@@ -23,11 +23,14 @@ std::string megatron_network(const Problem& problem);
 std::string deepspeed_network(const Problem& problem);
 std::string torchtitan_network(const Problem& problem);
 std::string jax_network(const Problem& problem);
+std::string aceso_network(const Problem& problem);
 void limit_megatron(const Problem& problem, Target& target);
 void limit_deepspeed(const Problem& problem, Target& target);
 void limit_torchtitan(const Problem& problem, Target& target);
 void limit_fsdp(const Problem& problem, Target& target);
 void limit_jax(const Problem& problem, Target& target);
+void limit_amp(const Problem& problem, Target& target);
+void limit_fasop(const Problem& problem, Target& target);
 
 std::span<const Exporter> exporters() {
   static constexpr Exporter kTable[] = {
@@ -60,21 +63,35 @@ std::span<const Exporter> exporters() {
        .run = jax_run,
        .network = jax_network,
        .limit = limit_jax},
-      {"metis", "rows of Metis' ranking, for its program to cost",
-       "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
-       "batches(number of batch), layer_partition\n",
-       metis_row, narrow_to_papers},
-      {"amp", "rows of AMP's trials, with the settings that its program logs and tries",
-       "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,units_per_stage,"
-       "rank_map,predicted_s,setting\n",
-       amp_row, narrow_to_papers},
-      {"fasop", "rows of FASOP's table of 18 columns",
-       "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
-       "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,is_oom,"
-       "oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
-       fasop_row, narrow_to_papers},
-      {"aceso", "a configuration of Aceso's search, for its runtime", "", aceso_configuration,
-       narrow_to_aceso, aceso_file_name, nullptr, nullptr, nullptr, "configuration.json"}};
+      {.name = "metis",
+       .summary = "rows of Metis' ranking, for its program to cost",
+       .heading = "rank, cost, node_sequence, device_groups, strategies(dp_deg, tp_deg), "
+                  "batches(number of batch), layer_partition\n",
+       .write = metis_row,
+       .narrow = narrow_to_papers},
+      {.name = "amp",
+       .summary = "rows of AMP's trials, with the settings that its program logs and tries",
+       .heading = "tp,dp,pp,micro_batch,num_micro_batches,global_batch,partition_bounds,"
+                  "units_per_stage,rank_map,predicted_s,setting\n",
+       .write = amp_row,
+       .narrow = narrow_to_papers,
+       .limit = limit_amp},
+      {.name = "fasop",
+       .summary = "rows of FASOP's table of 18 columns",
+       .heading = "mbs,tp,dp,pp,node placement,num_a100,num_a10,partition,estimated time (s/step),"
+                  "pipeline time,DP all-reduce time,embedding layer all-reduce time,price_per_step,"
+                  "is_oom,oom_gpumem,is_fsdp_oom,fsdpoom_gpumem,train_cost\n",
+       .write = fasop_row,
+       .narrow = narrow_to_papers,
+       .limit = limit_fasop},
+      {.name = "aceso",
+       .summary = "a configuration of Aceso's search, for its runtime",
+       .heading = "",
+       .write = aceso_configuration,
+       .narrow = narrow_to_aceso,
+       .file_name = aceso_file_name,
+       .network = aceso_network,
+       .file = "configuration.json"}};
   return kTable;
 }
 

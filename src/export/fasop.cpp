@@ -39,6 +39,11 @@ Estimate sharded(const Problem& problem, Plan plan) {
 
 }  // namespace
 
+void limit_fasop(const Problem&, Target& target) {
+  limit_to_one_layout(target);
+  target.program = "FASOP";
+}
+
 Exported fasop_row(const Problem& problem, const RankedPlan& ranked, int) {
   const Plan& plan = ranked.plan;
   if (std::string fault = not_uniform(problem, plan); !fault.empty()) return {"", fault};

@@ -14,8 +14,8 @@ namespace plait {
 
 // One function for each launcher, in launch_scripts.cpp.
 std::string slurm_job(const std::string& model, const std::vector<LaunchNode>& nodes);
-std::string mpirun_script(const std::vector<LaunchNode>& nodes);
-std::string ssh_script(const std::vector<LaunchNode>& nodes);
+std::string mpirun_script(const std::vector<LaunchNode>& nodes, const RunScript& script);
+std::string ssh_script(const std::vector<LaunchNode>& nodes, const RunScript& script);
 
 const char* const kTorchrun =
     "torchrun --nnodes \"$NNODES\" --nproc-per-node \"$NPROC\" --node-rank \"$NODE_RANK\" \\\n"
@@ -43,7 +43,9 @@ std::string about_nodes(const std::vector<LaunchNode>& nodes) {
   }
   if (nodes.size() == 1) names = {"localhost"};
   std::string out = fmt::format(
-      "# The nodes in the order of their ranks, and how many processes each has.\n"
+      "# The nodes in the order of their ranks, by the names of the plan's cluster, and how many "
+      "processes\n"
+      "# each has. Processes meet at the first one, or at MASTER_ADDR.\n"
       "NODES=({})\nPROCESSES=({})\n"
       "NODE_RANK=${{NODE_RANK:-${{SLURM_PROCID:-${{OMPI_COMM_WORLD_RANK:-0}}}}}}\n"
       "MASTER_ADDR=${{MASTER_ADDR:-${{NODES[0]}}}}\n"
@@ -126,7 +128,8 @@ std::vector<LaunchNode> launch_nodes(const Problem& problem, const Plan& plan) {
                          cluster.type_of(id).name,
                          {},
                          count[node],
-                         cluster.nodes[node].zone});
+                         cluster.nodes[node].zone,
+                         cluster.device_types.size() > 1});
       last = node;
       nodes.back().devices.push_back(index(id) - first[node]);
     }
@@ -145,30 +148,31 @@ std::vector<ExportedFile> launch_files(Launcher launcher, const std::string& mod
       break;
     case Launcher::mpirun:
       files.push_back({"hostfile", hostfile(nodes, true)});
-      files.push_back({"mpirun.sh", mpirun_script(nodes), true});
+      files.push_back({"mpirun.sh", mpirun_script(nodes, script), true});
       break;
     case Launcher::ssh:
       files.push_back({"hostfile", hostfile(nodes, false)});
-      files.push_back({"launch.sh", ssh_script(nodes), true});
+      files.push_back({"launch.sh", ssh_script(nodes, script), true});
       break;
   }
   return files;
 }
 
-std::string start_command(Launcher launcher, int nodes) {
+std::string start_command(Launcher launcher, const std::vector<LaunchNode>& nodes) {
   switch (launcher) {
     case Launcher::slurm:
       return "sbatch job.sbatch";
     case Launcher::mpirun:
-      return "./mpirun.sh";
+      return "./mpirun.sh, on the hosts of hostfile";
     case Launcher::ssh:
-      return "./launch.sh";
+      return "./launch.sh, on the hosts of hostfile";
     case Launcher::torchrun:
       break;
   }
-  return nodes == 1 ? "./run.sh"
-                    : fmt::format("NODE_RANK=0 ./run.sh, and so on up to {} on the other nodes",
-                                  nodes - 1);
+  if (nodes.size() == 1) return "./run.sh";
+  return fmt::format(
+      "MASTER_ADDR={} NODE_RANK=0 ./run.sh on that host, and so on up to {} on the others",
+      printable(shell_word(nodes.front().name)), nodes.size() - 1);
 }
 
 }  // namespace plait

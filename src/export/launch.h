@@ -34,6 +34,7 @@ struct LaunchNode {
   std::vector<int> devices;  // numbers in the node, in the order of ranks
   int of = 0;                // devices of the node, used or not
   int zone = 0;
+  bool among_others = false;  // the cluster has nodes of other device types, too
   friend bool operator==(const LaunchNode&, const LaunchNode&) = default;
 };
 // Of a plan whose ranks go through a node before they go on to the next (Target::ranks_in_order).
@@ -41,8 +42,9 @@ std::vector<LaunchNode> launch_nodes(const Problem& problem, const Plan& plan);
 
 // The part of a node's script that the program decides.
 struct RunScript {
-  std::string about;     // a line of comment
-  std::string settings;  // shell lines: what users change, arrays of flags, environment
+  std::string about;  // a line of comment
+  // Shell lines: what users change by variables (NAME=${NAME:-..}), arrays of flags, environment.
+  std::string settings;
   // What starts the processes of a node. The variables HERE (this folder), NNODES, NODE_RANK,
   // NPROC, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set.
   std::string command;
@@ -58,6 +60,6 @@ std::vector<ExportedFile> launch_files(Launcher launcher, const std::string& mod
                                        const RunScript& script);
 
 // What the user types to start it, in the folder of the files.
-std::string start_command(Launcher launcher, int nodes);
+std::string start_command(Launcher launcher, const std::vector<LaunchNode>& nodes);
 
 }  // namespace plait

@@ -176,13 +176,14 @@ std::string data_settings(MegatronFamily family) {
   if (family == MegatronFamily::gpt)
     return "# What the user decides: where Megatron-LM is, on what to train and for how long. "
            "Without\n"
-           "# DATA_PATH the data are made up, and the tokenizer only counts.\n"
+           "# DATA_PATH the data are made up, and the tokenizer only counts, with a word of its "
+           "own "
+           "beside the\n"
+           "# --vocab-size words.\n"
            "MEGATRON=${MEGATRON:-.}\n"
            "DATA_PATH=${DATA_PATH:-}\n"
            "TOKENIZER_TYPE=${TOKENIZER_TYPE:-NullTokenizer}\n"
-           "TOKENIZER_MODEL=${TOKENIZER_MODEL:-}\n"
-           "TRAIN_ITERS=${TRAIN_ITERS:-1000}\n"
-           "LEARNING_RATE=${LEARNING_RATE:-0.0001}\n\n";
+           "TOKENIZER_MODEL=${TOKENIZER_MODEL:-}\n";
   return fmt::format(
       "# What the user decides: where Megatron-LM is, on what to train (there are no made-up data "
       "for\n"
@@ -190,9 +191,7 @@ std::string data_settings(MegatronFamily family) {
       "MEGATRON=${{MEGATRON:-.}}\n"
       "DATA_PATH=${{DATA_PATH:?the prefix of data that Megatron-LM has prepared}}\n"
       "VOCAB_FILE=${{VOCAB_FILE:?the words of the tokenizer}}\n"
-      "TOKENIZER_TYPE=${{TOKENIZER_TYPE:-{}}}\n"
-      "TRAIN_ITERS=${{TRAIN_ITERS:-1000}}\n"
-      "LEARNING_RATE=${{LEARNING_RATE:-0.0001}}\n\n",
+      "TOKENIZER_TYPE=${{TOKENIZER_TYPE:-{}}}\n",
       family == MegatronFamily::t5 ? "BertWordPieceCase" : "BertWordPieceLowerCase");
 }
 
@@ -208,16 +207,32 @@ std::string data_arguments(MegatronFamily family) {
       family == MegatronFamily::t5 ? " --vocab-extra-ids 100" : "");
 }
 
+const char* const kTrainingSettings =
+    "# The folder that checkpoints are written to every SAVE_INTERVAL steps, and read from where "
+    "there\n"
+    "# are some; without it there are none.\n"
+    "CHECKPOINTS=${CHECKPOINTS:-}\n"
+    "SAVE_INTERVAL=${SAVE_INTERVAL:-500}\n"
+    "TRAIN_ITERS=${TRAIN_ITERS:-1000}\n"
+    "LEARNING_RATE=${LEARNING_RATE:-0.0001}\n\n";
+
+const char* const kCheckpointArguments =
+    "if [[ -n $CHECKPOINTS ]]; then\n"
+    "  DATA_ARGS+=(--save \"$CHECKPOINTS\" --load \"$CHECKPOINTS\" --save-interval "
+    "\"$SAVE_INTERVAL\")\n"
+    "fi\n";
+
 std::string settings(const Plan& plan, const MegatronModel& model,
                      const std::vector<FlagWords>& parallel,
                      const std::vector<FlagWords>& training) {
-  std::string out = data_settings(model.family);
+  std::string out = data_settings(model.family) + kTrainingSettings;
   if (first_span(plan).tensor > 1 || plan.context > 1)
     out +=
         "# Megatron-LM refuses tensor and context parallelism without it.\n"
         "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n";
   return out + shell_array("MODEL_ARGS", model.flags) + shell_array("PARALLEL_ARGS", parallel) +
-         shell_array("TRAINING_ARGS", training) + data_arguments(model.family);
+         shell_array("TRAINING_ARGS", training) + data_arguments(model.family) +
+         kCheckpointArguments;
 }
 
 }  // namespace

@@ -142,9 +142,10 @@ void add_latent_attention(const TransformerConfig& c, Flags& flags) {
   flags.when(c.qk_norm == QkNorm::none, "--qk-layernorm");  // of the latents
 }
 
-std::string as_text(const std::vector<FlagWords>& flags, const std::string& entry) {
-  std::string out = entry;
-  for (const FlagWords& words : flags)
+std::string as_text(const MegatronModel& model) {
+  std::string out = model.entry;
+  if (model.family == MegatronFamily::gpt) out += " --tokenizer-type NullTokenizer";
+  for (const FlagWords& words : model.flags)
     out += fmt::format(" {} '{}'", words.flag, fmt::join(words.values, " "));
   return out;
 }
@@ -153,7 +154,7 @@ std::string as_text(const std::vector<FlagWords>& flags, const std::string& entr
 std::string lost_field(const TransformerConfig& config, const MegatronModel& model, int multiple) {
   try {
     const TransformerConfig read =
-        read_megatron_flags("flags", as_text(model.flags, model.entry), std::nullopt).config;
+        read_megatron_flags("flags", as_text(model), std::nullopt).config;
     return difference(in_full(config, multiple), in_full(read, multiple));
   } catch (const InputError& error) {
     return error.what();
@@ -276,9 +277,11 @@ MegatronModel megatron_model(const Problem& problem) {
   add_positions(c, flags);
   add_experts(c, flags);
   add_latent_attention(c, flags);
-  flags.add("--vocab-size", config->vocabulary);
-  flags.add("--make-vocab-size-divisible-by", multiple);
   out.family = family_of(c);
+  // The tokenizer that only counts adds a word, others count for themselves.
+  const bool counts = out.family == MegatronFamily::gpt;
+  flags.add("--vocab-size", config->vocabulary - (counts ? 1 : 0));
+  flags.add("--make-vocab-size-divisible-by", multiple);
   flags.when(c.head == Head::masked, "--bert-no-binary-head");
   out.entry = out.family == MegatronFamily::t5     ? "pretrain_t5.py"
               : out.family == MegatronFamily::bert ? "pretrain_bert.py"

@@ -37,6 +37,12 @@ std::string not_uniform(const Problem& problem, const Plan& plan) {
   return "";
 }
 
+void limit_to_one_layout(Target& target) {
+  target.one_layout = target.ranks_in_order = true;
+  target.unequal_shares = target.idle_in_node = false;
+  target.cuts = CutRule::between_layers;
+}
+
 std::vector<DeviceId> devices_in_order(const Plan& plan) {
   std::vector<DeviceId> ids;
   for (const Stage& stage : plan.stages)

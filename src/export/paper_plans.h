@@ -5,6 +5,7 @@
 
 #include "plan/plan.h"
 #include "plan/problem.h"
+#include "plan/target.h"
 #include "search/space/pins.h"
 
 namespace plait {
@@ -20,6 +21,9 @@ void narrow_to_papers(Pins& pins);
 
 // "" or why the plan is not one set of degrees, the same for all stages and replicas.
 std::string not_uniform(const Problem& problem, const Plan& plan);
+
+// Leaves such plans alone in the target's space, with devices in the order of ranks.
+void limit_to_one_layout(Target& target);
 
 // All devices of the plan, stage by stage.
 std::vector<DeviceId> devices_in_order(const Plan& plan);

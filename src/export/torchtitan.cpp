@@ -194,17 +194,30 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   out.script.about = fmt::format("TorchTitan trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
   out.script.settings =
-      "# Further words for TorchTitan, such as --hf_assets_path and --dataloader.dataset, come "
-      "after "
-      "the\n# script's name.\n"
-      "export PYTHONPATH=\"$HERE${PYTHONPATH:+:$PYTHONPATH}\"\n";
+      "# What the user decides: the folder of the tokenizer, the data set, how many steps, and the "
+      "folder of\n"
+      "# checkpoints; without it there are none. Further words for TorchTitan come after the "
+      "script's name.\n"
+      "HF_ASSETS=${HF_ASSETS:-./assets/hf/Llama-3.1-8B}\n"
+      "DATASET=${DATASET:-c4}\n"
+      "STEPS=${STEPS:-1000}\n"
+      "CHECKPOINTS=${CHECKPOINTS:-}\n"
+      "export PYTHONPATH=\"$HERE${PYTHONPATH:+:$PYTHONPATH}\"\n\n"
+      "DATA_ARGS=(--hf_assets_path \"$HF_ASSETS\" --dataloader.dataset \"$DATASET\" "
+      "--training.steps \"$STEPS\")\n"
+      "[[ -z $CHECKPOINTS ]] || DATA_ARGS+=(--checkpoint.enable --checkpoint.folder "
+      "\"$CHECKPOINTS\")\n";
   out.script.command = fmt::format(
-      "{} \\\n  -m torchtitan.train --module plait_plan --config plait_plan \"$@\"", kTorchrun);
-  out.losses = {"the tokenizer and the data, which are those of TorchTitan's llama3_8b"};
+      "{} \\\n  -m torchtitan.train --module plait_plan --config plait_plan "
+      "\"${{DATA_ARGS[@]}}\" \"$@\"",
+      kTorchrun);
+  out.losses = {
+      "the tokenizer and the data, which are those of TorchTitan's llama3_8b unless HF_ASSETS and "
+      "DATASET say otherwise"};
   const int words = std::get<TransformerConfig>(problem.model.architecture).vocabulary;
   if (words < kLlamaWords)
     out.losses[0] += fmt::format(
-        "; the network has {} words: give --hf_assets_path a tokenizer with no more", words);
+        "; the network has {} words: HF_ASSETS must be a tokenizer with no more", words);
   if (std::string loss = padding_loss(problem, plan, "TorchTitan"); !loss.empty())
     out.losses.push_back(std::move(loss));
   return out;

@@ -90,7 +90,7 @@ void take_files(const ExportRequest& request, const Exporter& exporter, Exported
   if (exporter.run != nullptr) {
     const std::vector<LaunchNode> nodes = launch_nodes(problem, out.file.plan);
     out.files = launch_files(request.launcher, problem.model.name, nodes, run.script);
-    out.start = start_command(request.launcher, static_cast<int>(nodes.size()));
+    out.start = start_command(request.launcher, nodes);
   }
   for (ExportedFile& file : run.files) out.files.push_back(std::move(file));
   const Estimate cost = CostEngine(problem).simulate(out.file.plan);

@@ -134,6 +134,8 @@ void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
     if (size == 0) {
       size = 50257;
       reading.warnings.emplace_back("no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
+    } else if (flags.text("tokenizer-type", "") == "NullTokenizer") {
+      ++size;  // for the end of a document (megatron/core/tokenizers, null_tokenizer.py)
     }
     const int multiple = flags.size("make-vocab-size-divisible-by", 128);
     const int padded = (size + multiple - 1) / multiple * multiple;

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/block/numbering.h"
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/write_text.h"
 #include "graph/search/route.h"
@@ -78,7 +79,8 @@ class Pinner {
     if (node.kind != NodeKind::op && !loop) return;
     for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
       const int value = node.outputs[o];
-      bool inside = program_.values[value].dims().empty();  // of one op of the traced program
+      // Of one op of the traced program, or wherever it is wanted.
+      bool inside = program_.values[value].dims().empty() || is_made_anywhere(program_, value);
       for (const int user : users_[value]) inside = inside || (!loop && tags_[user] == tags_[n]);
       if (inside) continue;
       Route steps{at.produced.empty() ? plan_.placements[value] : at.produced[o]};
@@ -96,7 +98,8 @@ class Pinner {
       const int value = node.operands[i];
       const bool loop = node.kind == NodeKind::loop_enter;
       const bool inside = !loop && tags_[program_.values[value].node] == tags_[n];
-      if (program_.values[value].dims().empty() || inside) continue;
+      if (program_.values[value].dims().empty() || inside || is_made_anywhere(program_, value))
+        continue;
       Route steps;
       for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape),
                                   plan_.placements[value], at.operands[i]))
@@ -123,12 +126,18 @@ Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPl
   return Pinner(analysis, costs, plan).run();
 }
 
-std::vector<Placement> result_placements(const Analysis& analysis, const ShardingPlan& plan) {
+std::vector<PlacedResult> placed_results(const Analysis& analysis, const ShardingPlan& plan) {
   const Program& program = analysis.program;
-  std::vector<Placement> made;
-  for (const int value : program.results) made.push_back(plan.placements[value]);
-  for (const auto& [argument, result] : program.donated)
-    made[result] = plan.placements[program.nodes[program.arguments[argument]].outputs.front()];
+  std::vector<PlacedResult> made;
+  for (const int value : program.results) made.push_back({plan.placements[value], {}});
+  for (const auto& [argument, result] : program.donated) {
+    PlacedResult& placed = made[result];
+    const Bytes size = size_of(*program.values[program.results[result]].shape);
+    const Placement from = placed.at;
+    placed.at = plan.placements[program.nodes[program.arguments[argument]].outputs.front()];
+    for (const Leg& leg : route(plan.mesh, size, from, placed.at))
+      placed.route.push_back(leg.after);
+  }
   return made;
 }
 

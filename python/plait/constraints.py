@@ -243,8 +243,10 @@ class Pinner:
             if operation is None:
                 continue
             operand = self.position(use["tag"], use["operand"])
-            if use["back"]:
-                block = operation.regions[1].blocks[0]
+            if use["region"] >= 0:
+                if use["region"] >= len(operation.regions):
+                    continue
+                block = operation.regions[use["region"]].blocks[0]
                 operation = block.operations[len(block.operations) - 1].operation
             if operand >= len(operation.operands) or \
                     _dims_of(operation.operands[operand]) != use["dims"]:

@@ -24,6 +24,7 @@ using Pair = std::pair<int, int>;
 struct Wish {
   int value = 0;
   Placement to;
+  int loop = -1;  // that wants it, where it is made outside
   friend auto operator<=>(const Wish&, const Wish&) = default;
 };
 
@@ -126,6 +127,7 @@ class CostBuilder {
     const Block& block = analysis_.blocks.blocks[b];
     const Program& program = analysis_.program;
     std::map<int, int> classes;
+    std::map<int, int> loops;
     std::uint64_t hash = hash_of("signature");
     const auto add = [&](std::uint64_t word) { hash = mixed(hash, word); };
     const auto add_class = [&](int cls) {
@@ -143,6 +145,7 @@ class CostBuilder {
       add(static_cast<std::uint64_t>(node.kind));
       if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
       add(static_cast<std::uint64_t>(program.trips(n)));
+      add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
       for (std::size_t f = 0; f < rule.factors.size(); ++f) {
         add(rule.factors[f].size);
         add(static_cast<std::uint64_t>(rule.factors[f].kind));
@@ -267,11 +270,12 @@ class CostBuilder {
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if ((owner(node.operands[i]) == b || owner(node.operands[i]) < 0) &&
             !program.values[node.operands[i]].dims().empty())
-          wishes.push_back({node.operands[i], at.operands[i]});
+          wishes.push_back(
+              {node.operands[i], at.operands[i], program.entered_loop(node.operands[i], n)});
     }
     for (const auto& [value, argument] : replacing_[b])
       wishes.push_back(
-          {value, owner(argument) == b ? outputs[place(argument)] : made_.outside(argument)});
+          {value, owner(argument) == b ? outputs[place(argument)] : made_.outside(argument), -1});
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     for (const Wish& wish : wishes) {
@@ -285,6 +289,7 @@ class CostBuilder {
     std::uint64_t hash =
         mixed(mixed(hash_of("edge"), first_like_[pair.first]), first_like_[pair.second]);
     std::map<int, int> seen;  // values used several times
+    std::map<int, int> loops;
     for (const Use& use : uses) {
       hash = mixed(hash, owner(use.value) == pair.first ? 1 : 2);
       hash = mixed(mixed(hash, place(use.value)), use.operand < 0
@@ -293,6 +298,8 @@ class CostBuilder {
       hash = mixed(hash, static_cast<std::uint64_t>(
                              analysis_.program.trips(analysis_.program.values[use.value].node)));
       hash = mixed(hash, seen.try_emplace(use.value, static_cast<int>(seen.size())).first->second);
+      const int loop = analysis_.program.entered_loop(use.value, use.node);
+      hash = mixed(hash, loops.try_emplace(loop, static_cast<int>(loops.size())).first->second);
     }
     return hash;
   }
@@ -334,9 +341,10 @@ class CostBuilder {
       const int consumer = analysis_.blocks.of_node[use.node];
       const std::size_t s = consumer == edge.a ? chosen.first : chosen.second;
       const BlockTable& table = tables_[first_like_[consumer]];
-      wishes.push_back(
-          {use.value, use.operand < 0 ? table.outputs[s][first_output_[use.node]]
-                                      : table.operands[s][first_operand_[use.node] + use.operand]});
+      wishes.push_back({use.value,
+                        use.operand < 0 ? table.outputs[s][first_output_[use.node]]
+                                        : table.operands[s][first_operand_[use.node] + use.operand],
+                        analysis_.program.entered_loop(use.value, use.node)});
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());

@@ -1,6 +1,7 @@
 // Where the values of a program are under a choice of strategies, and what is sent.
 
 #include <set>
+#include <tuple>
 
 #include "graph/block/numbering.h"
 #include "graph/search/costs.h"
@@ -29,14 +30,16 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const Program& program = analysis.program;
   const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
   std::vector<Movement> all;
-  std::set<std::pair<int, std::vector<Placement>>> met;  // each step of a value is done once
+  // Each step of a value is done once, and once more before each loop that wants its end.
+  std::set<std::tuple<int, int, std::vector<Placement>>> met;
   const auto move = [&](int value, const Placement& to, int consumer) {
     if (program.values[value].dims().empty() || is_made_anywhere(program, value)) return;
     std::vector<Placement> steps;
     const double times = program.trips(program.values[value].node);
+    const int loop = program.entered_loop(value, consumer);
     for (const Leg& leg : route(mesh, size_of(*program.values[value].shape), placed[value], to)) {
       steps.push_back(leg.after);
-      if (leg.transfer && met.emplace(value, steps).second)
+      if (leg.transfer && met.emplace(value, loop, steps).second)
         all.push_back({*leg.transfer, value, consumer, times, leg.after});
     }
   };

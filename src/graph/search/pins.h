@@ -22,7 +22,7 @@ struct PinnedValue {
 struct PinnedUse {
   std::string tag;  // of the op
   int operand = 0;
-  bool back = false;  // of a loop: what its body hands on, not what it begins with
+  int region = -1;  // of a loop or a conditional: the operand of what this region of it ends with
   int value = 0;
   std::vector<Placement> route;
 };

@@ -36,21 +36,26 @@ def inline_calls(module):
         for name, function in known.items():
             if name != "main":
                 function.operation.erase()
-        _fold_transposes(known["main"])
+        for operation in walk(known["main"].operation):
+            _put_constant_last(operation)
 
 
-def _fold_transposes(function):
-    """A transpose of a transpose that gives back what was there is left out, as the conversion to HLO
-    would: it would move the tag to another op."""
+def _put_constant_last(operation):
+    """As the conversion to HLO does, so that operands have the same numbers on both sides."""
+    if operation.name.split(".")[-1] not in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"):
+        return
+    first, second = operation.operands
+    if _is_constant(first) and not _is_constant(second):
+        operation.operands[0], operation.operands[1] = second, first
+
+
+def _is_constant(value):
     import jaxlib.mlir.ir as ir
-    for outer in [o for o in walk(function.operation) if o.name == "stablehlo.transpose"]:
-        inner = outer.operands[0].owner
-        if isinstance(inner, ir.Block) or inner.name != "stablehlo.transpose":
-            continue
-        first, second = (list(ir.DenseI64ArrayAttr(o.attributes["permutation"])) for o in (inner, outer))
-        if [first[i] for i in second] == sorted(first):
-            outer.results[0].replace_all_uses_with(inner.operands[0])
-            outer.erase()
+    if isinstance(value.owner, ir.Block):
+        return False
+    if value.owner.name == "stablehlo.broadcast_in_dim":
+        return _is_constant(value.owner.operands[0])
+    return value.owner.name == "stablehlo.constant"
 
 
 def _expand(function, known, expanded):
@@ -95,6 +100,29 @@ def add_tags(module):
                 entries = {a.name: a.attr for a in known}
             entries["plait"] = ir.StringAttr.get(tag)
             operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(entries)
+            name = f"{operation.name.split('.')[-1]}_at_{tag.partition(':')[2]}"
+            operation.location = ir.Location.name(name, operation.location)
+
+
+_HLO_NAMES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
+_NAMED = re.compile(r"^(\s*(?:ROOT )?%?)(\w+)_at_(\d+)(\.\d+ = .*? )([a-z][a-z\d\-]*)(\(.*)$", re.M)
+
+
+def with_own_tags(text):
+    """HLO text of a tagged module with every tag on the instructions of its own op. The conversion leaves
+    out an op that gives back an operand of its own (x + 0, a transpose of a transpose) and hands its
+    attributes, the tag among them, to the op that made the operand; it drops those of an op that it writes
+    as several. Names stay."""
+    def own(line):
+        before, name, position, middle, opcode, rest = line.groups()
+        is_own = _HLO_NAMES.get(name, name.replace("_", "-")) == opcode
+        if 'plait="main:' not in rest:
+            if opcode not in ("constant", "broadcast", "tuple", "get-tuple-element"):
+                rest += f', frontend_attributes={{plait="main:{position}"}}'
+        elif is_own:
+            rest = re.sub(r'plait="main:\d+"', f'plait="main:{position}"', rest)
+        return f"{before}{name}_at_{position}{middle}{opcode}{rest}"
+    return re.sub(r"\b(\w+)_at_(\d+)\.(\d+)\b", r"\1.\2.\3", _NAMED.sub(own, text))
 
 
 def _sharding_text(dims, mesh, names):
@@ -180,17 +208,21 @@ class Pinner:
                 last = self.constrained(last, dims)
             value.replace_all_uses_except(last, first.owner.operation)
 
-    def pin_barriers(self):
+    def pin_barriers(self, main, arguments):
         """What a barrier gives stays where it was."""
         import jaxlib.mlir.ir as ir
+        given = list(main.regions[0].blocks[0].arguments)
         for operation in self.operations.values():
             if operation.name != "stablehlo.optimization_barrier":
                 continue
             for operand, result in zip(operation.operands, operation.results):
-                if isinstance(operand.owner, ir.Block) or \
-                        operand.owner.name != "sdy.sharding_constraint":
+                if operand in given:
+                    made = self.constrained(result, arguments[given.index(operand)]["spec"])
+                elif not isinstance(operand.owner, ir.Block) and \
+                        operand.owner.name == "sdy.sharding_constraint":
+                    made = self.sharded(result, operand.owner.attributes["sharding"])
+                else:
                     continue
-                made = self.sharded(result, operand.owner.attributes["sharding"])
                 result.replace_all_uses_except(made, made.owner.operation)
 
     def constrained(self, value, dims):
@@ -211,13 +243,23 @@ class Pinner:
             if operation is None:
                 continue
             operand = self.position(use["tag"], use["operand"])
-            if use["back"]:
-                block = operation.regions[1].blocks[0]
+            if use["region"] >= 0:
+                if use["region"] >= len(operation.regions):
+                    continue
+                block = operation.regions[use["region"]].blocks[0]
                 operation = block.operations[len(block.operations) - 1].operation
             if operand >= len(operation.operands) or \
                     _dims_of(operation.operands[operand]) != use["dims"]:
                 continue
             operation.operands[operand] = self.moved_value(operation.operands[operand], use["route"])
+
+    def pin_results(self, main, entries):
+        """What replaces an argument goes to where the argument is."""
+        block = main.regions[0].blocks[0]
+        last = block.operations[len(block.operations) - 1].operation
+        for number, entry in enumerate(entries):
+            if entry["route"] and _dims_of(last.operands[number]) == entry["dims"]:
+                last.operands[number] = self.moved_value(last.operands[number], entry["route"])
 
     def moved_value(self, value, route):
         """The value after the steps of a route; each step stands once, right behind the one before."""
@@ -236,9 +278,11 @@ def add_constraints(module, plan):
     with module.context, ir.Location.unknown():
         inline_calls(module)
         pinner = Pinner(module, plan, dict(tagged(module)))
+        main = next(functions(module))
         pinner.pin_values(plan["values"])
-        pinner.pin_barriers()
+        pinner.pin_barriers(main, plan["arguments"])
         pinner.pin_uses(plan["uses"])
+        pinner.pin_results(main, plan["results"])
     module.operation.verify()
 
 

@@ -29,7 +29,7 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from plait.compiled import KINDS, collectives  # noqa: E402
-from plait.constraints import WrongPlan, add_constraints, add_tags  # noqa: E402
+from plait.constraints import WrongPlan, add_constraints, add_tags, with_own_tags  # noqa: E402
 
 
 def _jax():
@@ -46,7 +46,7 @@ def _jax():
 def _lower(step, arguments, donate, **shardings):
     jax = _jax()
     jax.clear_caches()  # an edited module must not be found in the cache
-    return jax.jit(step, donate_argnums=donate, **shardings).lower(*arguments)
+    return jax.jit(step, donate_argnums=donate, keep_unused=True, **shardings).lower(*arguments)
 
 
 def to_hlo_text(module):
@@ -73,7 +73,7 @@ def trace(step, *arguments, donate=(0,), path=None):
     lowered = _lower(step, arguments, donate)
     module = lowered.compiler_ir("stablehlo")
     add_tags(module)
-    text = to_hlo_text(module)
+    text = with_own_tags(to_hlo_text(module))
     _jax().clear_caches()  # the tagged module is not for running
     if path is not None:
         pathlib.Path(path).write_text(text)
@@ -169,10 +169,12 @@ def apply(step, plan, *arguments, donate=(0,)):
 
 # ---------------------------------------------------------------- checking
 
-def _planned(plan):
+def _planned(plan, platform):
+    """Bytes by kind. CPUs send floats of 16 bits as floats of 32."""
     planned = dict.fromkeys(KINDS, 0.0)
-    for entry in plan["collectives"]:
-        planned[entry["kind"]] += entry["bytes_sent"]
+    for move in plan["movements"]:
+        widened = platform == "cpu" and move["type"].startswith(("bf16", "f16"))
+        planned[move["kind"]] += move["bytes_sent"] * move["times"] * (2 if widened else 1)
     return planned
 
 
@@ -223,9 +225,9 @@ def check(step, plan, *arguments, steps=3, donate=(0,), expected=None):
     for size in plan["mesh"]["sizes"]:
         devices *= size
     counted = collectives(compiled.as_text(), devices)
-    return {"difference": _largest_difference(ours, expected),
-            "planned": _planned(plan), "counted": counted,
-            "compared": _compared(_planned(plan), counted)}
+    planned = _planned(plan, jax.devices()[0].platform)
+    return {"difference": _largest_difference(ours, expected), "planned": planned, "counted": counted,
+            "compared": _compared(planned, counted)}
 
 
 # ---------------------------------------------------------------- as a program

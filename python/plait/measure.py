@@ -137,7 +137,7 @@ def _pin(module, piece, mesh):
     tags = {tag_of(o): o for o in walk(module.operation) if tag_of(o)}
     pinner = Pinner(module, {"mesh": mesh}, tags)
     pinner.pin_values([v for v in piece["values"] if v["tag"] in tags])
-    uses = piece["uses"] + [{**u, "route": [u["spec"]], "back": False}
+    uses = piece["uses"] + [{**u, "route": [u["spec"]], "region": -1}
                             for u in piece["inputs"]]
     pinner.pin_uses([u for u in uses if u["tag"] in tags])
     module.operation.verify()

@@ -145,6 +145,12 @@ bool is_view(const Program& program, const Node& node) {
                        without_ones(program.values[node.outputs[0]].dims());
 }
 
+bool is_made_anywhere(const Program& program, int value) {
+  const Node& node = program.nodes[program.values[value].node];
+  if (node.is("broadcast")) return program.values[node.operands.front()].dims().empty();
+  return node.is("iota");
+}
+
 std::vector<std::uint64_t> number_values(const Program& program) { return Numberer(program).run(); }
 
 std::vector<int> levels_of(const Program& program) {

@@ -19,6 +19,10 @@ std::uint64_t hash_of(std::string_view text);
 // The longest way from an argument to each node, in nodes.
 std::vector<int> levels_of(const Program& program);
 
+// The value needs no array to be made from (a scalar everywhere, counting): every device makes the
+// part that it wants.
+bool is_made_anywhere(const Program& program, int value);
+
 // Ops that change neither which elements there are nor their order, apart from dimensions of one.
 bool is_view(const Program& program, const Node& node);
 

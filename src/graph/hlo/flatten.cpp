@@ -273,6 +273,7 @@ class Flattener {
       for (const Leaves& branch : results) operands.push_back(branch[i]);
       operands.push_back(made[it.operands.front()].front());
       const int node = new_node(NodeKind::join, it, std::move(operands));
+      program_.nodes[node].argument = static_cast<int>(i);
       joined.push_back(add_output(node, *leaves[i]));
     }
     return joined;
@@ -369,21 +370,6 @@ void drop_unused(Program& program) {
 }
 
 }  // namespace
-
-double Program::trips(int node) const {
-  double product = 1;
-  for (int loop = nodes[node].loop; loop >= 0; loop = loops[loop].parent)
-    product *= loops[loop].trips;
-  return product;
-}
-
-std::vector<std::vector<int>> Program::users() const {
-  std::vector<std::vector<int>> all(values.size());
-  for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
-    for (const int operand : nodes[n].operands)
-      if (all[operand].empty() || all[operand].back() != n) all[operand].push_back(n);
-  return all;
-}
 
 Program flatten(const Module& module) {
   LengthCheck(module).length(module.entry, 0);

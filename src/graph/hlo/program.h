@@ -31,7 +31,7 @@ struct Node {
   std::vector<int> operands;            // values
   std::vector<int> outputs;             // values
   int loop = -1;                        // that it runs in
-  int argument = -1;                    // the leaf's number, of the program's or the loop's
+  int argument = -1;  // the leaf's number, of the program's, the loop's or the conditional's
 
   bool is(std::string_view opcode) const {
     return kind == NodeKind::op && source->opcode == opcode;
@@ -58,7 +58,9 @@ struct Program {
   std::vector<std::pair<int, int>> donated;  // (argument, result) that share memory
   std::vector<std::string> warnings;
 
-  double trips(int node) const;                 // how often it runs in a step
+  double trips(int node) const;  // how often it runs in a step
+  // The outermost loop that the node runs in and the value is made outside of; -1 = there is none.
+  int entered_loop(int value, int node) const;
   std::vector<std::vector<int>> users() const;  // of each value: nodes, ascending
 };
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/parallel.h"
 #include "graph/block/numbering.h"
 #include "graph/search/carried.h"
 #include "graph/search/liveness.h"
-#include "graph/search/route.h"
 
 namespace plait::graph {
 namespace {
@@ -17,7 +15,7 @@ namespace {
 struct Use {
   int value = 0;
   int node = 0;
-  int operand = 0;
+  int operand = 0;  // -1: the value takes the place of what the node, an argument, gives
 };
 
 using Pair = std::pair<int, int>;
@@ -26,6 +24,7 @@ using Pair = std::pair<int, int>;
 struct Wish {
   int value = 0;
   Placement to;
+  int loop = -1;  // that wants it, where it is made outside
   friend auto operator<=>(const Wish&, const Wish&) = default;
 };
 
@@ -93,6 +92,19 @@ class CostBuilder {
         uses_[{std::min(from, block), std::max(from, block)}].push_back({value, n, i});
       }
     }
+    replacing_.resize(analysis_.blocks.blocks.size());
+    for (const auto& [argument, result] : program.donated) {
+      const int value = program.results[result];
+      const int node = program.arguments[argument];
+      const int from = owner(value);
+      const int block = analysis_.blocks.of_node[node];
+      if (from < 0 || program.values[value].dims().empty()) continue;
+      if (block < 0 || block == from) {
+        replacing_[from].emplace_back(value, program.nodes[node].outputs.front());
+      } else {
+        uses_[{std::min(from, block), std::max(from, block)}].push_back({value, node, -1});
+      }
+    }
   }
 
   void number_places() {
@@ -115,6 +127,7 @@ class CostBuilder {
     const Block& block = analysis_.blocks.blocks[b];
     const Program& program = analysis_.program;
     std::map<int, int> classes;
+    std::map<int, int> loops;
     std::uint64_t hash = hash_of("signature");
     const auto add = [&](std::uint64_t word) { hash = mixed(hash, word); };
     const auto add_class = [&](int cls) {
@@ -132,6 +145,7 @@ class CostBuilder {
       add(static_cast<std::uint64_t>(node.kind));
       if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
       add(static_cast<std::uint64_t>(program.trips(n)));
+      add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
       for (std::size_t f = 0; f < rule.factors.size(); ++f) {
         add(rule.factors[f].size);
         add(static_cast<std::uint64_t>(rule.factors[f].kind));
@@ -155,6 +169,11 @@ class CostBuilder {
         add(kept_[node.outputs[o]]);
         add_fixed(node.outputs[o]);
       }
+    }
+    for (const auto& [value, argument] : replacing_[b]) {
+      add(place(value));
+      add(owner(argument) == b ? place(argument) : 1ULL << 40);
+      if (owner(argument) != b) add_fixed(argument);
     }
     for (const Role& role : block.roles) {
       add(hash_of(role.name));
@@ -181,8 +200,8 @@ class CostBuilder {
   }
 
   Seconds move_time(int value, const Placement& from, const Placement& to) const {
-    if (from == to) return {};
     const Program& program = analysis_.program;
+    if (from == to || is_made_anywhere(program, value)) return {};
     const Bytes size = size_of(*program.values[value].shape);
     return time_of(mesh_, transfers(mesh_, size, from, to)) *
            program.trips(program.values[value].node);
@@ -251,8 +270,12 @@ class CostBuilder {
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if ((owner(node.operands[i]) == b || owner(node.operands[i]) < 0) &&
             !program.values[node.operands[i]].dims().empty())
-          wishes.push_back({node.operands[i], at.operands[i]});
+          wishes.push_back(
+              {node.operands[i], at.operands[i], program.entered_loop(node.operands[i], n)});
     }
+    for (const auto& [value, argument] : replacing_[b])
+      wishes.push_back(
+          {value, owner(argument) == b ? outputs[place(argument)] : made_.outside(argument), -1});
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     for (const Wish& wish : wishes) {
@@ -266,12 +289,17 @@ class CostBuilder {
     std::uint64_t hash =
         mixed(mixed(hash_of("edge"), first_like_[pair.first]), first_like_[pair.second]);
     std::map<int, int> seen;  // values used several times
+    std::map<int, int> loops;
     for (const Use& use : uses) {
       hash = mixed(hash, owner(use.value) == pair.first ? 1 : 2);
-      hash = mixed(mixed(hash, place(use.value)), first_operand_[use.node] + use.operand);
+      hash = mixed(mixed(hash, place(use.value)), use.operand < 0
+                                                      ? (1ULL << 40) + first_output_[use.node]
+                                                      : first_operand_[use.node] + use.operand);
       hash = mixed(hash, static_cast<std::uint64_t>(
                              analysis_.program.trips(analysis_.program.values[use.value].node)));
       hash = mixed(hash, seen.try_emplace(use.value, static_cast<int>(seen.size())).first->second);
+      const int loop = analysis_.program.entered_loop(use.value, use.node);
+      hash = mixed(hash, loops.try_emplace(loop, static_cast<int>(loops.size())).first->second);
     }
     return hash;
   }
@@ -313,7 +341,10 @@ class CostBuilder {
       const int consumer = analysis_.blocks.of_node[use.node];
       const std::size_t s = consumer == edge.a ? chosen.first : chosen.second;
       const BlockTable& table = tables_[first_like_[consumer]];
-      wishes.push_back({use.value, table.operands[s][first_operand_[use.node] + use.operand]});
+      wishes.push_back({use.value,
+                        use.operand < 0 ? table.outputs[s][first_output_[use.node]]
+                                        : table.operands[s][first_operand_[use.node] + use.operand],
+                        analysis_.program.entered_loop(use.value, use.node)});
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
@@ -342,6 +373,8 @@ class CostBuilder {
   const CostOptions& options_;
   GraphCosts made_;
   std::map<Pair, std::vector<Use>> uses_;
+  // Of each block: results, and the arguments (of the same block, or of none) that they replace.
+  std::vector<std::vector<std::pair<int, int>>> replacing_;
   std::vector<int> first_operand_;  // of each node: where its operands begin in its block's table
   std::vector<int> first_output_;
   std::vector<char> kept_;
@@ -353,55 +386,6 @@ class CostBuilder {
 
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options) {
   return CostBuilder(analysis, mesh, options).build();
-}
-
-std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
-                                     const GraphCosts& costs, const std::vector<int>& choice) {
-  std::vector<Placement> made(analysis.program.values.size());
-  for (int n = 0; n < static_cast<int>(analysis.program.nodes.size()); ++n) {
-    const int b = analysis.blocks.of_node[n];
-    const Node& node = analysis.program.nodes[n];
-    if (b < 0) {
-      for (const int value : node.outputs) made[value] = costs.outside(value);
-      continue;
-    }
-    const NodePlacement at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) made[node.outputs[o]] = at.outputs[o];
-  }
-  return made;
-}
-
-std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
-                                   const GraphCosts& costs, const std::vector<int>& choice) {
-  const Program& program = analysis.program;
-  const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
-  std::vector<Movement> all;
-  std::set<std::pair<int, std::vector<Placement>>> met;  // each step of a value is done once
-  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
-    const int b = analysis.blocks.of_node[n];
-    const Node& node = program.nodes[n];
-    NodePlacement at;  // of no block: everything whole
-    if (b >= 0) at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
-    at.operands.resize(node.operands.size());
-    for (std::size_t r = 0; r < at.reductions.size(); ++r) {
-      const int value = node.outputs[at.reduction_output[r]];
-      if (program.values[value].dims().empty()) continue;
-      all.push_back({at.reductions[r], value, -1, program.trips(n), placed[value]});
-    }
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      const int value = node.operands[i];
-      const int maker = program.values[value].node;
-      if (program.values[value].dims().empty()) continue;
-      const Bytes size = size_of(*program.values[value].shape);
-      std::vector<Placement> steps;
-      for (const Leg& leg : route(mesh, size, placed[value], at.operands[i])) {
-        steps.push_back(leg.after);
-        if (leg.transfer && met.emplace(value, steps).second)
-          all.push_back({*leg.transfer, value, n, program.trips(maker), leg.after});
-      }
-    }
-  }
-  return all;
 }
 
 }  // namespace plait::graph

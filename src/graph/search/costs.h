@@ -13,7 +13,8 @@ namespace plait::graph {
 struct Movement {
   Transfer transfer;
   int value = -1;     // that is summed or moved
-  int consumer = -1;  // the node that wants it elsewhere; -1 for a sum
+  int consumer = -1;  // the node that wants it elsewhere, or the argument that it replaces; -1 for
+                      // a sum
   double times = 1;   // in a step
   Placement to;       // where it ends
 };

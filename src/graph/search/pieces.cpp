@@ -69,7 +69,7 @@ class PieceBuilder {
       return;
     }
     const auto way = steps(value, made->second, at.operands[i]);
-    if (!way.empty()) piece_.pins.uses.push_back({tag_of(n), i, false, value, way});
+    if (!way.empty()) piece_.pins.uses.push_back({tag_of(n), i, -1, value, way});
   }
 
   const Program& program_;

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/block/numbering.h"
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/write_text.h"
 #include "graph/search/route.h"
@@ -30,8 +31,9 @@ class Agreed {
   std::set<Key> differ_;
 };
 
-// Tag, position, and whether it is of the inside of a loop.
-using Key = std::tuple<std::string, int, bool>;
+// Tag, position, and the region that it is of; -1 = of the op itself.
+using Key = std::tuple<std::string, int, int>;
+constexpr int kBody = 1;  // of a loop; 0 is its condition
 using Route = std::vector<Placement>;
 
 class Pinner {
@@ -60,7 +62,8 @@ class Pinner {
     }
     Pins pins;
     values_.each([&](const Key& key, int value, const Route& route) {
-      pins.values.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
+      pins.values.push_back(
+          {std::get<0>(key), std::get<1>(key), std::get<2>(key) >= 0, value, route});
     });
     uses_.each([&](const Key& key, int value, const Route& route) {
       pins.uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
@@ -75,34 +78,39 @@ class Pinner {
     const Node& node = program_.nodes[n];
     const bool enters = node.kind == NodeKind::loop_enter;
     const bool loop = enters || node.kind == NodeKind::loop_exit;
-    if (node.kind != NodeKind::op && !loop) return;
+    const bool leaf = loop || node.kind == NodeKind::join;
+    if (node.kind != NodeKind::op && !leaf) return;
     for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
       const int value = node.outputs[o];
-      bool inside = program_.values[value].dims().empty();  // of one op of the traced program
-      for (const int user : users_[value]) inside = inside || (!loop && tags_[user] == tags_[n]);
+      // Of one op of the traced program, or wherever it is wanted.
+      bool inside = program_.values[value].dims().empty() || is_made_anywhere(program_, value);
+      for (const int user : users_[value]) inside = inside || (!leaf && tags_[user] == tags_[n]);
       if (inside) continue;
       Route steps{at.produced.empty() ? plan_.placements[value] : at.produced[o]};
       for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape), steps.front(),
                                   plan_.placements[value]))
         steps.push_back(leg.after);
-      values_.add({tags_[n], loop ? node.argument : o, enters}, value, steps);
+      values_.add({tags_[n], leaf ? node.argument : o, enters ? kBody : -1}, value, steps);
     }
   }
 
   void pin_operands(int n, const NodePlacement& at) {
     const Node& node = program_.nodes[n];
-    if (node.kind == NodeKind::loop_exit || node.kind == NodeKind::join) return;
+    if (node.kind == NodeKind::loop_exit) return;
     for (int i = 0; i < static_cast<int>(at.operands.size()); ++i) {
       const int value = node.operands[i];
       const bool loop = node.kind == NodeKind::loop_enter;
-      const bool inside = !loop && tags_[program_.values[value].node] == tags_[n];
-      if (program_.values[value].dims().empty() || inside) continue;
+      const bool join = node.kind == NodeKind::join;
+      const bool inside = !loop && !join && tags_[program_.values[value].node] == tags_[n];
+      if (program_.values[value].dims().empty() || inside || is_made_anywhere(program_, value))
+        continue;
       Route steps;
       for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape),
                                   plan_.placements[value], at.operands[i]))
         steps.push_back(leg.after);
       if (steps.empty()) continue;
-      uses_.add({tags_[n], loop ? node.argument : i, loop && i > 0}, value, steps);
+      const int region = join ? i : loop && i > 0 ? kBody : -1;
+      uses_.add({tags_[n], loop || join ? node.argument : i, region}, value, steps);
     }
   }
 
@@ -123,12 +131,18 @@ Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPl
   return Pinner(analysis, costs, plan).run();
 }
 
-std::vector<Placement> result_placements(const Analysis& analysis, const ShardingPlan& plan) {
+std::vector<PlacedResult> placed_results(const Analysis& analysis, const ShardingPlan& plan) {
   const Program& program = analysis.program;
-  std::vector<Placement> made;
-  for (const int value : program.results) made.push_back(plan.placements[value]);
-  for (const auto& [argument, result] : program.donated)
-    made[result] = plan.placements[program.nodes[program.arguments[argument]].outputs.front()];
+  std::vector<PlacedResult> made;
+  for (const int value : program.results) made.push_back({plan.placements[value], {}});
+  for (const auto& [argument, result] : program.donated) {
+    PlacedResult& placed = made[result];
+    const Bytes size = size_of(*program.values[program.results[result]].shape);
+    const Placement from = placed.at;
+    placed.at = plan.placements[program.nodes[program.arguments[argument]].outputs.front()];
+    for (const Leg& leg : route(plan.mesh, size, from, placed.at))
+      placed.route.push_back(leg.after);
+  }
   return made;
 }
 

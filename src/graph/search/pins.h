@@ -22,7 +22,7 @@ struct PinnedValue {
 struct PinnedUse {
   std::string tag;  // of the op
   int operand = 0;
-  bool back = false;  // of a loop: what its body hands on, not what it begins with
+  int region = -1;  // of a loop or a conditional: the operand of what this region of it ends with
   int value = 0;
   std::vector<Placement> route;
 };
@@ -35,8 +35,13 @@ struct Pins {
 };
 Pins pins_of(const Analysis& analysis, const GraphCosts& costs, const ShardingPlan& plan);
 
-// Where each leaf of the result is: what replaces an argument is where the argument is.
-std::vector<Placement> result_placements(const Analysis& analysis, const ShardingPlan& plan);
+// Where each leaf of the result is, and the steps to there from where its op keeps it: what
+// replaces an argument is where the argument is.
+struct PlacedResult {
+  Placement at;
+  std::vector<Placement> route;
+};
+std::vector<PlacedResult> placed_results(const Analysis& analysis, const ShardingPlan& plan);
 
 // The program's text with the plan as sharding attributes of GSPMD on every instruction that the
 // plan divides, shardings that were there replaced.

@@ -90,13 +90,17 @@ std::string plan_arguments(const ShardingReport& report) {
 }
 
 std::string plan_results(const ShardingReport& report) {
-  const std::vector<Placement> placements = result_placements(report.analysis, report.plan);
+  const std::vector<PlacedResult> results = placed_results(report.analysis, report.plan);
   std::vector<std::string> made;
-  for (std::size_t r = 0; r < placements.size(); ++r) {
+  for (std::size_t r = 0; r < results.size(); ++r) {
     const auto& dims = dims_of(report.analysis, report.analysis.program.results[r]);
     made.push_back(JsonObject()
                        .json("dims", numbers_json(dims))
-                       .json("spec", spec_json(placements[r], dims.size()))
+                       .json("spec", spec_json(results[r].at, dims.size()))
+                       .json("route", list_of(results[r].route,
+                                              [&](const Placement& step) {
+                                                return spec_json(step, dims.size());
+                                              }))
                        .str());
   }
   return json_list(made);

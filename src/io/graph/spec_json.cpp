@@ -40,7 +40,7 @@ std::string use_json(const Analysis& analysis, const PinnedUse& pin) {
   return JsonObject()
       .text("tag", pin.tag)
       .number("operand", pin.operand)
-      .boolean("back", pin.back)
+      .number("region", pin.region)
       .json("dims", numbers_json(dims))
       .json("route", route_json(pin.route, dims.size()))
       .str();

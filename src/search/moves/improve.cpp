@@ -30,6 +30,7 @@ constexpr int kMostRounds = 24;
 constexpr double kWorkOfStart = 4'000;
 constexpr int kFewestFollowed = 2;
 constexpr int kMostFollowed = 6;
+constexpr double kForRegular = 0.4;  // of the first walk's work, for changes of all stages alike
 // Long walks may begin with large steps uphill.
 constexpr double kHot = 0.03;
 constexpr double kWarm = 0.01;
@@ -100,6 +101,7 @@ class Improvement {
       Descent descent(ground_, engine_, work, stop_);
       const auto seed =
           static_cast<std::uint64_t>(1 + (series_ * kMostRounds + round) * kMostFollowed + i);
+      if (round == 0) descent.descend_regularly(all[i], kForRegular);
       descent.wander(all[i], work > kLongWalk ? kHot : kWarm, seed);
     });
     keep_fastest(all);

@@ -21,7 +21,7 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 // devices where a second opinion of 8 s was 1 to 14 % faster, 4.5 % in the mean, walks with
 // 1'500 + 100 n are still 4.2 % behind it, with this work they are 0.9 % ahead, for 1.6 times the
 // time.
-constexpr double kWork = 1'500;
+constexpr double kWork = 4'000;
 constexpr double kWorkOfDevices = 50;
 constexpr double kGrowth = 1.5;
 constexpr double kMostWork = 400'000;
@@ -29,7 +29,7 @@ constexpr double kForStarts = 0.35;     // of it, to look for starts
 constexpr double kWorkOfLayout = 0.01;  // to lay it out, for each device
 constexpr double kForSchedules = 0.3;   // of that, to look at the best under other schedules
 constexpr std::size_t kLayouts = 10;    // that are looked at under other schedules
-constexpr double kGoesOn = 0.005;       // gain of a round that is followed by another, relative
+constexpr double kGoesOn = 0.003;       // gain of a round that is followed by another, relative
 constexpr int kMostRounds = 24;
 // Starts that are followed: one for each so much of the work.
 constexpr double kWorkOfStart = 4'000;

@@ -59,7 +59,11 @@ bool recompute_one_less(DraftStage& stage) {
 Descent::Descent(const Ground& ground, const CostEngine& engine, double work,
                  const std::function<bool()>& stop)
     : ground_(ground), engine_(engine), work_(work), stop_(stop), memo_(ground.problem()) {
-  for (const Move& move : moves()) drawn_.insert(drawn_.end(), move.weight, &move);
+  for (const Move& move : moves()) {
+    all_.push_back(&move);
+    if (move.regular) regular_.push_back(&move);
+    drawn_.insert(drawn_.end(), move.weight, &move);
+  }
 }
 
 std::optional<Settled> Descent::outlined(Draft draft) {
@@ -253,12 +257,18 @@ bool Descent::try_move(const Move& move, Settled& settled) {
   return taken;
 }
 
-void Descent::descend(Settled& settled) {
-  const std::span<const Move> all = moves();
+void Descent::descend(Settled& settled) { descend(settled, all_, 0); }
+
+void Descent::descend_regularly(Settled& settled, double part) {
+  descend(settled, regular_, (1 - part) * work_);
+}
+
+void Descent::descend(Settled& settled, std::span<const Move* const> kinds, double work_left) {
+  const auto goes_on = [&] { return work_ > work_left && !is_over(); };
   std::size_t idle = 0;  // kinds in a row that did not help
-  for (std::size_t i = 0; idle < all.size() && !is_over(); i = (i + 1) % all.size()) {
-    idle = try_move(all[i], settled) ? 0 : idle + 1;
-    while (idle == 0 && !is_over() && try_move(all[i], settled)) continue;
+  for (std::size_t i = 0; idle < kinds.size() && goes_on(); i = (i + 1) % kinds.size()) {
+    idle = try_move(*kinds[i], settled) ? 0 : idle + 1;
+    while (idle == 0 && goes_on() && try_move(*kinds[i], settled)) continue;
   }
 }
 

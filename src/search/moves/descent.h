@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <random>
+#include <span>
+#include <vector>
 
 #include "cost/engine.h"
 #include "search/moves/ground.h"
@@ -42,6 +44,8 @@ class Descent {
 
   // Until no move makes it faster.
   void descend(Settled& settled);
+  // The same with moves that change all stages alike, with this part of the work at most.
+  void descend_regularly(Settled& settled, double part);
   // Random moves, uphill too (by about `hot` of the step at first, then ever less), and a descent
   // at the end; the best of all.
   void wander(Settled& settled, double hot, std::uint64_t seed);
@@ -59,6 +63,7 @@ class Descent {
   void recompute_all(Settled& settled);
   void recompute_some(Settled& settled);
   bool try_move(const Move& move, Settled& settled);
+  void descend(Settled& settled, std::span<const Move* const> kinds, double work_left);
   // One of the neighbours, balanced where it may come below the limit.
   std::optional<Settled> step_at_random(const Settled& settled, std::mt19937_64& random,
                                         Seconds limit);
@@ -68,6 +73,8 @@ class Descent {
   double work_;
   const std::function<bool()>& stop_;
   StageMemo memo_;
+  std::vector<const Move*> all_;
+  std::vector<const Move*> regular_;
   std::vector<const Move*> drawn_;  // as often as their weight says
   std::int64_t simulations_ = 0;
   std::array<double, 3> spared_{};  // by Recompute, of a stage's activations; 0 = not known yet

@@ -49,6 +49,7 @@ struct Move {
   void (*list)(const Place& place, Visitor& visit);
   bool unbalances;  // the units should be cut anew
   int weight;       // how often a random walk tries it
+  bool regular;     // changes all stages alike, so that there are few neighbours of its kind
 };
 
 // All kinds, those that are cheap and often help first.

@@ -7,7 +7,7 @@ test_packages=(ccache python3 libgtest-dev libbenchmark-dev)
 torch_packages=(libtorch-dev libgloo-dev libopenblas0-pthread)
 lint_packages=(clang-format clang-tidy shellcheck)
 coverage_packages=(gcovr)
-fuzz_packages=(clang)
+fuzz_packages=(clang libclang-rt-dev)
 package_packages=(dpkg-dev file)
 
 missing_packages() {

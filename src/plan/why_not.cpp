@@ -4,7 +4,6 @@
 #include <bit>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <set>
 #include <variant>
 
@@ -197,10 +196,11 @@ std::map<int, int> devices_by_node(const Question& q) {
 Reason equal_nodes_reason(const Question& q) {
   if (!q.target.equal_nodes) return std::nullopt;
   const std::map<int, int> used = devices_by_node(q);
-  const auto [least, most] = std::ranges::minmax(used | std::views::values);
-  if (least == most) return std::nullopt;
+  using Count = std::map<int, int>::value_type;
+  const auto [least, most] = std::ranges::minmax_element(used, {}, &Count::second);
+  if (least->second == most->second) return std::nullopt;
   return fmt::format("{} starts equally many processes on every node, the plan has {} and {}",
-                     q.target.program, least, most);
+                     q.target.program, least->second, most->second);
 }
 
 Reason idle_reason(const Question& q) {

@@ -147,7 +147,9 @@ class Router {
 
   // From the end of the first dimension whose axes are not a beginning of the target's.
   void gather() {
-    for (auto& [dim, axes] : now_) {
+    for (auto& entry : now_) {
+      const int dim = entry.first;  // clang 14 captures no parts of a pair by name
+      std::vector<int>& axes = entry.second;
       const std::vector<int> target = wanted(dim);
       if (is_prefix(axes, target)) continue;
       const Bytes before = local();
@@ -155,8 +157,8 @@ class Router {
       while (!axes.empty() && !is_prefix(axes, target)) {
         transfer.axes |= 1U << axes.back();
         axes.pop_back();
-        if (std::ranges::any_of(to_, [&](const auto& entry) {
-              return entry.first != dim && run_length(axes, entry.first) > 0;
+        if (std::ranges::any_of(to_, [&](const auto& other) {
+              return other.first != dim && run_length(axes, other.first) > 0;
             }))
           break;
       }

@@ -1,18 +1,24 @@
 // Compares plans of pairs of problems of which one is better off, and prints where it is slower.
 //
 //   compare_pairs [--seed 1] [--count 50] [--most-devices 256] [--threads 1] [--target any]
+//                 [--kind "more memory"] [--plans 1]
+//
+// --kind looks at pairs of this kind alone, --plans 1 prints the plans of those that are slower.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/parallel.h"
 #include "monotone/pairs.h"
+#include "plan/describe.h"
 
 namespace {
 
@@ -25,15 +31,28 @@ struct Tally {
   double worst = 0;
 };
 
+Seconds step_of(const std::optional<RankedPlan>& plan) {
+  return plan ? plan->cost.step : Seconds(HUGE_VAL);
+}
+
+std::string text_of(const std::optional<RankedPlan>& plan) {
+  return plan ? describe(plan->plan) : "-";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::map<std::string, int> numbers{
-      {"--seed", 1}, {"--count", 50}, {"--most-devices", 256}, {"--threads", 1}};
+      {"--seed", 1}, {"--count", 50}, {"--most-devices", 256}, {"--threads", 1}, {"--plans", 0}};
   Target target;
+  std::string only;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string_view(argv[i]) == "--target" && target_named(argv[i + 1]) != nullptr) {
       target = *target_named(argv[i + 1]);
+      continue;
+    }
+    if (std::string_view(argv[i]) == "--kind") {
+      only = argv[i + 1];
       continue;
     }
     if (!numbers.contains(argv[i])) {
@@ -47,8 +66,11 @@ int main(int argc, char** argv) {
   parallel_for(numbers["--count"], numbers["--threads"], [&](int i) {
     const auto seed = static_cast<std::uint64_t>(numbers.at("--seed") + i);
     for (const Pair& pair : pairs_of(seed, numbers.at("--most-devices"), target)) {
-      const Seconds worse = best_step(pair.worse);
-      const Seconds better = best_step(pair.better);
+      if (!only.empty() && pair.kind != only) continue;
+      const std::optional<RankedPlan> of_worse = best_plan(pair.worse);
+      const std::optional<RankedPlan> of_better = best_plan(pair.better);
+      const Seconds worse = step_of(of_worse);
+      const Seconds better = step_of(of_better);
       const double over = excess(worse, better, pair.scale);
       const std::lock_guard lock(writing);
       Tally& tally = tallies[pair.kind];
@@ -59,6 +81,8 @@ int main(int argc, char** argv) {
       std::puts(fmt::format("{:<14} {:<6} {:6.2f} %  {:.5g} s, then {:.5g} s: {}", pair.kind, seed,
                             100 * over, worse.value, better.value, pair.words)
                     .c_str());
+      if (numbers.at("--plans") != 0)
+        std::puts(fmt::format("    {}\n    {}", text_of(of_worse), text_of(of_better)).c_str());
       std::fflush(stdout);
     }
   });

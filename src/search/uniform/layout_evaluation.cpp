@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
@@ -28,7 +29,6 @@ class Evaluation {
 
   Evaluated run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
-    const bool is_plain = layout_.schedule == ground_.layouts.base_schedule();
     Seconds least(HUGE_VAL);
     std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
     if (layout_.stages == 1) orders.resize(1);
@@ -36,31 +36,45 @@ class Evaluation {
       if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_};
       if (!stages_.place(order)) continue;
       const Seconds wanted = std::min(limit, found.best());
-      const Seconds bound = order_bound(wanted);
-      if (bound >= wanted) {
-        least = std::min(least, bound);
-        continue;
-      }
-      if (layout_.recomputes_some) {
-        const Seconds own =
-            is_plain ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
-        least = std::min(least, std::max(bound, own));
-        continue;
-      }
-      const CutResult cuts = cut(is_plain ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
-      lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
-      if (is_plain) {
-        least = std::min(least, std::max(bound, cuts.lower_bound));
-        for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
-      } else {
-        least = std::min(least, bound);
-        for (const Plan& plan : other_plans(cuts, layers_)) offer_if_low(plan, found);
-      }
+      Seconds bound = order_bound(wanted);
+      if (bound < wanted) bound = std::max(bound, look_at_cuts(wanted, found));
+      least = std::min(least, bound);
     }
     return {least, lacks_memory_};
   }
 
  private:
+  bool is_plain() const { return layout_.schedule == ground_.layouts.base_schedule(); }
+
+  // Offers the best cuts with the hosts in this order; what none undercuts.
+  Seconds look_at_cuts(Seconds wanted, Shortlist& found) {
+    if (layout_.recomputes_some)
+      return is_plain() ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
+    const int first = space_.pins().recompute_layers.value_or(0);
+    Seconds bound;
+    if (layout_.schedule == Schedule::interleaved && bounds_.layers()) {
+      bound = divide(pipeline_, first, wanted, found);
+      if (bound >= wanted || bounds_.layers()->equal) return bound;
+    }
+    const CutResult cuts = cut(is_plain() ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
+    lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
+    if (!is_plain()) {
+      for (const Plan& plan : other_plans(cuts, layers_)) offer_if_low(plan, found);
+      return bound;
+    }
+    for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
+    // Cuts are the best by the closed form, which knows less than the paths of the step.
+    wanted = std::min(wanted, found.best());
+    if (cuts.lower_bound >= wanted || !may_divide()) return cuts.lower_bound;
+    set_pipeline();
+    return std::max(cuts.lower_bound, divide(pipeline_, first, wanted, found));
+  }
+
+  // Whether layers may be divided among the stages of a plain pipeline in any way.
+  bool may_divide() const {
+    return bounds_.layers() && layout_.stages > 1 && may_differ() && space_.pins().stages.empty();
+  }
+
   using Runs = RunCosts* (LayoutStages::*)(int stage);
   CutResult cut(Seconds limit, Runs runs) {
     std::vector<CutSearch::Slot> slots;
@@ -78,6 +92,7 @@ class Evaluation {
   struct Range {
     RunCosts::FirstLayers layers;
     Seconds bound;
+    InterleavedPipeline pipeline{};  // of a single number
   };
 
   // The best plans that recompute some layers of every stage. Where layers are alike, each number
@@ -88,7 +103,7 @@ class Evaluation {
     std::vector<Range> open;  // the last is looked at first
     if (bounds_.has_equal_layers())
       for (const OrderBounds::Number& own : bounds_.numbers(limit, most_layers_of_a_stage()))
-        open.insert(open.begin(), {{own.first, own.first}, own.bound});
+        open.insert(open.begin(), {{own.first, own.first}, own.bound, own.pipeline});
     else
       open.push_back({{1, most_layers_of_a_stage()}, layout_.bound});
     Seconds least = limit;
@@ -104,8 +119,12 @@ class Evaluation {
       const CutResult cuts = cut(wanted, &LayoutStages::recomputing_runs);
       const auto [fewest, most] = range.layers;
       if (cuts.cuts.empty() || fewest == most || searches >= kMostRanges) {
-        least = std::min(least, std::max(range.bound, cuts.lower_bound));
+        Seconds bound = std::max(range.bound, cuts.lower_bound);
         if (!cuts.cuts.empty()) offer_recomputing(cuts.cuts.front(), range.layers, found);
+        const Seconds open_below = std::min(wanted, found.best());
+        if (bound < open_below && !range.pipeline.stages.empty() && may_divide())
+          bound = std::max(bound, divide(range.pipeline, fewest, open_below, found));
+        least = std::min(least, bound);
         continue;
       }
       const int middle = (fewest + most) / 2;
@@ -119,11 +138,19 @@ class Evaluation {
   Seconds recompute_chunks(Seconds limit, Shortlist& found) {
     Seconds least = limit;
     for (const OrderBounds::Number& own : numbers_in_chunks(limit)) {
-      least = std::min(least, own.bound);
-      if (own.bound >= std::min(limit, found.best())) continue;
+      if (own.bound >= std::min(limit, found.best())) {
+        least = std::min(least, own.bound);
+        continue;
+      }
+      Seconds bound = own.bound;
+      if (!own.pipeline.stages.empty())
+        bound =
+            std::max(bound, divide(own.pipeline, own.first, std::min(limit, found.best()), found));
+      least = std::min(least, bound);
+      if (bound >= std::min(limit, found.best()) || bounds_.has_equal_layers()) continue;
       stages_.recompute_first({layout_.chunks * own.first, layout_.chunks * own.first});
       const CutResult cuts = cut(kPlainLimit * limit, &LayoutStages::recomputing_runs);
-      for (Plan& plan : other_plans(cuts, own.layers)) {
+      for (Plan& plan : other_plans(cuts, {})) {
         recompute_first(problem_.model, own.first, plan);
         const Estimate outline = ground_.engine.outline(plan);
         if (outline.fits && outline.step < found.best()) found.offer(plan);
@@ -132,13 +159,53 @@ class Evaluation {
     return least;
   }
 
+  // Layers divided among stages and chunks so that the paths of the step are short; the bound of
+  // all ways to do so.
+  Seconds divide(const InterleavedPipeline& pipeline, int recomputed, Seconds limit,
+                 Shortlist& found) {
+    const LayerBound divided = bounds_.divide(pipeline, recomputed, limit);
+    if (Seconds(divided.step) >= limit) return Seconds(divided.step);
+    const auto offer = [&](Plan plan) {
+      if (recomputed > 0) recompute_first(problem_.model, recomputed, plan);
+      const Estimate outline = ground_.engine.outline(plan);
+      if (outline.fits && outline.step < found.best()) found.offer(plan);
+    };
+    if (may_differ())
+      for (const DividedLayers& own : divided.found) {
+        const bool is_exact = bounds_.layers()->equal;
+        if (is_exact && Seconds(own.step) >= std::min(limit, found.best())) break;
+        // A chunk without layers may be one of another unit, and it is not said which.
+        const std::vector<int> begins = begins_of(own);
+        if (std::ranges::adjacent_find(begins, std::ranges::greater_equal{}) == begins.end())
+          offer(recut(stages_.plan(), layout_.schedule, begins, units_));
+      }
+    if (const auto even = even_chunks()) offer(*even);
+    return Seconds(divided.step);
+  }
+
+  std::vector<int> begins_of(const DividedLayers& divided) const {
+    std::vector<int> starts;  // of layers
+    for (int u = 0; u < units_; ++u)
+      if (begins_layer(problem_.model.unit(u))) starts.push_back(u);
+    starts.push_back(units_ - 1);  // the head may be a chunk of its own
+    std::vector<int> begins;
+    std::size_t done = 0;
+    for (int c = 0; c < layout_.chunks; ++c)
+      for (const LayerDivision* stage : divided.stages) {
+        begins.push_back(begins.empty() ? 0 : starts[done]);
+        done += stage->layers[c];
+      }
+    return begins;
+  }
+
   std::vector<OrderBounds::Number> numbers_in_chunks(Seconds limit) {
     if (bounds_.has_equal_layers() && layout_.schedule == Schedule::interleaved)
       return bounds_.numbers_in_chunks(limit);
     std::vector<OrderBounds::Number> numbers;
     const int chunks = layout_.stages * layout_.chunks;
     const int most = (whole_layer_count(problem_.model) + chunks - 1) / chunks;
-    for (int first = 1; first <= most; ++first) numbers.push_back({first, layout_.bound, {}});
+    for (int first = 1; first <= most; ++first)
+      numbers.push_back({first, layout_.bound, pipeline_});
     return numbers;
   }
 
@@ -172,26 +239,30 @@ class Evaluation {
   // Of any cut with the hosts in this order; no more is asked for than `enough`.
   Seconds order_bound(Seconds enough) {
     layers_.clear();
+    pipeline_ = {};
     // A V has both ends of the model on one stage.
     const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : bounds_.tied();
     const Seconds least = layout_.bound + after;
     if (!bounds_.layers()) return least;
     const Seconds busy = bounds_.busiest_link();
-    if (layout_.schedule != Schedule::interleaved || layout_.recomputes_some ||
-        std::max(least, busy) >= enough)
+    if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
       return std::max(least, busy);
-    InterleavedPipeline pipeline = bounds_.interleaved_pipeline();
-    for (int s = 0; s < layout_.stages; ++s) {
-      InterleavedStage& stage = pipeline.stages[s];
-      stage.most_layers = bounds_.most_layers(s);
+    set_pipeline();
+    for (const InterleavedStage& stage : pipeline_.stages)
       lacks_memory_ =
           lacks_memory_ ||
           layout_.settings.micro_batches * stage.most_layers * Seconds(stage.layer) < enough;
-    }
     const double known = std::max(busy - after, layout_.bound).value;
-    InterleavedBound found = interleaved_bound(pipeline, known, (enough - after).value);
+    InterleavedBound found = interleaved_bound(pipeline_, known, (enough - after).value);
     if (bounds_.layers()->equal) layers_ = std::move(found.layers);
     return Seconds(found.step) + after;
+  }
+
+  // Of the order of hosts that is looked at.
+  void set_pipeline() {
+    pipeline_ = bounds_.interleaved_pipeline();
+    for (int s = 0; s < layout_.stages; ++s)
+      pipeline_.stages[s].most_layers = bounds_.most_layers(s);
   }
 
   CutLimits limits() const {
@@ -234,17 +305,23 @@ class Evaluation {
         begins.push_back(std::max(1, begins.back()) + layers[s]);
       if (!layers.empty()) add(begins);
     }
-    if (layout_.schedule != Schedule::interleaved) return plans;
+    if (const auto even = even_chunks()) plans.push_back(*even);
+    return plans;
+  }
+
+  // Chunks of as many layers as each other, as far as can be.
+  std::optional<Plan> even_chunks() {
+    if (layout_.schedule != Schedule::interleaved) return std::nullopt;
     const RunCosts& runs = *stages_.runs(layout_.stages - 1);
     const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
     const double last = runs.alone({units_ - 1, units_}).total().value;
     const bool equal = space_.target().cuts == CutRule::equal_layers;
     const std::vector<int> begins =
         even_begins(problem_.model, layout_.stages, layout_.chunks, layer > 0 ? last / layer : 0);
-    if (begins.empty()) return plans;
-    const Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
-    if (!equal || is_equal(plan)) plans.push_back(plan);
-    return plans;
+    if (begins.empty()) return std::nullopt;
+    Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
+    if (equal && !is_equal(plan)) return std::nullopt;
+    return plan;
   }
 
   bool is_equal(const Plan& plan) const {
@@ -282,8 +359,9 @@ class Evaluation {
   int units_;
   LayoutStages stages_;
   OrderBounds bounds_;
-  bool lacks_memory_ = false;  // more of it might allow other plans
-  std::vector<int> layers_;    // by stage, with which the bound of an interleaved order is reached
+  bool lacks_memory_ = false;     // more of it might allow other plans
+  InterleavedPipeline pipeline_;  // of the order of hosts that is looked at
+  std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached
 };
 
 }  // namespace

@@ -7,9 +7,15 @@
 
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
+#include "search/uniform/stage_divisions.h"
 
 namespace plait {
 namespace {
+
+// Limits of work: tasks of the steps that are run through for one order of hosts.
+constexpr double kMostStepTasks = 60'000;    // of one step
+constexpr double kRoundTasks = 200'000;      // for the bound
+constexpr double kNeighbourTasks = 200'000;  // for better divisions
 
 // Of n layers so many are recomputed, as far as there are, and what that adds; or `fewer`.
 void set_recompute(const LayerLoad& load, int recomputed, int fewer, InterleavedStage& stage) {
@@ -78,13 +84,7 @@ InterleavedPipeline OrderBounds::interleaved_pipeline() {
                                .forward_share = 0.5,
                                .tied = tied().value};
   for (int s = 0; s < layout_.stages; ++s) pipeline.stages.push_back(bound_stage(s, pipeline));
-  const Plan& plan = stages_.plan();
-  const auto wrap = [&](int unit) {
-    return hand_over(problem_, plan, plan.stages.back(), plan.stages.front(), unit + 1).time;
-  };
-  pipeline.wrap = HUGE_VAL;
-  for (const int unit : layers_->cut_after)
-    pipeline.wrap = std::min(pipeline.wrap, wrap(unit).value);
+  pipeline.wrap = least_wrap().time.value;
   return pipeline;
 }
 
@@ -109,9 +109,70 @@ InterleavedStage OrderBounds::bound_stage(int s, InterleavedPipeline& pipeline) 
   return out;
 }
 
-// Some layers are recomputed where their number is pinned: no more memory than with all of them.
+LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recompute_first,
+                               Seconds enough) {
+  const int p = layout_.stages;
+  const int v = layout_.chunks;
+  const double m = layout_.settings.micro_batches;
+  if (2 * m * v * p > kMostStepTasks) return {0, {}};
+  std::vector<double> send;
+  std::vector<double> busy;
+  const HandOver wrap = least_wrap();
+  for (int k = 0; k + 1 < p * v; ++k) {
+    const HandOver over = k % p + 1 < p ? least_over(k % p) : wrap;
+    send.push_back(over.time.value);
+    busy.push_back(over.busy.value);
+  }
+  if (graph_)
+    graph_->hand_over(send, busy);
+  else
+    graph_.emplace(
+        StepGraph::Shape{layout_.schedule, p, v, layout_.settings.micro_batches, send, busy});
+  LayerPipeline divided{.layers = layers_->count, .after = pipeline.tied};
+  for (int s = 0; s < p; ++s) {
+    const InterleavedStage& stage = pipeline.stages[s];
+    const double in_time = enough.value / (m * stage.layer);
+    const int most = std::min(stage.most_layers, static_cast<int>(std::min(in_time, 1e6)) + 1);
+    const bool last = s + 1 == p;
+    const int place = s == 0 ? 1 : last ? 2 : 0;
+    const auto [at, is_new] = divisions_.try_emplace(
+        {stages_.signature(s), place, most, recompute_first}, StageDivisions{});
+    if (is_new)
+      at->second = stage_divisions({.runs = *stages_.runs(s),
+                                    .model = problem_.model,
+                                    .layers = *layers_,
+                                    .recompute = layout_.recompute,
+                                    .recompute_first = recompute_first,
+                                    .first = s == 0,
+                                    .last = last,
+                                    .chunks = v,
+                                    .most_layers = most});
+    divided.stages.push_back({&at->second, stage.wire, stage.wire_of_ends});
+  }
+  const auto tasks = static_cast<double>(graph_->task_count());
+  return bound_layers(*graph_, divided, enough.value,
+                      {.rounds = std::clamp(static_cast<int>(kRoundTasks / tasks), 3, 12),
+                       .neighbours = static_cast<int>(std::min(kNeighbourTasks / tasks, 120.0))});
+}
+
+// From the last stage back to the first, wherever the cut is.
+HandOver OrderBounds::least_wrap() const {
+  const Plan& plan = stages_.plan();
+  HandOver least;
+  least.time = least.busy = Seconds(HUGE_VAL);
+  for (const int unit : layers_->cut_after) {
+    const HandOver own =
+        hand_over(problem_, plan, plan.stages.back(), plan.stages.front(), unit + 1);
+    least.time = std::min(least.time, own.time);
+    least.busy = std::min(least.busy, own.busy);
+  }
+  return least;
+}
+
+// Where only some layers are recomputed: no more memory than with all of them.
 int OrderBounds::most_layers(int s) {
-  const Recompute most = space_.pins().recompute_layers ? Recompute::full : layout_.recompute;
+  const bool some = layout_.recomputes_some || space_.pins().recompute_layers;
+  const Recompute most = some ? Recompute::full : layout_.recompute;
   return plait::most_layers(stages_.runs(s)->frame(), space_, *layers_, most, place_of(s));
 }
 
@@ -188,11 +249,16 @@ std::vector<OrderBounds::Number> OrderBounds::numbers(Seconds limit, int most) {
   limit = limit - after;
   const double m = layout_.settings.micro_batches;
   const std::vector<LayerLoad> loads = layer_loads(limit);
+  const InterleavedPipeline pipeline =
+      layout_.stages > 1 ? interleaved_pipeline() : InterleavedPipeline{};
   for (int first = 1; first <= most; ++first) {
     const double busiest = least_busiest(loads, units_ - 2, first, limit.value / m);
     const Seconds bound = std::max(
         {layout_.bound, m * Seconds(busiest), Seconds(least_pipeline(loads, first, limit.value))});
-    if (bound < limit) numbers.push_back({first, bound + after, {}});
+    if (bound >= limit) continue;
+    numbers.push_back({first, bound + after, pipeline});
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
+      set_recompute(loads[s], first, 0, numbers.back().pipeline.stages[s]);
   }
   std::ranges::stable_sort(numbers, {}, &Number::bound);
   return numbers;
@@ -216,9 +282,9 @@ std::vector<OrderBounds::Number> OrderBounds::numbers_in_chunks(Seconds limit) {
       layers += own.stages[s].most_layers;
     }
     if (layers < own.layers) continue;
-    InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value);
+    const InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value);
     if (Seconds(found.step) < limit)
-      numbers.push_back({first, Seconds(found.step) + after, std::move(found.layers)});
+      numbers.push_back({first, Seconds(found.step) + after, std::move(own)});
   }
   std::ranges::stable_sort(numbers, {}, &Number::bound);
   return numbers;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "search/uniform/interleaved_stage.h"
+#include "search/uniform/layer_game.h"
 #include "search/uniform/layer_loads.h"
 #include "search/uniform/layout_stages.h"
 
@@ -23,14 +26,17 @@ class OrderBounds {
   Seconds tied() const;
   Seconds busiest_link();
   InterleavedPipeline interleaved_pipeline();  // but for what fits
-  int most_layers(int stage);                  // that fit, of an interleaved one
-  double live(int stage) const;                // micro-batches in flight
+  // Whatever the layers of each stage, by the paths of the step (layer_game.h): stages have as many
+  // at most as the pipeline says. `recompute_first`: layers of every chunk in full, others not.
+  LayerBound divide(const InterleavedPipeline& pipeline, int recompute_first, Seconds enough);
+  int most_layers(int stage);    // that fit, of an interleaved one
+  double live(int stage) const;  // micro-batches in flight
 
   // So many first layers of every chunk are recomputed, and the others not at all.
   struct Number {
     int first = 0;
     Seconds bound;
-    std::vector<int> layers;  // of the stages with which it is reached, of chunks
+    InterleavedPipeline pipeline{};  // with what fits
   };
   // Those that may be faster than the limit, lowest bound first: of plain pipelines, up to `most`,
   // and of interleaved ones. Chunks of a stage differ by a unit at most, so that of n layers in v
@@ -44,6 +50,7 @@ class OrderBounds {
   InterleavedStage bound_stage(int s, InterleavedPipeline& pipeline);
   StagePlace place_of(int s) const;
   HandOver least_over(int s);
+  HandOver least_wrap() const;
   double wire_of_sends(int s);
 
   const UniformLayout& layout_;
@@ -52,6 +59,9 @@ class OrderBounds {
   LayoutStages& stages_;
   int units_;
   std::optional<LayersByKind> layers_;
+  std::optional<StepGraph> graph_;  // with the hand-overs of the order that was asked for last
+  // By signature, place, most layers and how many are recomputed.
+  std::map<std::array<int, 4>, StageDivisions> divisions_;
 };
 
 }  // namespace plait

@@ -29,6 +29,7 @@ PlanSettings settings_of(const Plan& plan);
 struct RecomputedRun {
   UnitRange units;
   Recompute recompute = Recompute::none;
+  friend bool operator==(const RecomputedRun&, const RecomputedRun&) = default;
 };
 using RecomputedRuns = std::span<const RecomputedRun>;  // not empty
 
@@ -165,7 +166,12 @@ class SpanFrame {
   // Samples of a micro-batch on a distinct replica, or on the last where there are fewer.
   double samples(int replica) const { return at(replica).samples; }
   // What recompute keeps to begin at a unit inside a layer.
-  Bytes inside_input(int replica, int unit) const { return at(replica).table->inside_input(unit); }
+  Bytes recompute_input(int replica, int unit) const {
+    return at(replica).table->recompute_input(unit);
+  }
+  // What crosses a cut inside a layer for the use of later ops (the residual), beside the input of
+  // the first one: a stage that begins there keeps it for each micro-batch in flight.
+  Bytes passing_by(int replica, int unit) const;
 
   UnitRange first_layer(const UnitRange& units) const {
     return replicas_.front().table->first_layer(units);

@@ -35,6 +35,14 @@ void SpanFrame::add_runs(const UnitTable& on, RecomputedRuns runs, Repeated& bef
   if (is_autocast(problem_.job)) memory.workspace += Bytes(2 * tied);
 }
 
+Bytes SpanFrame::passing_by(int replica, int unit) const {
+  const Model& model = problem_.model;
+  if (unit == 0 || model.unit(unit).starts_layer) return {};
+  const Bytes crossing(activation_bytes(problem_.job.precision) * model.unit(unit - 1).output *
+                       samples(replica));
+  return std::max(Bytes(0), crossing - at(replica).table->inside_input(unit));
+}
+
 SpanFrame::Memory SpanFrame::memory(int replica, RecomputedRuns runs, double tied,
                                     Repeated* before) const {
   Repeated nothing;

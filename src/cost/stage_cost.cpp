@@ -39,16 +39,6 @@ Resharding resharding(const Problem& problem, const Plan& plan, const Stage& sta
   return before.data > after.data ? Resharding{time, Seconds(0)} : Resharding{Seconds(0), time};
 }
 
-// What crosses a cut inside a layer for the use of later ops (the residual), beside the input of
-// the first one: the stage keeps it for each micro-batch in flight.
-Bytes passing_by(const Problem& problem, const Stage& stage, const SpanFrame& first, int replica) {
-  const int unit = stage.spans.front().units.begin;
-  if (unit == 0 || problem.model.unit(unit).starts_layer) return {};
-  const Bytes crossing(activation_bytes(problem.job.precision) *
-                       problem.model.unit(unit - 1).output * first.samples(replica));
-  return std::max(Bytes(0), crossing - first.inside_input(replica, unit));
-}
-
 // Spans that touch and are cut alike: they differ in what is recomputed, and are one in all else.
 struct Piece {
   const Span* first = nullptr;
@@ -83,7 +73,7 @@ std::vector<Piece> pieces_of(const Problem& problem, const Plan& plan, const Sta
 SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<Piece>& pieces, int replica,
                                  double tied, const Problem& problem) {
   SpanFrame::Memory sum;
-  sum.saved = passing_by(problem, stage, pieces.front().frame, replica);
+  sum.saved = pieces.front().frame.passing_by(replica, stage.spans.front().units.begin);
   SpanFrame::Repeated repeated;
   for (const Piece& piece : pieces) {
     const bool holds_tied = &piece == &pieces.back();

@@ -10,7 +10,7 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_ch
 # Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
 set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
 # Pairs of problems of which one is better off; the same.
-set(monotone tests/monotone/arguments.cpp tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
+set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp
                            src/python/keywords.cpp)

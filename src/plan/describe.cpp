@@ -15,8 +15,7 @@ namespace {
 std::string by_stage(const std::vector<std::string>& stages) {
   const auto same = [&](const std::string& text) { return text == stages.front(); };
   if (stages.empty()) return "";
-  return std::ranges::all_of(stages, same) ? stages.front()
-                                           : fmt::format("{}", fmt::join(stages, ","));
+  return std::ranges::all_of(stages, same) ? stages.front() : folded_stages(stages);
 }
 
 // What the spans of each stage say, joined by "+" and folded, and, between chunks, by "/". With

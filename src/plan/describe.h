@@ -30,8 +30,9 @@ namespace plait {
 // What is the same for all stages is said once, what is not is a list by stage: "tp4,2". Inside a
 // stage, spans are joined by "+" and chunks by "/": "layers=5+8,13" cuts the first stage into two
 // spans, "layers=3/3" is an interleaved pipeline with two chunks of three layers in every stage.
-// Spans that repeat are folded: "recompute=(none+full)*6" for six times none and full.
-// A plan that passes check_plan() reads back as the same value.
+// Spans that repeat are folded: "recompute=(none+full)*6" for six times none and full. So are
+// stages: "layers=3/2,[2/2]*14,2/1" has sixteen of them. A plan that passes check_plan() reads back
+// as the same value.
 std::string describe(const Plan& plan);
 
 // Reads what describe() writes; the words may come in any order and a list may be longer than need

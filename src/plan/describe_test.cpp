@@ -57,6 +57,12 @@ TEST(Describe, ListsWhatDiffersByStageAndBySpan) {
   EXPECT_EQ(parse_description("", describe(plan)), plan);
 }
 
+TEST(Describe, FoldsStagesThatRepeat) {
+  const Plan plan = plan_of({11, 10, 10, 10, 10, 10, 9, 9}, 2);
+  EXPECT_EQ(describe(plan), "pp8 tp2 dp1 m1 1f1b layers=11,[10]*5,9,9 devices=0-15");
+  EXPECT_EQ(parse_description("", describe(plan)), plan);
+}
+
 TEST(Describe, JoinsChunksByASlash) {
   Plan plan = plan_of({2, 2}, 4);
   plan.schedule = Schedule::zb_v;
@@ -111,6 +117,10 @@ TEST(Describe, SaysWhatCannotBeRead) {
       {good + " offload=nan", "'nan' of 'offload' must be a number from 0 to 1"},
       {good + " offload=2", "'2' of 'offload' must be a number from 0 to 1"},
       {good + " recompute=some", "unknown recompute 'some'"},
+      {good + " shares=[3:1", "'[3:1' of 'shares' does not fold out"},
+      {good + " shares=[3:1]", "'[3:1]' of 'shares' does not fold out"},
+      {good + " shares=[3:1]*0", "'[3:1]*0' of 'shares' does not fold out"},
+      {good + " shares=[3:1]*2x", "'[3:1]*2x' of 'shares' does not fold out"},
       {good + " recompute=full+none", "'recompute' does not have the spans of 'layers' in stage 0"},
       {good + " shares=3:", "'' of 'shares' must be a whole number from 1 to 1000000"},
       {"pp2 layers=8,8,8 devices=0-1", "'layers' has 3 entries for 2 stages"},

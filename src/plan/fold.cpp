@@ -50,6 +50,20 @@ std::string fold(Words words) {
   return out;
 }
 
+// `one` as often as the "*5" at `at` says, which is read.
+std::optional<std::string> repeated(std::string_view one, char joint, std::string_view text,
+                                    std::size_t& at, std::size_t most) {
+  int times = 0;
+  const char* begin = text.data() + at + 1;
+  const auto [stop, fault] = std::from_chars(begin, text.data() + text.size(), times);
+  if (fault != std::errc() || times < 1 || times > kMostTimes) return std::nullopt;
+  at = static_cast<std::size_t>(stop - text.data());
+  if ((one.size() + 1) * static_cast<std::size_t>(times) > most) return std::nullopt;
+  std::string all(one);
+  for (int i = 1; i < times; ++i) (all += joint) += one;
+  return all;
+}
+
 // list := item { ("+" | "/" | ",") item };  item := (word | "(" list ")") [ "*" number ]
 class Unfolding {
  public:
@@ -88,15 +102,7 @@ class Unfolding {
       at_ = end;
     }
     if (at_ == text_.size() || text_[at_] != '*') return out;
-    int times = 0;
-    const char* begin = text_.data() + at_ + 1;
-    const auto [stop, fault] = std::from_chars(begin, text_.data() + text_.size(), times);
-    if (fault != std::errc() || times < 1 || times > kMostTimes) return std::nullopt;
-    at_ = static_cast<std::size_t>(stop - text_.data());
-    if ((out.size() + 1) * static_cast<std::size_t>(times) > most_) return std::nullopt;
-    std::string all = out;
-    for (int i = 1; i < times; ++i) all += "+" + out;
-    return all;
+    return repeated(out, '+', text_, at_, most_);
   }
 
   std::string_view text_;
@@ -110,6 +116,45 @@ std::string folded(const std::vector<std::string>& words) { return fold(words); 
 
 std::optional<std::string> unfolded(std::string_view text, std::size_t most) {
   return Unfolding(text, most).run();
+}
+
+std::string folded_stages(const std::vector<std::string>& stages) {
+  std::vector<std::string> runs;
+  for (std::size_t first = 0; first < stages.size();) {
+    const auto same = [&](const std::string& text) { return text == stages[first]; };
+    const auto next =
+        std::find_if_not(stages.begin() + static_cast<std::ptrdiff_t>(first), stages.end(), same);
+    const std::size_t end = static_cast<std::size_t>(next - stages.begin());
+    const std::string run = fmt::format("[{}]*{}", stages[first], end - first);
+    if (2 * run.size() <= (stages[first].size() + 1) * (end - first) - 1)
+      runs.push_back(run);
+    else
+      runs.insert(runs.end(), end - first, stages[first]);
+    first = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
+std::optional<std::string> unfolded_stages(std::string_view text, std::size_t most) {
+  std::string out;
+  for (std::size_t at = 0;;) {
+    if (at < text.size() && text[at] == '[') {
+      const std::size_t close = text.find(']', at);
+      if (close == text.npos || close + 1 == text.size() || text[close + 1] != '*')
+        return std::nullopt;
+      const std::string_view one = text.substr(at + 1, close - at - 1);
+      const std::optional<std::string> all = repeated(one, ',', text, at = close + 1, most);
+      if (!all || (at < text.size() && text[at] != ',')) return std::nullopt;
+      out += *all;
+    } else {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      out += text.substr(at, end - at);
+      at = end;
+    }
+    if (out.size() > most) return std::nullopt;
+    if (at == text.size()) return out;
+    out += text[at++];
+  }
 }
 
 }  // namespace plait

@@ -83,7 +83,7 @@ class Parser {
         continue;
       }
       const std::size_t equals = word.find('=');
-      const std::size_t digit = word.find_first_of("0123456789(");
+      const std::size_t digit = word.find_first_of("0123456789([");
       const std::size_t name_end = std::min({equals, digit, word.size()});
       const std::string_view name = word.substr(0, name_end);
       // "tp2" and "layers=12": each name has one of the two forms.
@@ -103,10 +103,11 @@ class Parser {
     plan_.sequence_parallel = words_.count("sp") > 0;
   }
 
-  // "(none+full)*2" as "none+full+none+full".
+  // "(none+full)*2" as "none+full+none+full", and "[2/1]*2" as "2/1,2/1".
   std::string_view written_out(std::string_view name, std::string_view said) {
-    if (said.find_first_of("*(") == said.npos) return said;
-    std::optional<std::string> text = unfolded(said, kMaxText);
+    if (said.find_first_of("*([") == said.npos) return said;
+    std::optional<std::string> text = unfolded_stages(said, kMaxText);
+    if (text) text = unfolded(*text, kMaxText);
     if (!text) fail(fmt::format("'{}' of '{}' does not fold out", shown(said), name));
     return unfolded_.emplace_back(std::move(*text));
   }

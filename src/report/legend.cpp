@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/describe.h"
 #include "plan/names.h"
 #include "report/plan_tables.h"
 
@@ -32,6 +33,8 @@ class Legend {
           "layers= units of each stage, embedding and head included");
     where([](const Plan& p) { return chunk_count(p.stages.front()) > 1; },
           "/ between the chunks of a stage");
+    where([](const Plan& p) { return describe(p).find('[') != std::string::npos; },
+          "[2]*9 nine stages of 2");
     where([](const Plan& p) { return has_shares(p); }, "shares= samples of each replica");
     return fmt::format("{}. A list has one value a stage. MFU counts causal attention once.",
                        fmt::join(words_, "; "));

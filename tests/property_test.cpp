@@ -113,6 +113,21 @@ TEST(Property, TheSamePlansForAnyNumberOfThreads) {
   }
 }
 
+// As `explain` asks for twice as many stages: mixed clusters and schedules that fill bubbles, too.
+TEST(Property, PinsThatNoPlanCanHaveEndInNoPlanOfAnyPlanner) {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < kProblems; ++i) {
+    const Problem problem = random_problem(random, 5, 16);
+    for (const Planner& planner : planners()) {
+      SearchContext context{problem, {.keep = 1}, {}, {}, {}};
+      context.options.pins.pipeline = problem.model.unit_count() + 1;
+      const SearchResult result = run_search(planner, context);
+      EXPECT_TRUE(result.plans.empty()) << planner.name << ", problem " << i;
+      EXPECT_FALSE(result.cut_short) << planner.name << ", problem " << i;
+    }
+  }
+}
+
 TEST(Property, TheClosedFormIsNeverMoreThanTheSimulation) {
   std::mt19937_64 random(8);
   for (int i = 0; i < kProblems; ++i) {

@@ -82,5 +82,13 @@ def test_one_node_more_is_never_worse():
         assert after <= 1.005 * before, (node["name"], before, after)
 
 
+def test_more_stages_than_a_model_has_units_are_not_looked_for_when_a_plan_is_explained():
+    small = model(3, 120, 20, 50257, 128)
+    problem = ["plan", "--model", small, "--cluster", "2xRTX5090:4+5xMI355X:1+4xB200:3+1xH20:4", "--global-batch", 3,
+               "--framework", "cuda", "--pp", 3]
+    plait(*problem, "-o", "plan.json")
+    assert "What a change would do" in plait("explain", "plan.json")[0]
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

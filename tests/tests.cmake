@@ -8,7 +8,8 @@ set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_ch
                    tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
 # Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
-set(fuzz_readers tests/fuzz/mutate.cpp tests/fuzz/readers.cpp)
+set(fuzz_readers tests/fuzz/configuration_readers.cpp tests/fuzz/mutate.cpp tests/fuzz/readers.cpp
+                 tests/fuzz/run_readers.cpp)
 # Pairs of problems of which one is better off; the same.
 set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
 add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp

@@ -1,5 +1,6 @@
 # One program for the readers of tests/fuzz/readers.cpp; corpora lie in tests/fuzz/corpus.
-add_executable(plait_fuzz tests/fuzz/fuzz_target.cpp tests/fuzz/mutate.cpp tests/fuzz/readers.cpp
+add_executable(plait_fuzz tests/fuzz/fuzz_target.cpp tests/fuzz/configuration_readers.cpp tests/fuzz/mutate.cpp tests/fuzz/readers.cpp
+                 tests/fuzz/run_readers.cpp
                           src/runtime/no_backend.cpp)
 our_own(plait_fuzz)
 target_include_directories(plait_fuzz PRIVATE tests)

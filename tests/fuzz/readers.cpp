@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
-#include "base/error.h"
 #include "cost/engine.h"
+#include "fuzz/configuration_readers.h"
+#include "fuzz/oracles.h"
+#include "fuzz/run_readers.h"
 #include "graph/analysis.h"
 #include "graph/hlo/read_text.h"
 #include "graph/hlo/write_text.h"
@@ -18,15 +19,11 @@
 #include "io/format/json_writer.h"
 #include "io/format/npy.h"
 #include "io/format/sample_npy.h"
-#include "io/format/test_folder.h"
 #include "io/graph/instance_json.h"
 #include "io/model/huggingface/huggingface.h"
 #include "io/model/load_model.h"
 #include "io/model/megatron_flags.h"
-#include "io/model/megatron_layout.h"
 #include "io/model/plait_model.h"
-#include "io/plan/deepspeed_config.h"
-#include "io/plan/metis_arguments.h"
 #include "io/plan/plan_json.h"
 #include "io/plan/problem_json.h"
 #include "io/profile/import_profile.h"
@@ -34,37 +31,10 @@
 #include "model/transformer.h"
 #include "plan/check.h"
 #include "plan/describe.h"
-#include "runtime/rank_request.h"
-#include "runtime/state/token_file.h"
-#include "runtime/trial/run_log.h"
-#include "runtime/trial/trial_rows.h"
 #include "validation/published_runs.h"
 
 namespace plait::fuzz {
 namespace {
-
-void promise(bool kept, const char* what) {
-  if (!kept) throw BrokenPromise(what);
-}
-
-// Reads what was written; a refusal of one's own text breaks the promise, too.
-template <typename Read>
-auto again(const Read& read) {
-  try {
-    return read();
-  } catch (const InputError& error) {
-    throw BrokenPromise(std::string("what was written is refused: ") + error.what());
-  }
-}
-
-// A file of the bytes in a folder that lives as long as the process; without waiting for the disk.
-std::string file_of(const std::string& name, const std::string& bytes) {
-  static const samples::TestFolder folder;
-  std::string path = folder.path(name);
-  std::ofstream(path, std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return path;
-}
 
 // ---- plain formats
 
@@ -222,45 +192,7 @@ void read_description(const std::string& bytes) {
   describe(parse_description("plan", bytes));
 }
 
-void read_metis_command(const std::string& bytes) {
-  file_of("hostfile", "10.0.0.1 8\n");
-  file_of("clusterfile.json", "{}");
-  file_of("profile", "");
-  read_metis_arguments(file_of("run.sh", bytes));
-}
-
 void read_runs(const std::string& bytes) { read_published_runs("runs.csv", bytes); }
-
-void read_trials(const std::string& bytes) {
-  const runtime::TrialRows rows(file_of("trials.csv", bytes));
-}
-
-void read_log(const std::string& bytes) {
-  runtime::RunLog log({}, 8);
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    log.read(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  for (const Seconds step : log.steps())
-    promise(std::isfinite(step.value), "a step of a log takes no finite time");
-}
-
-void read_rank_request(const std::string& bytes) {
-  const JsonValue json = parse_json("request.json", bytes);
-  if (!runtime::is_rank_request(json)) return;
-  const std::string written = runtime::rank_request_json(runtime::rank_request_from(json));
-  promise(again([&] {
-            return runtime::rank_request_json(
-                runtime::rank_request_from(parse_json("request.json", written)));
-          }) == written,
-          "a rank's request is another one when it is written and read");
-}
-
-void read_tokens(const std::string& bytes) {
-  runtime::read_token_index(file_of("tokens.json", bytes));
-}
 
 // ---- programs
 
@@ -274,23 +206,12 @@ void read_program(const std::string& bytes) {
 
 void analyse_program(const std::string& bytes) { graph::analyze(bytes, "step.hlo"); }
 
-void read_layout(const std::string& bytes) {
-  const std::vector<LayoutStage> stages = parse_layout("file", bytes);
-  const std::string written = layout_text(stages);
-  promise(again([&] { return parse_layout("file", written); }) == stages,
-          "a layout that is written reads as another one");
-}
-
-void read_deepspeed(const std::string& bytes) {
-  const DeepspeedConfig config = read_deepspeed_config("file", bytes);
-  Problem problem;
-  problem.model = build_transformer({.vocabulary = 64, .layers = 4, .hidden = 16, .heads = 2});
-  problem.cluster = read_cluster_shorthand("1xT4:4", builtin_catalogue()).cluster;
-  deepspeed_plan("file", config, problem);
-}
-
 void read_contest_instance(const std::string& bytes) {
   read_instance(file_of("instance.json", bytes));
+}
+
+void read_packed_instance(const std::string& bytes) {
+  read_instance(file_of("instance.json.gz", bytes));
 }
 
 }  // namespace
@@ -305,6 +226,7 @@ std::span<const Reader> readers() {
       {"megatron", Shape::text, read_launch_script},
       {"layout", Shape::text, read_layout},
       {"deepspeed", Shape::json, read_deepspeed},
+      {"launch", Shape::text, read_launch},
       {"cluster", Shape::json, read_native_cluster},
       {"hostfile", Shape::text, read_hosts},
       {"shorthand", Shape::text, read_short_cluster},
@@ -322,9 +244,13 @@ std::span<const Reader> readers() {
       {"log", Shape::text, read_log},
       {"rank_request", Shape::json, read_rank_request},
       {"tokens", Shape::json, read_tokens},
+      {"checkpoint", Shape::json, read_checkpoint},
+      {"points", Shape::json, read_points},
+      {"graph_profile", Shape::json, read_times_of_graph},
       {"hlo", Shape::text, read_program},
       {"analysis", Shape::text, analyse_program},
       {"instance", Shape::json, read_contest_instance},
+      {"packed_instance", Shape::bytes, read_packed_instance},
   };
   return kReaders;
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "cost/engine.h"
@@ -17,11 +18,25 @@
 namespace plait {
 namespace {
 
-// How advice is searched for: as the user searched, until the session is asked to stop.
+using Clock = std::chrono::steady_clock;
+
+// How advice is searched for: as the user searched, until the session is asked to stop or all
+// searches for it together have taken as long as the user gives a search.
 struct Trial {
   const SearchOptions& options;
   const Session& session;
+  Clock::time_point end;
+
+  Seconds left() const {
+    return Seconds(std::chrono::duration<double>(end - Clock::now()).count());
+  }
 };
+
+Trial trial_of(const SearchOptions& options, const Session& session) {
+  constexpr double kLongest = 1e6;  // seconds
+  const std::chrono::duration<double> limit(std::min(options.time_limit.value, kLongest));
+  return {options, session, Clock::now() + std::chrono::duration_cast<Clock::duration>(limit)};
+}
 
 const Planner& usual_planner() { return planners().front(); }
 
@@ -48,13 +63,14 @@ Bytes memory_of(const Problem& problem) {
 // Some plan of the problem under these pins: the first that turns up is enough.
 std::optional<Plan> any_plan(const Problem& problem, const Trial& trial, const Pins& pins) {
   constexpr Seconds kPatience(2);
-  if (trial.session.stop.stop_requested()) return std::nullopt;
+  const Seconds left = trial.left();
+  if (trial.session.stop.stop_requested() || left <= Seconds(0)) return std::nullopt;
   if (is_hopeless(problem, pins) || violation_of(problem, pins, trial.options.target))
     return std::nullopt;
   SearchOptions options = trial.options;
   options.pins = pins;
   options.keep = 1;
-  options.time_limit = std::min(options.time_limit, kPatience);
+  options.time_limit = std::min(left, kPatience);
   std::stop_source found;
   const SearchContext context{.problem = problem,
                               .options = options,
@@ -208,7 +224,7 @@ bool is_solvable_thriftily(const Problem& problem, const Trial& trial, Pins pins
     options.promising_micro_batches = counts;
   }
   if (!pins.recompute && !pins.recompute_layers) pins.recompute = Recompute::full;
-  return is_solvable(problem, {options, trial.session}, pins);
+  return is_solvable(problem, {options, trial.session, trial.end}, pins);
 }
 
 std::optional<Remedy> host_memory(const Problem& problem, const Trial& trial) {
@@ -275,11 +291,11 @@ bool is_hopeless(const Problem& problem, const Pins& pins) {
 std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options,
                                        const Session& session) {
   constexpr double kWithin = 1.01;
-  return nearest_of(problem, {options, session}, kWithin);
+  return nearest_of(problem, trial_of(options, session), kWithin);
 }
 
 bool fits_thriftily(const Problem& problem, const SearchOptions& options, const Session& session) {
-  return is_solvable_thriftily(problem, {options, session}, options.pins);
+  return is_solvable_thriftily(problem, trial_of(options, session), options.pins);
 }
 
 NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const SearchResult& result,
@@ -291,7 +307,7 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
     if (out.nearest) out.why = why(problem, options.pins, result, out.nearest);
     return out;
   }
-  const Trial trial{options, session};
+  const Trial trial = trial_of(options, session);
   out.hopeless = is_hopeless(problem, options.pins);
   out.nearest = result.nearest;
   // Of a hopeless problem it only shows what takes the memory, which is not worth a long search.
@@ -306,6 +322,7 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   if (auto remedy = host_memory(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = smaller_job(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = larger_machine(problem, trial)) out.remedies.push_back(std::move(*remedy));
+  out.hurried = trial.left() <= Seconds(0);
   return out;
 }
 
@@ -314,6 +331,8 @@ std::string in_words(const NoPlan& no_plan) {
     return "nothing found before the search was cut short; give it more `time_limit`" +
            (no_plan.why.empty() ? "" : "; " + no_plan.why);
   const std::string text = "nothing fits: " + no_plan.why;
+  if (no_plan.remedies.empty() && no_plan.hurried)
+    return text + "; there was no time to try what would help: give it more `time_limit`";
   if (no_plan.remedies.empty())
     return text + (no_plan.hopeless
                        ? "; a smaller model or far more devices would help"

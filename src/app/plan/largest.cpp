@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <functional>
+#include <utility>
 
 #include "app/request/request_error.h"
 #include "io/format/json_writer.h"
@@ -106,7 +108,13 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
   check_request(request);
   LargestAnswer out;
   out.of = request.of;
-  const auto fits_at = [&](int size) { return fits(request, size, session); };
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const std::chrono::duration<double> limit(request.search.time_limit.value);
+  const auto fits_at = [&](int size) {
+    out.cut_short |= Clock::now() - begin >= limit || session.stop.stop_requested();
+    return !out.cut_short && fits(request, size, session);
+  };
   const bool sequence = request.of == LargestOf::sequence;
   const int devices =
       sequence ? 1 : load_problem(at_size(request, 1).source).problem.cluster.device_count();
@@ -121,7 +129,12 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
   out.next = found.next;
   const PlanRequest best = at_size(request, found.size > 0 ? found.size : found.next);
   out.plan = answer(best, session);
+  if (out.value == 0 && out.plan.found()) out.value = std::exchange(out.next, 0);
   if (!out.found() || out.next == 0) return out;
+  if (out.cut_short) {
+    out.next_lacks = "there was no time to find a plan";
+    return out;
+  }
   const auto next = load_size(request, out.next);
   if (!next) {
     out.next_lacks = "no plan can have the pinned degrees";
@@ -144,6 +157,7 @@ std::string to_json(const LargestAnswer& answer) {
           .number("value", answer.value)
           .json("next", answer.next > 0 ? json_number(answer.next) : "null")
           .text("next_lacks", answer.next_lacks)
+          .boolean("cut_short", answer.cut_short)
           .json("plan", to_json(answer.plan))
           .str());
 }
@@ -156,7 +170,10 @@ std::string as_text(const LargestAnswer& answer, const Style& style) {
                 "The largest global batch that fits at once is {}; larger ones are split "
                 "into micro-batches.",
                 counted(answer.value, "sample"));
-  if (answer.next > 0)
+  if (answer.cut_short)
+    words +=
+        " Larger ones were not all tried: the search was cut short; give it more `time_limit`.";
+  else if (answer.next > 0)
     words +=
         fmt::format(" {} do not fit: {}.",
                     counted(answer.next, answer.of == LargestOf::sequence ? "token" : "sample"),

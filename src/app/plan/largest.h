@@ -20,6 +20,7 @@ struct LargestAnswer {
   int value = 0;  // 0 = not even the smallest fits; `plan` then says why
   int next = 0;   // the next larger one that was tried; 0 = the most that can be asked for fits
   std::string next_lacks;  // "stage 2 needs ... too much"
+  bool cut_short = false;  // time was up: larger ones may fit
   PlanAnswer plan;
 
   bool found() const { return value > 0 && plan.found(); }
@@ -27,6 +28,7 @@ struct LargestAnswer {
 
 // Sizes are multiples of 1,024 tokens (of 128 where less than 1,024 fit), or of as many samples as
 // there are devices (divisors of that number where not even so many fit), for each micro-batch.
+// They are tried for as long as a search may take, before the plan for the largest is searched.
 LargestAnswer answer(const LargestRequest& request, const Session& session);
 
 std::string reason(const LargestAnswer& answer);

@@ -64,6 +64,18 @@ TEST(Largest, BatchHasAsManyMicroBatchesAsAreAskedFor) {
   for (const RankedPlan& ranked : found.plan.result.plans) EXPECT_EQ(ranked.plan.micro_batches, 3);
 }
 
+TEST(Largest, WithoutTimeSaysThatLargerOnesMayFit) {
+  LargestRequest request = request_of(LargestOf::sequence);
+  request.search.time_limit = Seconds(0);
+  const LargestAnswer hurried = answer(request, {});
+  EXPECT_TRUE(hurried.cut_short);
+  EXPECT_FALSE(hurried.found() && hurried.next > 0 && hurried.next_lacks.empty());
+  if (hurried.found())
+    EXPECT_NE(as_text(hurried, {}).find("were not all tried"), std::string::npos);
+  else
+    EXPECT_NE(reason(hurried), "");
+}
+
 TEST(Largest, IsRefusedWhereTheSizeIsGiven) {
   LargestRequest request = request_of(LargestOf::sequence);
   request.source.sequence = 2048;

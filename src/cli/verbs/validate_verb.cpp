@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/flags/validate_flags.h"
 #include "cli/terminal/terminal.h"
+#include "io/format/folder.h"
 #include "io/format/text_file.h"
 
 namespace plait {
@@ -31,9 +32,11 @@ int validate(const ValidateArguments& arguments) {
                      "needs --plans DIR, where the plans that they price are written");
   const ValidateAnswer compared = answer(arguments.request);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(compared));
-  if (!arguments.plans.empty())
+  if (!arguments.plans.empty()) {
+    make_folder(arguments.plans);
     for (const RowPlan& plan : row_plans(compared))
       write_text_file(arguments.plans + "/" + plan.name + ".json", plan.text);
+  }
   if (arguments.commands) {
     print(row_commands(compared, arguments.plans));
     return kDone;

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "fuzz/readers.h"
+#include "io/format/test_folder.h"
+
+// What the readers under test promise; for the files beside this one.
+namespace plait::fuzz {
+
+inline void promise(bool kept, const char* what) {
+  if (!kept) throw BrokenPromise(what);
+}
+
+// Reads what was written; a refusal of one's own text breaks the promise, too.
+template <typename Read>
+auto again(const Read& read) {
+  try {
+    return read();
+  } catch (const InputError& error) {
+    throw BrokenPromise(std::string("what was written is refused: ") + error.what());
+  }
+}
+
+// A file of the bytes in a folder that lives as long as the process; without waiting for the disk.
+inline std::string file_of(const std::string& name, const std::string& bytes) {
+  static const samples::TestFolder folder;
+  std::string path = folder.path(name);
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+}  // namespace plait::fuzz

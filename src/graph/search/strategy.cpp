@@ -226,6 +226,12 @@ void place_output(const Analysis& analysis, const Mesh& mesh, const OutputOf& of
     kept = scattered(tensor, rule, analysis.blocks.classes[of.node], mesh, axes, partial,
                      analysis.updates.of_node[of.node] != 0, factor);
   }
+  if (partial != 0 && node.is("reduce") && rule.outputs.size() > 1) {
+    // What each device found is gathered, and reduced again.
+    kept = fixed != nullptr ? *fixed : placed;
+    add({CollectiveKind::all_gather, partial, size * mesh.size_of(partial)});
+    partial = 0;
+  }
   const AxisSet scatter = fixed == nullptr ? kept.axes() & partial : 0;
   if (scatter != 0) add({CollectiveKind::reduce_scatter, scatter, size});
   if ((partial & ~scatter) != 0)

@@ -21,6 +21,8 @@ STEPS = {
     "moe_step.py:make": {"layers": 1},
     "wide_resnet_step.py:make": {"blocks": 1, "size": 8},
 }
+# Of tests/graph_steps.py: fewer random plans, under their own optimizer only.
+KINDS = ("routed", "written", "grouped", "accumulated", "constrained")
 MESHES = ("8", "2x4", "2x2x2")
 # XLA need not optimise: what a device sends is decided before, and compiling is most of the time.
 XLA_FLAGS = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
@@ -43,7 +45,8 @@ class Step:
         import jax
         import plait.jax as runner
         self.runner, self.program, self.folder = runner, program, pathlib.Path(folder)
-        self.step, self.arguments = runner.load_step(str(SOURCE / "examples/graph" / name))(**sizes)
+        place = SOURCE / ("examples/graph" if name in STEPS else "tests")
+        self.step, self.arguments = runner.load_step(str(place / name))(**sizes)
         runner.trace(self.step, *self.arguments, path=self.folder / "step.hlo")
         self.expected = runner.run_steps(jax.jit(self.step), self.arguments, 3)
 
@@ -77,7 +80,7 @@ def child(options):
     """All plans of one step; a line of JSON for each."""
     sys.path.insert(0, str(SOURCE / "python"))
     import jax
-    sizes = STEPS[options.child]
+    sizes = STEPS.get(options.child, {})
     wide = options.adam
     if wide:
         jax.config.update("jax_enable_x64", True)
@@ -85,8 +88,9 @@ def child(options):
     with tempfile.TemporaryDirectory() as folder:
         step = Step(options.child, sizes, options.program, folder)
         tries = [(mesh, None) for mesh in options.meshes.split(",")]
-        if not wide:
-            tries += [(MESHES[seed % len(MESHES)], seed) for seed in range(options.random)]
+        few = wide or options.child not in STEPS
+        seeds = options.random // 5 if few else options.random
+        tries += [(MESHES[seed % len(MESHES)], seed) for seed in range(seeds)]
         for mesh, seed in tries:
             failures = failures_of(step.check(mesh, seed), 1e-9 if wide else 1e-5)
             print(json.dumps({"mesh": mesh, "seed": seed, "failures": failures}), flush=True)
@@ -120,7 +124,8 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--random", type=int, default=20, help="random plans a program")
     parser.add_argument("--meshes", default=",".join(MESHES))
-    parser.add_argument("--steps", default=",".join(STEPS))
+    kinds = [f"graph_steps.py:make_{kind}" for kind in KINDS]
+    parser.add_argument("--steps", default=",".join([*STEPS, *kinds]))
     parser.add_argument("--optimizers", default="sgd,adam")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--adam", action="store_true", help=argparse.SUPPRESS)
@@ -133,7 +138,7 @@ def main():
         return SKIPPED
     failed = 0
     for step in options.steps.split(","):
-        for optimizer in options.optimizers.split(","):
+        for optimizer in options.optimizers.split(",") if step in STEPS else ["sgd"]:
             failed += run_child(python, options, step, optimizer == "adam")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{failed} failed; {used.ru_utime + used.ru_stime:.0f} s of CPU time")

@@ -36,8 +36,18 @@ def inline_calls(module):
         for name, function in known.items():
             if name != "main":
                 function.operation.erase()
-        for operation in walk(known["main"].operation):
-            _put_constant_last(operation)
+        for operation in list(walk(known["main"].operation)):
+            if _says_nothing(operation):
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
+            else:
+                _put_constant_last(operation)
+
+
+def _says_nothing(operation):
+    """A constraint to the mesh of one device, which JAX writes for keys of random numbers, but not where
+    arguments have shardings: tags must not depend on it."""
+    return operation.name == "sdy.sharding_constraint" and "<@empty_mesh," in str(operation)
 
 
 def _put_constant_last(operation):
@@ -148,26 +158,38 @@ _SAME_NAME = {"dot", "add", "subtract", "multiply", "divide", "maximum", "minimu
 
 
 def _may_be(operation, opcode):
-    name = operation.split(".")[-1].replace("dot_general", "dot")
+    if any("complex<" in str(v.type) for v in (*operation.operands, *operation.results)):
+        return True  # becomes several ops of real numbers
+    name = operation.name.split(".")[-1].replace("dot_general", "dot")
     return name == opcode or opcode not in _SAME_NAME or name not in _SAME_NAME
 
 
-def _find_mesh_name(module):
-    for operation in module.body.operations:
-        if operation.operation.name == "sdy.mesh":
-            return operation.attributes["sym_name"].value
-    return None
-
-
 def _ensure_mesh(module, plan):
+    """The name of the plan's mesh in the module, which may have others: of the program's own."""
     import jaxlib.mlir.ir as ir
-    name = _find_mesh_name(module)
-    if name is not None:
-        return name
     axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
+    names = []
+    for operation in module.body.operations:
+        if operation.operation.name != "sdy.mesh":
+            continue
+        names.append(operation.attributes["sym_name"].value)
+        if f"<[{axes}]>" in str(operation.attributes["mesh"]):
+            return names[-1]
+    name = "mesh"
+    while name in names:
+        name += "_of_plan"
     with ir.InsertionPoint.at_block_begin(module.body):
-        ir.Operation.parse(f'sdy.mesh @mesh = <[{axes}]>')
-    return "mesh"
+        ir.Operation.parse(f"sdy.mesh @{name} = <[{axes}]>")
+    return name
+
+
+def _forget_own(operations, mesh):
+    """Constraints of the program's own say nothing: the plan has what it keeps of them."""
+    import jaxlib.mlir.ir as ir
+    for operation in operations.values():
+        if operation.name == "sdy.sharding_constraint":
+            dims = ", ".join(["{?}"] * len(_dims_of(operation.results[0])))
+            operation.attributes["sharding"] = ir.Attribute.parse(f"#sdy.sharding<@{mesh}, [{dims}]>")
 
 
 class Pinner:
@@ -178,13 +200,14 @@ class Pinner:
         self.mesh = _ensure_mesh(module, plan)
         self.axes = plan["mesh"]["axes"]
         self.operations = operations  # by tag
+        _forget_own(operations, self.mesh)
         self.orders = {tag: _leaf_order(o) for tag, o in self.operations.items()
                        if o.name == "stablehlo.while"}
         self.moved = {}  # (value, way so far): the value at the end of it
 
     def find(self, entry):
         operation = self.operations.get(entry["tag"])
-        if operation is None or not _may_be(operation.name, entry["op"]):
+        if operation is None or not _may_be(operation, entry["op"]):
             raise WrongPlan(f"the plan is for another program: it has {entry['op']} at "
                             f"{entry['tag']}, the step has "
                             f"{operation.name if operation else 'nothing'}")

@@ -133,9 +133,22 @@ def _check_arguments(plan, arguments):
         raise WrongPlan(f"the plan is for another program: it has {len(plan['arguments'])} "
                         f"arguments, the step has {len(leaves)}")
     for leaf, entry in zip(leaves, plan["arguments"]):
-        if list(jax.numpy.shape(leaf)) != entry["dims"]:
+        if _dims(leaf) != entry["dims"]:
             raise WrongPlan(f"the plan is for another program: argument {entry['name']} has "
-                            f"dimensions {list(jax.numpy.shape(leaf))}, the plan says {entry['dims']}")
+                            f"dimensions {_dims(leaf)}, the plan says {entry['dims']}")
+
+
+def _is_key(leaf):
+    jax = _jax()
+    return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _dims(leaf):
+    """As the program has them: a key of random numbers is an array of words."""
+    jax = _jax()
+    if not _is_key(leaf):
+        return list(jax.numpy.shape(leaf))
+    return list(jax.eval_shape(jax.random.key_data, leaf).shape)
 
 
 def compile_step(step, plan, arguments, donate=(0,)):
@@ -145,8 +158,10 @@ def compile_step(step, plan, arguments, donate=(0,)):
     mesh = _mesh(plan)
 
     def named(entries, tree):
-        shardings = [jax.sharding.NamedSharding(mesh, _spec(e["spec"])) for e in entries]
-        return jax.tree.unflatten(jax.tree.structure(tree), shardings)
+        leaves, structure = jax.tree.flatten(tree)
+        specs = [e["spec"][:len(jax.numpy.shape(leaf))] for e, leaf in zip(entries, leaves)]
+        return jax.tree.unflatten(structure,
+                                  [jax.sharding.NamedSharding(mesh, _spec(s)) for s in specs])
 
     results = jax.eval_shape(step, *arguments)
     lowered = _lower(step, arguments, donate, in_shardings=named(plan["arguments"], arguments),
@@ -192,6 +207,8 @@ def _largest_difference(ours, theirs):
     import numpy
     worst = 0.0
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
+        if _is_key(a):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
         a, b = numpy.asarray(a, numpy.float64), numpy.asarray(b, numpy.float64)
         scale = max(numpy.abs(b).max(initial=0.0), 1e-30)
         worst = max(worst, float(numpy.abs(a - b).max(initial=0.0)) / scale)

@@ -14,6 +14,7 @@ Analysis analyze(std::string_view text, const std::string& where) {
   made.rules = rules_of(made.program, made.warnings);
   refine(made.program, made.rules);
   made.phases = find_phases(made.program);
+  made.updates = find_updates(made.program, made.phases);
   made.blocks = find_blocks(made.program, made.rules, made.phases);
   made.segments = find_segments(made.program, made.blocks);
   return made;

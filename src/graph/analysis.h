@@ -8,6 +8,7 @@
 #include "graph/block/blocks.h"
 #include "graph/block/phases.h"
 #include "graph/block/segments.h"
+#include "graph/block/updates.h"
 #include "graph/factor/rule.h"
 #include "graph/hlo/program.h"
 
@@ -19,6 +20,7 @@ struct Analysis {
   Program program;
   std::vector<Rule> rules;
   Phases phases;
+  Updates updates;
   Blocks blocks;
   Segments segments;
   std::vector<std::string> warnings;

@@ -48,6 +48,39 @@ inline std::string mlp_step(int layers, int batch, int width) {
   return out + "  ROOT r = (" + types + "f32[]) tuple(" + names + "loss)\n}\n";
 }
 
+// One square layer under SGD with momentum, whose state is given up and made anew:
+//   loss = sum(x W), m' = 0.9 m + gradient, W' = W - m'
+inline std::string momentum_step(int batch, int width) {
+  const std::string x = "f32[" + std::to_string(batch) + "," + std::to_string(width) + "]";
+  const std::string w = "f32[" + std::to_string(width) + "," + std::to_string(width) + "]";
+  return "HloModule momentum, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, "
+         "may-alias) "
+         "}\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+         "  ROOT c = f32[] add(a, b)\n}\n\nENTRY main {\n"
+         "  w = " +
+         w + " parameter(0)\n  m = " + w + " parameter(1)\n  x = " + x +
+         " parameter(2)\n  zero = f32[] constant(0)\n  y = " + x +
+         " dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+         "  loss = f32[] reduce(y, zero), dimensions={0,1}, to_apply=sum\n"
+         "  one = f32[] constant(1)\n  ones = " +
+         x +
+         " broadcast(one), dimensions={}\n"
+         "  gradient = " +
+         w +
+         " dot(x, ones), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+         "  decay = f32[] constant(0.9)\n  decays = " +
+         w +
+         " broadcast(decay), dimensions={}\n"
+         "  less = " +
+         w + " multiply(m, decays)\n  new_m = " + w +
+         " add(less, gradient)\n"
+         "  new_w = " +
+         w +
+         " subtract(w, new_m)\n"
+         "  ROOT r = (" +
+         w + ", " + w + ", f32[]) tuple(new_w, new_m, loss)\n}\n";
+}
+
 // Devices of one node; a slow link and no latency make bytes decide.
 inline Cluster cluster_of(int devices, double bandwidth = 1e9) {
   DeviceType type;

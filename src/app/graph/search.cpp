@@ -129,8 +129,9 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
                                : best_of(out.analysis, meshes, options);
   if (!found.result.best) {
     out.reason = fmt::format(
-        "no plan fits: a device needs at least {}, and has {}; more devices or fewer samples would "
-        "help",
+        "no plan fits: the smallest that was found needs {} a device, and there are {}; more "
+        "devices "
+        "or fewer samples would help",
         in_words(found.needed), in_words(found.result.why_not->limit));
     return out;
   }

@@ -1,12 +1,23 @@
 // Ops that multiply and sum, and those that do the same as if with a one-hot matrix.
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "graph/factor/rule_builder.h"
 #include "graph/hlo/attributes.h"
 
 namespace plait::graph {
-namespace {}  // namespace
+namespace {
+
+// Partial results of the op can be combined by an all-reduce.
+bool has_collective(const RuleBuilder& rule) {
+  constexpr std::array<std::string_view, 7> kKnown{"",        "add", "multiply", "maximum",
+                                                   "minimum", "and", "or"};
+  return std::ranges::find(kKnown, rule.combining_op()) != kKnown.end();
+}
+
+}  // namespace
 
 // Output: batch dimensions, then free ones of the left, then free ones of the right.
 void dot_rule(RuleBuilder& rule) {
@@ -59,11 +70,19 @@ void convolution_rule(RuleBuilder& rule) {
   const std::int64_t batch = rule.operand(0)[dims.lhs_batch];
   rule.need(outputs % (groups * batches) == 0 && batch % batches == 0,
             "groups do not divide its features");
-  const int group = rule.factor(groups);
-  const int batch_group = rule.factor(batches);
-  const int rows = rule.factor(batch / batches);
-  const int columns = rule.factor(outputs / groups / batches);
-  const int inner = rule.factor(rule.operand(1)[dims.rhs_input], FactorKind::reduction);
+  // XLA's partitioner divides groups of one feature each, but no others: of those, every device
+  // computes all of what it is not given by a divided inner range.
+  const std::int64_t inputs = rule.operand(1)[dims.rhs_input];
+  const bool features_stay = groups > 1 && inputs > 1;
+  const bool batches_stay = batches > 1 && (batches != batch || batches != outputs);
+  const FactorKind pass =
+      features_stay || batches_stay ? FactorKind::replication : FactorKind::pass;
+  const int group = rule.factor(groups, pass);
+  const int batch_group = rule.factor(batches, pass);
+  const int rows = rule.factor(batch / batches, pass);
+  const int columns = rule.factor(outputs / groups / batches, pass);
+  const int inner =
+      rule.factor(inputs, features_stay ? FactorKind::replication : FactorKind::reduction);
   rule.bind_operand(0, dims.lhs_batch, batch_group);
   rule.bind_operand(0, dims.lhs_batch, rows);
   rule.bind_operand(0, dims.lhs_feature, group);
@@ -129,7 +148,8 @@ void gather_rule(RuleBuilder& rule) {
   }
 }
 
-// Updates are added (or written) to rows: divided updates give partial results.
+// Updates are added to rows: divided updates give partial results. What is written over others
+// depends on the order, so that its updates are not divided.
 void scatter_rule(RuleBuilder& rule) {
   const Instruction& it = rule.source();
   rule.need(rule.operand_count() >= 3 && rule.operand_count() % 2 == 1, "operands are missing");
@@ -141,14 +161,14 @@ void scatter_rule(RuleBuilder& rule) {
   const Dims index_batching = integers(it, "scatter_indices_batching_dims");
   rule.need(batching.size() == index_batching.size(), "batching dimensions do not fit");
   const std::int64_t vector_dim = integer_or(it, "index_vector_dim", rule.rank(count));
+  const FactorKind divided = has_collective(rule) ? FactorKind::reduction : FactorKind::replication;
   std::vector<int> index_factor(rule.rank(count), -1);
   std::int64_t update = 0;
   for (std::int64_t d = 0; d < rule.rank(count); ++d) {
     if (d == vector_dim) continue;
     while (contains(window, update)) ++update;
     const bool batch = contains(index_batching, d);
-    index_factor[d] =
-        rule.factor(rule.operand(count)[d], batch ? FactorKind::pass : FactorKind::reduction);
+    index_factor[d] = rule.factor(rule.operand(count)[d], batch ? FactorKind::pass : divided);
     rule.bind_operand(count, d, index_factor[d]);
     for (int i = 0; i < count; ++i) rule.bind_operand(count + 1 + i, update, index_factor[d]);
     ++update;
@@ -206,10 +226,13 @@ void reduce_rule(RuleBuilder& rule) {
   const int count = rule.operand_count() / 2;
   rule.need(rule.operand_count() % 2 == 0 && count >= 1, "initial values are missing");
   rule.need_outputs(count);
+  // Several results (the largest and where it is) are gathered and reduced again.
+  const FactorKind divided =
+      count > 1 || has_collective(rule) ? FactorKind::reduction : FactorKind::replication;
   std::int64_t out = 0;
   for (std::int64_t d = 0; d < rule.rank(0); ++d) {
     const bool gone = contains(reduced, d);
-    const int f = rule.factor(rule.operand(0)[d], gone ? FactorKind::reduction : FactorKind::pass);
+    const int f = rule.factor(rule.operand(0)[d], gone ? divided : FactorKind::pass);
     for (int i = 0; i < count; ++i) {
       rule.bind_operand(i, d, f);
       if (!gone) rule.bind_output(i, out, f);

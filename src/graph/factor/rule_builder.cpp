@@ -20,6 +20,18 @@ const std::vector<std::int64_t>& RuleBuilder::output(int i) const {
   return program_.values[node_.outputs[i]].dims();
 }
 
+const std::string& RuleBuilder::combining_op() const {
+  static const std::string none;
+  for (const Called& called : source().called) {
+    if (called.role != "to_apply") continue;
+    const Computation& computation = program_.module->computations[called.computation];
+    const Instruction* root = &computation.instructions[computation.root];
+    while (root->opcode == "convert") root = &computation.instructions[root->operands.front()];
+    return root->opcode;
+  }
+  return none;
+}
+
 int RuleBuilder::factor(std::int64_t size, FactorKind kind) {
   if (size == 1) return -1;
   rule_.factors.push_back({size, kind});

@@ -31,6 +31,10 @@ class RuleBuilder {
   int rank(int i) const { return static_cast<int>(operand(i).size()); }
   int output_rank(int i = 0) const { return static_cast<int>(output(i).size()); }
 
+  // The op that combines two values in what the node applies: "add", "maximum"; "parameter" where
+  // one of them replaces the other, "" where nothing is applied.
+  const std::string& combining_op() const;
+
   int factor(std::int64_t size, FactorKind kind = FactorKind::pass);
   // Appends the factor to a dimension, inside of what it has already.
   void bind_operand(int i, std::int64_t dim, int factor);

@@ -108,7 +108,7 @@ const std::unordered_map<std::string_view, RuleFunction>& rule_table() {
         {"infeed", source_rule},
         {"cholesky", matrix_rule},
         {"triangular-solve", matrix_rule},
-        {"fft", matrix_rule},
+        {"fft", replicated_rule},  // as XLA's partitioner does it
         {"rng-bit-generator", replicated_rule},
         {"rng-get-and-update-state", replicated_rule},
         {"all-gather", replicated_rule},

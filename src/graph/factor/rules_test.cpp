@@ -92,9 +92,33 @@ TEST(Rules, OtherOpsSayWhichDimensionsPass) {
                     "f32[8,4] dynamic-update-slice(p0, p1, p2, p3)"),
             "([i,j],[1,j],[],[])->([i,j]) {i=8, j=4} replication={i}");
   EXPECT_EQ(rule_of({"f32[4,8]"}, "(f32[4,2], s32[4,2]) topk(p0), k=2, largest=true"),
-            "([i,j])->([i,k],[i,l]) {i=4, j=8, k=2, l=2} replication={j,k,l}");
+            "([i,j])->([k,l],[m,n]) {i=4, j=8, k=4, l=2, m=4, n=2} replication={i,j,k,l,m,n}");
   EXPECT_EQ(rule_of({"f32[4]"}, "f32[4] custom-call(p0), custom_call_target=\"mystery\""),
             "([i])->([j]) {i=4, j=4} replication={i,j} unknown");
+}
+
+// What XLA's partitioner does not divide is not planned as divided.
+TEST(Rules, WhatDependsOnTheOrderOrIsGroupedIsNotDivided) {
+  // A kernel of 2 groups of 3 input channels each: every device convolves all of it.
+  EXPECT_EQ(rule_of({"f32[8,6,5,5]", "f32[4,3,1,1]"},
+                    "f32[8,4,5,5] convolution(p0, p1), window={size=1x1}, "
+                    "dim_labels=bf01_oi01->bf01, feature_group_count=2"),
+            "([j,il,m,n],[ik,l,1,1])->([j,ik,m,n]) {i=2, j=8, k=2, l=3, m=5, n=5} "
+            "replication={i,j,k,l}");
+  EXPECT_EQ(rule_of({"f32[4,8]"}, "f32[4,5] fft(p0), fft_type=RFFT, fft_length={8}"),
+            "([i,j])->([k,l]) {i=4, j=8, k=4, l=5} replication={i,j,k,l}");
+  const std::string text =
+      "HloModule m\n\nlast {\n  a = f32[] parameter(0)\n  ROOT b = f32[] parameter(1)\n}\n\n"
+      "ENTRY main {\n  p0 = f32[100,16] parameter(0)\n  p1 = s32[4,1] parameter(1)\n"
+      "  p2 = f32[4,16] parameter(2)\n  ROOT r = f32[100,16] scatter(p0, p1, p2), "
+      "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+      "index_vector_dim=1, to_apply=last\n}\n";
+  const Module module = read_hlo(text, "m");
+  const Program program = flatten(module);
+  std::vector<std::string> warnings;
+  // Added updates could be divided (a reduction); of updates that are written the last one stays.
+  EXPECT_EQ(text_of(rules_of(program, warnings).back()),
+            "([j,k],[i,1],[i,k])->([j,k]) {i=4, j=100, k=16} replication={i}");
 }
 
 TEST(Rules, ShapesThatContradictTheirOpAreRefused) {

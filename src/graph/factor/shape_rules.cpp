@@ -219,14 +219,10 @@ void sort_rule(RuleBuilder& rule) {
 }
 
 // The last dimension is searched, the others pass.
+// XLA's partitioner has every device choose among all rows, however they are divided.
 void top_k_rule(RuleBuilder& rule) {
   rule.need(rule.operand_count() >= 1 && rule.rank(0) == rule.output_rank(),
             "the result has another rank than its operand");
-  for (std::int64_t d = 0; d + 1 < rule.rank(0); ++d) {
-    const int f = rule.factor(rule.operand(0)[d]);
-    rule.bind_operand(0, d, f);
-    for (int i = 0; i < rule.output_count(); ++i) rule.bind_output(i, d, f);
-  }
 }
 
 // Made from nothing: every device makes its part.
@@ -236,7 +232,7 @@ void source_rule(RuleBuilder& rule) {
       rule.bind_output(i, d, rule.factor(rule.output(i)[d]));
 }
 
-// Each of a batch of matrices is decomposed, solved or transformed as a whole.
+// Each of a batch of matrices is decomposed or solved as a whole.
 void matrix_rule(RuleBuilder& rule) {
   const int rank = rule.output_rank();
   for (std::int64_t d = 0; d + 2 < rank; ++d) {

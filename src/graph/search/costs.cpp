@@ -81,6 +81,7 @@ class CostBuilder {
 
   void find_uses() {
     const Program& program = analysis_.program;
+    updates_meet_.resize(analysis_.blocks.blocks.size());
     for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
       const int block = analysis_.blocks.of_node[n];
       if (block < 0) continue;
@@ -90,6 +91,10 @@ class CostBuilder {
         const int from = owner(value);
         if (from < 0 || from == block) continue;
         uses_[{std::min(from, block), std::max(from, block)}].push_back({value, n, i});
+        const bool wants_parts =
+            analysis_.updates.of_node[n] != 0 && !is_contraction(program, program.nodes[n]);
+        if (wants_parts) updates_meet_[block] = 1;
+        if (analysis_.updates.of_node[program.values[value].node] != 0) updates_meet_[from] = 1;
       }
     }
     replacing_.resize(analysis_.blocks.blocks.size());
@@ -103,6 +108,7 @@ class CostBuilder {
         replacing_[from].emplace_back(value, program.nodes[node].outputs.front());
       } else {
         uses_[{std::min(from, block), std::max(from, block)}].push_back({value, node, -1});
+        updates_meet_[from] = updates_meet_[block] = 1;
       }
     }
   }
@@ -128,7 +134,7 @@ class CostBuilder {
     const Program& program = analysis_.program;
     std::map<int, int> classes;
     std::map<int, int> loops;
-    std::uint64_t hash = hash_of("signature");
+    std::uint64_t hash = mixed(hash_of("signature"), updates_meet_[b]);
     const auto add = [&](std::uint64_t word) { hash = mixed(hash, word); };
     const auto add_class = [&](int cls) {
       add(cls < 0 ? ~0ULL
@@ -143,6 +149,7 @@ class CostBuilder {
       const Node& node = program.nodes[n];
       const Rule& rule = analysis_.rules[n];
       add(static_cast<std::uint64_t>(node.kind));
+      add(analysis_.updates.of_node[n]);
       if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
       add(static_cast<std::uint64_t>(program.trips(n)));
       add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
@@ -209,19 +216,60 @@ class CostBuilder {
 
   void build_block(int b) {
     const Block& block = analysis_.blocks.blocks[b];
-    BlockCosts& costs = made_.blocks[b];
-    costs.strategies = strategies_of(block, mesh_, options_.whole);
-    const std::size_t count = costs.strategies.size();
-    costs.compute.resize(count);
-    costs.communication.resize(count);
-    costs.memory.resize(count);
-    tables_[b].operands.resize(count);
-    tables_[b].outputs.resize(count);
-    for (std::size_t s = 0; s < count; ++s) {
-      costs.axes.push_back(axes_of(b, costs.strategies[s]));
-      build_strategy(b, s);
+    for (Strategy& strategy : strategies_of(block, mesh_, options_.whole)) {
+      add_strategy(b, strategy);
+      if (copied_axes(analysis_, mesh_, b, strategy) == 0) continue;
+      strategy.shares_update = true;
+      add_strategy(b, strategy);
+      drop_one_of_two(b);
     }
     if (options_.measured != nullptr) take_measured(b);
+  }
+
+  void add_strategy(int b, const Strategy& strategy) {
+    BlockCosts& costs = made_.blocks[b];
+    const std::size_t s = costs.strategies.size();
+    costs.strategies.push_back(strategy);
+    costs.axes.push_back(axes_of(b, strategy));
+    costs.compute.emplace_back();
+    costs.communication.emplace_back();
+    costs.memory.emplace_back();
+    tables_[b].operands.emplace_back();
+    tables_[b].outputs.emplace_back();
+    build_strategy(b, s);
+  }
+
+  // Of the last two, which differ in who does the update, one goes if the other is neither slower
+  // nor larger and other blocks cannot tell.
+  void drop_one_of_two(int b) {
+    BlockCosts& costs = made_.blocks[b];
+    const std::size_t last = costs.strategies.size() - 1;
+    const auto beats = [&](std::size_t one, std::size_t other) {
+      return costs.compute[one] + costs.communication[one] <=
+                 costs.compute[other] + costs.communication[other] &&
+             costs.memory[one] <= costs.memory[other];
+    };
+    if (tables_[b].outputs[last] == tables_[b].outputs[last - 1] &&
+        tables_[b].operands[last] == tables_[b].operands[last - 1])
+      return drop(b, last);  // nothing could be divided
+    if (updates_meet_[b] != 0) return;
+    if (beats(last - 1, last)) {
+      drop(b, last);
+    } else if (beats(last, last - 1)) {
+      drop(b, last - 1);
+    }
+  }
+
+  void drop(int b, std::size_t s) {
+    const auto at = static_cast<std::ptrdiff_t>(s);
+    BlockCosts& costs = made_.blocks[b];
+    costs.strategies.erase(costs.strategies.begin() + at);
+    costs.axes.erase(costs.axes.begin() + at);
+    costs.compute.erase(costs.compute.begin() + at);
+    costs.communication.erase(costs.communication.begin() + at);
+    costs.memory.erase(costs.memory.begin() + at);
+    tables_[b].operands.erase(tables_[b].operands.begin() + at);
+    tables_[b].outputs.erase(tables_[b].outputs.begin() + at);
   }
 
   void take_measured(int b) {
@@ -378,6 +426,8 @@ class CostBuilder {
   std::vector<int> first_operand_;  // of each node: where its operands begin in its block's table
   std::vector<int> first_output_;
   std::vector<char> kept_;
+  std::vector<char> updates_meet_;  // of each block: another one uses what its update makes, or
+                                    // makes what it uses
   std::vector<int> first_like_;  // of each block: the first that is the same
   std::vector<BlockTable> tables_;
 };

@@ -31,10 +31,13 @@ std::vector<std::vector<double>> uses_of(const GraphCosts& costs) {
   return use;
 }
 
-Bytes least_memory(const GraphCosts& costs) {
-  Bytes sum = costs.shared_memory;
-  for (const BlockCosts& block : costs.blocks) sum += *std::ranges::min_element(block.memory);
-  return sum;
+// Every block as it holds least when the forward pass ends.
+std::vector<int> least_memory(const GraphCosts& costs) {
+  std::vector<int> choice;
+  for (const BlockCosts& block : costs.blocks)
+    choice.push_back(
+        static_cast<int>(std::ranges::min_element(block.memory) - block.memory.begin()));
+  return choice;
 }
 
 }  // namespace
@@ -90,27 +93,33 @@ SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOpti
   // What is held at the end of the forward pass is the same for every order of the program; the
   // rest of the peak is taken from the limit, more of it as long as the plan does not fit.
   const auto use = uses_of(costs);
-  result.best.reset();
   Bytes room = limit - costs.shared_memory;
   std::optional<Seconds> bound;
+  Bytes needed = result.best->peak;
+  result.best.reset();
+  const auto take = [&](const std::vector<int>& choice, Seconds at_least) {
+    ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
+    plan.bound = at_least;
+    needed = std::min(needed, plan.peak);
+    if (plan.peak <= limit) result.best = plan;
+    return plan.peak;
+  };
   // To close the gap; fewer where each takes longer.
   const int branches = std::max(1, 200 / static_cast<int>(costs.blocks.size() + 1));
   for (int round = 0; round < 12 && room > Bytes(0) && !options.stop(); ++round) {
     const auto found = choose_within(problem, use, room.value, branches);
     if (!found) break;
     if (!bound) bound = costs.shared + Seconds(found->bound);
-    ShardingPlan plan = plan_with(analysis, mesh, costs, found->values);
-    plan.bound = *bound;
-    if (plan.peak <= limit) {
-      result.best = std::move(plan);
-      return result;
-    }
+    const Bytes peak = take(found->values, *bound);
+    if (result.best) return result;
     Bytes held;
     for (std::size_t b = 0; b < found->values.size(); ++b)
       held += costs.blocks[b].memory[found->values[b]];
-    room = std::min(room * 0.97, held - (plan.peak - limit) * 0.5);
+    room = std::min(room * 0.97, held - (peak - limit) * 0.5);
   }
-  result.why_not = NoPlan{std::max(least_memory(costs), limit), limit};
+  if (!options.stop())
+    take(least_memory(costs), bound.value_or(costs.shared + Seconds(free.bound)));
+  if (!result.best) result.why_not = NoPlan{needed, limit};
   return result;
 }
 

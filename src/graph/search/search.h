@@ -39,7 +39,7 @@ struct ShardingPlan {
   std::vector<Bytes> traffic() const;
 };
 
-// Why there is no plan: how much a device would need at least.
+// Why there is no plan: how much the smallest that was met needs.
 struct NoPlan {
   Bytes needed;
   Bytes limit;

@@ -84,6 +84,79 @@ TEST(Search, ExpertsAreDividedWithFourAllToAlls) {
   EXPECT_EQ(count, 4);
 }
 
+TEST(Search, TheLargestAndItsPlaceAreGatheredAndReducedAgain) {
+  // y = x W with 4 columns groups: each device finds (value, place) of its columns for 64 rows, and
+  // gets those of the other three: 3 * 64 * 4 bytes of each.
+  const std::string text =
+      "HloModule m\n\nlarger {\n  a = f32[] parameter(0)\n  i = s32[] parameter(1)\n"
+      "  b = f32[] parameter(2)\n  j = s32[] parameter(3)\n  c = pred[] compare(a, b), "
+      "direction=GT\n"
+      "  v = f32[] select(c, a, b)\n  k = s32[] select(c, i, j)\n"
+      "  ROOT r = (f32[], s32[]) tuple(v, k)\n}\n\nENTRY main {\n  x = f32[64,32] parameter(0)\n"
+      "  w = f32[32,128] parameter(1)\n  y = f32[64,128] dot(x, w), lhs_contracting_dims={1}, "
+      "rhs_contracting_dims={0}\n  n = s32[64,128] iota(), iota_dimension=1\n"
+      "  least = f32[] constant(-inf)\n  zero = s32[] constant(0)\n"
+      "  ROOT r = (f32[64], s32[64]) reduce(y, n, least, zero), dimensions={1}, "
+      "to_apply=larger\n}\n";
+  const Analysis analysis = analyze(text, "m");
+  const Mesh mesh = mesh_of({4});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s) {
+    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) != "columns over x")
+      continue;
+    const ShardingPlan plan = plan_with(analysis, mesh, costs, {static_cast<int>(s)});
+    const Bytes sent = plan.traffic()[static_cast<int>(CollectiveKind::all_gather)];
+    EXPECT_EQ(sent, Bytes(2.0 * 3 * 64 * 4));
+    EXPECT_EQ(total_traffic(plan), sent.value);
+    return;
+  }
+  FAIL() << "columns are not offered";
+}
+
+// The only block of the momentum step divided as the words say; nothing where that is not offered.
+std::optional<ShardingPlan> momentum_plan(const Analysis& analysis, const Mesh& mesh,
+                                          const std::string& words) {
+  const GraphCosts costs = costs_of(analysis, mesh);
+  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s)
+    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) == words)
+      return plan_with(analysis, mesh, costs, {static_cast<int>(s)});
+  return std::nullopt;
+}
+
+std::string spec_of(const Analysis& analysis, const ShardingPlan& plan, int argument) {
+  const int node = analysis.program.arguments[argument];
+  return partition_spec(plan.placements[analysis.program.nodes[node].outputs[0]], 2,
+                        plan.mesh.axes());
+}
+
+TEST(Search, DevicesWithCopiesOfAWeightShareItsUpdate) {
+  // Data parallelism on 4 devices: the gradient (h^2 * 4 bytes) is scattered, the momentum is kept
+  // in quarters, the new weight is gathered. That sends what an all-reduce does, and computes less.
+  const Bytes weight(256 * 256 * 4);
+  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
+  const auto plan = momentum_plan(analysis, mesh_of({4}), "rows over x, update shared");
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->movements.size(), 2u);
+  EXPECT_EQ(plan->movements[0].transfer, (Transfer{CollectiveKind::reduce_scatter, 1U, weight}));
+  EXPECT_EQ(plan->movements[1].transfer, (Transfer{CollectiveKind::all_gather, 1U, weight}));
+  EXPECT_EQ(spec_of(analysis, *plan, 0), "P()");
+  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, 'x')");
+  EXPECT_EQ(spec_of(analysis, *plan, 2), "P('x')");
+  EXPECT_FALSE(momentum_plan(analysis, mesh_of({4}), "rows over x"));
+}
+
+TEST(Search, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
+  // Columns over y divide the weight, rows over x copy it: the momentum has both, y the major.
+  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
+  const auto plan =
+      momentum_plan(analysis, mesh_of({2, 4}), "columns over y, rows over x, update shared");
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(spec_of(analysis, *plan, 0), "P(None, 'y')");
+  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, ('y', 'x'))");
+  // Scattered and gathered along x: half of a quarter of the weight each.
+  EXPECT_EQ(total_traffic(*plan), 2.0 * 256 * 256 * 4 / 4 / 2);
+}
+
 TEST(Search, FindsWhatTryingEveryCombinationFinds) {
   const Analysis analysis = analyze(samples::mlp_step(3, 256, 256), "mlp");
   for (const std::vector<int>& sizes : {std::vector<int>{4}, std::vector<int>{2, 2}}) {

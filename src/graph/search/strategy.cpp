@@ -84,11 +84,19 @@ void extend(const Block& block, const Mesh& mesh, bool with_none, Strategy& stra
   if (with_none) extend(block, mesh, with_none, strategy, axis + 1, all);
 }
 
-// The factor of a node that each axis divides, or -1.
-std::array<int, kMostAxes> factor_of_axis(const Rule& rule, const std::vector<int>& classes,
-                                          const Mesh& mesh, const ClassAxes& axes) {
-  std::array<int, kMostAxes> chosen{-1, -1, -1};
-  std::array<int, kMostAxes> fallback{-1, -1, -1};
+// The factor of a node that each axis divides, or -1. Of axes that divide one dimension the late
+// ones make the finest parts.
+struct AxisFactors {
+  std::array<int, kMostAxes> factor{-1, -1, -1};
+  AxisSet late = 0;
+  int& operator[](int axis) { return factor[axis]; }
+  int operator[](int axis) const { return factor[axis]; }
+};
+
+AxisFactors factor_of_axis(const Rule& rule, const std::vector<int>& classes, const Mesh& mesh,
+                           const ClassAxes& axes) {
+  AxisFactors chosen;
+  AxisFactors fallback;
   for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
     if (classes.empty() || classes[f] < 0) continue;
     const ClassAxes::Entry* entry = axes.find(classes[f]);
@@ -106,15 +114,17 @@ std::array<int, kMostAxes> factor_of_axis(const Rule& rule, const std::vector<in
 // The placement of a tensor whose dimensions have the factors. An axis is left out where its part
 // of a dimension would not be contiguous: a factor before it is not divided to the end.
 Placement placement_of(const TensorFactors& tensor, const Rule& rule, const Mesh& mesh,
-                       const std::array<int, kMostAxes>& factor) {
+                       const AxisFactors& factor) {
   Placement made;
   for (int d = 0; d < static_cast<int>(tensor.size()); ++d) {
     bool open = true;
     int rank = 0;
     for (const int f : tensor[d]) {
       std::int64_t left = rule.factors[f].size;
-      for (int a = 0; a < std::min(mesh.axes(), kMostAxes); ++a) {
-        if (factor[a] != f || made.dim[a] >= 0) continue;
+      for (int i = 0; i < 2 * mesh.axes(); ++i) {
+        const int a = i % mesh.axes();
+        const bool late = (factor.late >> a & 1U) != 0;
+        if (late != (i >= mesh.axes()) || factor[a] != f || made.dim[a] >= 0) continue;
         if (!open || left % mesh.sizes[a] != 0) continue;
         made.dim[a] = static_cast<std::int8_t>(d);
         made.rank[a] = static_cast<std::int8_t>(rank++);
@@ -132,11 +142,43 @@ bool contains(const TensorFactors& tensor, int factor) {
   });
 }
 
+// Divides the tensors of an update by the axes that share it, those of `axes`, as far as they have
+// one of their classes and all that have it are divided evenly.
+void share(const std::vector<const TensorFactors*>& tensors, const Rule& rule,
+           const std::vector<int>& classes, const Mesh& mesh, const ClassAxes& block_axes,
+           AxisSet axes, AxisFactors& factor) {
+  const auto fits = [&](int f, int axis) {
+    bool any = false;
+    for (const TensorFactors* tensor : tensors) {
+      if (!contains(*tensor, f)) continue;
+      any = true;
+      if (placement_of(*tensor, rule, mesh, factor).dim[axis] < 0) return false;
+    }
+    return any;
+  };
+  for (int a = 0; a < mesh.axes(); ++a) {
+    if ((axes & block_axes.shared & 1U << a) == 0) continue;
+    factor.late |= 1U << a;
+    factor[a] = -1;
+    for (const int cls : block_axes.shared_classes) {
+      for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f) {
+        if (classes[f] != cls) continue;
+        factor[a] = f;
+        if (fits(f, a)) break;
+        factor[a] = -1;
+      }
+      if (factor[a] >= 0) break;
+    }
+  }
+}
+
 // Where the parts of an output that is partial along `axes` go: to the dimensions that the block
-// keeps divided by them, else nowhere (it is summed on every device).
+// keeps divided by them, in an update to those that its devices share, else nowhere (it is summed
+// on every device).
 Placement scattered(const TensorFactors& tensor, const Rule& rule, const std::vector<int>& classes,
-                    const Mesh& mesh, const ClassAxes& block_axes, AxisSet axes,
-                    std::array<int, kMostAxes> factor) {
+                    const Mesh& mesh, const ClassAxes& block_axes, AxisSet axes, bool update,
+                    AxisFactors factor) {
+  AxisSet left = 0;
   for (int a = 0; a < mesh.axes(); ++a) {
     if ((axes >> a & 1U) == 0) continue;
     factor[a] = -1;
@@ -145,7 +187,9 @@ Placement scattered(const TensorFactors& tensor, const Rule& rule, const std::ve
       const ClassAxes::Entry* entry = block_axes.find(classes[f]);
       if (entry != nullptr && ((entry->first | entry->second) >> a & 1U) != 0) factor[a] = f;
     }
+    if (factor[a] < 0) left |= 1U << a;
   }
+  if (update) share({&tensor}, rule, classes, mesh, block_axes, left, factor);
   return placement_of(tensor, rule, mesh, factor);
 }
 
@@ -156,8 +200,7 @@ struct OutputOf {
 
 // Where an output is made and kept, and what its partial results need.
 void place_output(const Analysis& analysis, const Mesh& mesh, const OutputOf& of,
-                  const ClassAxes& axes, const std::array<int, kMostAxes>& factor,
-                  NodePlacement& made) {
+                  const ClassAxes& axes, const AxisFactors& factor, NodePlacement& made) {
   const Node& node = analysis.program.nodes[of.node];
   const Rule& rule = analysis.rules[of.node];
   const TensorFactors& tensor = rule.outputs[of.output];
@@ -180,7 +223,14 @@ void place_output(const Analysis& analysis, const Mesh& mesh, const OutputOf& of
   if (fixed != nullptr) {
     kept = *fixed;
   } else if (partial != 0) {
-    kept = scattered(tensor, rule, analysis.blocks.classes[of.node], mesh, axes, partial, factor);
+    kept = scattered(tensor, rule, analysis.blocks.classes[of.node], mesh, axes, partial,
+                     analysis.updates.of_node[of.node] != 0, factor);
+  }
+  if (partial != 0 && node.is("reduce") && rule.outputs.size() > 1) {
+    // What each device found is gathered, and reduced again.
+    kept = fixed != nullptr ? *fixed : placed;
+    add({CollectiveKind::all_gather, partial, size * mesh.size_of(partial)});
+    partial = 0;
   }
   const AxisSet scatter = fixed == nullptr ? kept.axes() & partial : 0;
   if (scatter != 0) add({CollectiveKind::reduce_scatter, scatter, size});
@@ -214,6 +264,18 @@ std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool w
   return all;
 }
 
+AxisSet copied_axes(const Analysis& analysis, const Mesh& mesh, int b, const Strategy& strategy) {
+  const Block& block = analysis.blocks.blocks[b];
+  const bool has_state = std::ranges::any_of(block.nodes, [&](int n) {
+    const Node& node = analysis.program.nodes[n];
+    return node.kind == NodeKind::argument && analysis.updates.is_state[node.argument] != 0;
+  });
+  AxisSet axes = 0;
+  for (int a = 0; a < mesh.axes() && has_state; ++a)
+    if (strategy.role[a] < 0 || block.roles[strategy.role[a]].name == "rows") axes |= 1U << a;
+  return axes;
+}
+
 std::string text_of(const Strategy& strategy, const Block& block, const Mesh& mesh) {
   std::string out;
   for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
@@ -222,7 +284,8 @@ std::string text_of(const Strategy& strategy, const Block& block, const Mesh& me
       axes += (axes.empty() ? "" : ",") + axis_name(a) + (strategy.scatter[a] ? " scattered" : "");
     if (!axes.empty()) out += (out.empty() ? "" : ", ") + block.roles[r].name + " over " + axes;
   }
-  return out.empty() ? "whole on every device" : out;
+  if (out.empty()) out = "whole on every device";
+  return strategy.shares_update ? out + ", update shared" : out;
 }
 
 ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy) {
@@ -234,8 +297,14 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
     return made.entries.back();
   };
   const Role* columns = nullptr;
-  for (const Role& role : block.roles)
+  for (const Role& role : block.roles) {
     if (role.name == "columns") columns = &role;
+    if (!strategy.shares_update || role.name == "rows") continue;
+    made.shared_classes.insert(made.shared_classes.end(), role.classes.begin(), role.classes.end());
+  }
+  for (int a = 0; a < mesh.axes() && strategy.shares_update; ++a)
+    if (strategy.role[a] < 0 || block.roles[strategy.role[a]].name == "rows")
+      made.shared |= 1U << a;
   for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
     std::vector<std::pair<int, int>> divided;
     divide(block.roles[r], mesh, axes_with_role(strategy, mesh, r), divided);
@@ -259,7 +328,17 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
 
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, const ClassAxes& axes) {
   const Rule& rule = analysis.rules[n];
-  std::array<int, kMostAxes> factor = factor_of_axis(rule, analysis.blocks.classes[n], mesh, axes);
+  AxisFactors factor = factor_of_axis(rule, analysis.blocks.classes[n], mesh, axes);
+  if (axes.shared != 0 && analysis.updates.of_node[n] != 0 &&
+      !is_contraction(analysis.program, analysis.program.nodes[n])) {
+    AxisSet free = 0;
+    for (int a = 0; a < mesh.axes(); ++a)
+      if (factor[a] < 0) free |= 1U << a;
+    std::vector<const TensorFactors*> tensors;
+    for (const TensorFactors& tensor : rule.operands) tensors.push_back(&tensor);
+    for (const TensorFactors& tensor : rule.outputs) tensors.push_back(&tensor);
+    share(tensors, rule, analysis.blocks.classes[n], mesh, axes, free, factor);
+  }
   // An axis that one tensor cannot take on is not used for the op at all.
   const auto drop_unplaced = [&](const TensorFactors& tensor) {
     const Placement placed = placement_of(tensor, rule, mesh, factor);

@@ -15,12 +15,18 @@ struct Strategy {
   // A divided inner range leaves partial results: they are scattered over the columns, or (false)
   // summed on every device.
   std::array<bool, kMostAxes> scatter{false, false, false};
+  // Devices that have copies of a weight share its update: gradients are scattered among them, each
+  // keeps a part of the optimizer's state, and new weights are gathered (ZeRO's first stage).
+  bool shares_update = false;
   friend auto operator<=>(const Strategy&, const Strategy&) = default;
 };
 
 // Those whose axes divide the factors of their roles evenly. That every device of an axis does
 // everything is one of them only where it is asked for (`whole`) or nothing else is possible.
 std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole);
+// The axes along which a block's weights have copies; 0 where the block has no state to share.
+AxisSet copied_axes(const Analysis& analysis, const Mesh& mesh, int block,
+                    const Strategy& strategy);
 // "rows over x, columns over y".
 std::string text_of(const Strategy& strategy, const Block& block, const Mesh& mesh);
 
@@ -34,6 +40,10 @@ struct ClassAxes {
   };
   std::vector<Entry> entries;
   const Entry* find(int cls) const;
+  // Axes along which an update is shared, and the classes that they divide there: of each array the
+  // first that it has.
+  AxisSet shared = 0;
+  std::vector<int> shared_classes;
   // Values that stay where they are whatever the strategy.
   std::vector<std::pair<int, Placement>> fixed;
   const Placement* fixed_of(int value) const;

@@ -1,0 +1,104 @@
+"""Training steps of kinds that no example has, each with something that a compiler treats in its own
+way. make_NAME() gives (step, arguments)."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def normal(seed, *shape, scale=0.05):
+    kind = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32
+    return jax.random.normal(jax.random.key(seed), shape, kind) * scale
+
+
+def sgd(loss, rate=0.05):
+    def step(parameters, *batch):
+        value, gradients = jax.value_and_grad(loss)(parameters, *batch)
+        return jax.tree.map(lambda p, g: p - rate * g, parameters, gradients), value
+    return step
+
+
+def make_routed(width=32, experts=8, batch=8, sequence=16, capacity=8):
+    """Top-2 routing with a capacity: top-k, a running sum, one-hot products."""
+    p = {"router": normal(1, width, experts), "up": normal(2, experts, width, 64),
+         "down": normal(3, experts, 64, width), "out": normal(4, width, width)}
+
+    def loss(p, x, y):
+        gates = jax.nn.softmax(x @ p["router"])
+        best, chosen = lax.top_k(gates, 2)
+        chosen = jax.nn.one_hot(chosen, experts, dtype=x.dtype)
+        order = jnp.cumsum(chosen.swapaxes(1, 2).reshape(batch, -1, experts), 1) - 1
+        place = order.reshape(batch, 2, sequence, experts).swapaxes(1, 2)
+        slot = jax.nn.one_hot((place * chosen).sum(-1).astype(int), capacity, dtype=x.dtype)
+        combine = jnp.einsum("bsk,bske,bskc->bsec", best, chosen * (place < capacity), slot)
+        sent = jnp.einsum("bsec,bsd->ebcd", (combine > 0).astype(x.dtype), x)
+        hidden = jax.nn.relu(jnp.einsum("ebcd,edf->ebcf", sent, p["up"]))
+        back = jnp.einsum("bsec,ebcd->bsd", combine, jnp.einsum("ebcf,efd->ebcd", hidden, p["down"]))
+        return (((x + back) @ p["out"] - y) ** 2).mean()
+    shape = (batch, sequence, width)
+    return sgd(loss), (p, normal(5, *shape, scale=1), normal(6, *shape, scale=1))
+
+
+def make_written(width=32, batch=8, sequence=16):
+    """The place of the largest, rows that are written over others, random numbers from a typed key."""
+    p = {"in": normal(1, width, width, scale=0.2), "out": normal(2, width, width, scale=0.2)}
+
+    def loss(p, key, x, y):
+        h = x @ p["in"]
+        h = h + jax.nn.one_hot(jnp.argmax(h, -1), width, dtype=h.dtype)
+        h = h.at[:, ::2].set(0.5) * jax.random.bernoulli(key, 0.9, h.shape)
+        return ((h @ p["out"] - y) ** 2).mean()
+    shape = (batch, sequence, width)
+    return sgd(loss), (p, jax.random.key(7), normal(3, *shape, scale=1), normal(4, *shape, scale=1))
+
+
+def make_grouped(channels=32, batch=8, size=8):
+    """Convolutions in groups and in depth, rotations of complex numbers."""
+    p = {"grouped": normal(1, 3, 3, channels // 4, channels), "depth": normal(2, 3, 3, 1, channels),
+         "point": normal(3, channels, channels)}
+
+    def conv(x, w, groups):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=groups,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def loss(p, x, y):
+        h = jax.nn.relu(conv(x, p["grouped"], 4))
+        h = jax.nn.relu(conv(h, p["depth"], channels)) @ p["point"]
+        turned = lax.complex(h[..., ::2], h[..., 1::2]) * jnp.exp(1j * jnp.arange(channels // 2))
+        return ((jnp.concatenate([turned.real, turned.imag], -1).astype(y.dtype) - y) ** 2).mean()
+    shape = (batch, size, size, channels)
+    return sgd(loss), (p, normal(4, *shape, scale=1), normal(5, *shape, scale=1))
+
+
+def make_accumulated(width=64, parts=4, batch=32):
+    """Gradients summed by a loop, clipped by their norm; momentum, whose update devices share."""
+    p = [normal(i, width, width) for i in range(3)]
+
+    def loss(p, x, y):
+        for w in p:
+            x = jnp.tanh(x @ w)
+        return ((x - y) ** 2).mean()
+
+    def step(state, xs, ys):
+        def add(sums, part):
+            found = jax.value_and_grad(loss)(state["p"], *part)
+            return jax.tree.map(jnp.add, sums, found), None
+        zeros = (jnp.zeros((), xs.dtype), jax.tree.map(jnp.zeros_like, state["p"]))
+        (value, g), _ = lax.scan(add, zeros, (xs, ys))
+        norm = jnp.sqrt(sum((w * w).sum() for w in g))
+        m = jax.tree.map(lambda a, b: 0.9 * a + b / jnp.maximum(norm, 1), state["m"], g)
+        return {"p": jax.tree.map(lambda a, b: a - 0.05 * b, state["p"], m), "m": m}, value / parts
+    state = {"p": p, "m": jax.tree.map(jnp.zeros_like, p)}
+    shape = (parts, batch, width)
+    return step, (state, normal(8, *shape, scale=1), normal(9, *shape, scale=1))
+
+
+def make_constrained(width=64, batch=32):
+    """A step with constraints of its own, to a mesh that is not the plan's."""
+    axes = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=axes)
+    own = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data", "model"))
+
+    def loss(w, x):
+        return ((lax.with_sharding_constraint(jnp.tanh(x @ w), own) @ w) ** 2).mean()
+    return sgd(loss), (normal(1, width, width), normal(2, batch, width, scale=1))

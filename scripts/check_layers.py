@@ -29,7 +29,7 @@ FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
     "search": [{"space"}, {"bound", "papers", "moves"}, {"uniform"}, {"auto", "clusters"}, {""}],
     "graph": [{"hlo", "solve"}, {"factor"}, {"block"}, {""}, {"search"}],
-    "io": [{"format"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
+    "io": [{"format", "shell"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
     "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens", "run", "profile", "graph"}],

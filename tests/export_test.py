@@ -187,6 +187,65 @@ def test_a_configuration_is_priced_and_improved():
     plait("export", "better.json", "--to", "megatron", "-o", "better")
 
 
+STYLES = {
+    "arrays": """
+        TP=${1:-2}; MBS=4
+        GPT_ARGS=(--num-layers 4   # layers
+            --hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128)
+        RUN_ARGS=(--tensor-model-parallel-size $TP --micro-batch-size "$MBS" --global-batch-size $((MBS * 16)))
+        if [ "${FULL:-0}" = 1 ]; then RUN_ARGS+=(--recompute-granularity full); fi
+        torchrun --nproc_per_node 8 pretrain_gpt.py "${GPT_ARGS[@]}" ${RUN_ARGS[@]} --bf16 "$@"
+        """,
+    "branches": """
+        [ $# -gt 9 ] && echo "usage: run.sh --tensor-model-parallel-size N"
+        case ${SIZE:-small} in small) LAYERS=4 HIDDEN=256 ;; *) LAYERS=96 HIDDEN=12288 ;; esac
+        cat <<EOT > ds_config.json
+        {"train_batch_size": 64, "--num-layers": 9}
+EOT
+        options=" --num-layers $LAYERS --hidden-size $HIDDEN --num-attention-heads 4 --seq-length 128"
+        options="${options} --max-position-embeddings=128 --tensor-model-parallel-size=2 --micro-batch-size 4"
+        run_cmd="torchrun pretrain_gpt.py $options --global-batch-size 64 --bf16 &> log"
+        echo ${run_cmd}
+        eval ${run_cmd}
+        """,
+    "included": """
+        source ./sizes.sh
+        train() { srun bash -c "python pretrain_gpt.py $SIZES --tensor-model-parallel-size $1 $RUN"; }
+        train 2
+        """,
+}
+
+
+def test_scripts_of_other_styles_are_the_same_plan():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    sizes = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --max-position-embeddings 128"
+    run = "--micro-batch-size 4 --global-batch-size 64 --bf16"
+    (Here.folder / "sizes.sh").write_text(f"SIZES='{sizes}'\nRUN=\"{run}\"\n")
+    plans = []
+    for name, script in {"plain": f"x.py {sizes} --tensor-model-parallel-size 2 {run}", **STYLES}.items():
+        (Here.folder / f"{name}.sh").write_text(script + "\n")
+        plait("import", "--from", "megatron", f"{name}.sh", "--cluster", "cluster.json", "-o", "back.json")
+        saved = json.loads((Here.folder / "back.json").read_text())
+        plans.append((saved["plan"], saved["job"], saved["model"]["architecture"]))
+        assert plans[-1] == plans[0], name
+
+
+def test_what_a_script_does_not_say_is_refused():
+    make_plan(*EVEN, "--zero", "0", "--recompute", "none")
+    plain = ("pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 "
+             "--global-batch-size 64 --micro-batch-size ")
+    for script, reason in (
+            (plain + "$MBS", "--micro-batch-size: is '$MBS', which nothing sets: put a line 'MBS='"),
+            (plain + "$(nproc)", "is '$(nproc..)', which is not known before it runs"),
+            (plain + "4 --micro-batch-size 8", "--micro-batch-size: is given twice: '4' and '8'"),
+            (f"for n in 1 2; do {plain} $n; done", "starts trainings that differ"),
+            (plain + "4 --tensor-model-parallel-size 3", "tp 3 x pp 1 x cp 1 = 3 does not divide the 8 devices"),
+            (plain + "4 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et|x'", "'x' is none of E, t")):
+        (Here.folder / "run.sh").write_text(script + "\n")
+        error = plait("estimate", "--from", "megatron", "run.sh", "--cluster", "cluster.json", status=2)[1]
+        assert reason in error, error
+
+
 def test_what_cannot_be_written_is_said():
     make_plan(*EVEN, "--zero", "0", "--recompute", "none")
     error = export("megatrn", "run", status=2)[1]

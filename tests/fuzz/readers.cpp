@@ -23,11 +23,15 @@
 #include "io/model/huggingface/huggingface.h"
 #include "io/model/load_model.h"
 #include "io/model/megatron_flags.h"
+#include "io/model/megatron_launch.h"
+#include "io/model/megatron_script.h"
 #include "io/model/plait_model.h"
 #include "io/plan/plan_json.h"
 #include "io/plan/problem_json.h"
 #include "io/profile/import_profile.h"
 #include "io/profile/profile_json.h"
+#include "io/shell/script_tokens.h"
+#include "io/shell/shell_script.h"
 #include "model/transformer.h"
 #include "plan/check.h"
 #include "plan/describe.h"
@@ -95,8 +99,14 @@ void read_any_model(const std::string& bytes) {
 }
 
 void read_launch_script(const std::string& bytes) {
-  if (!has_megatron_flags(bytes)) return;
-  check_saved(build_transformer(read_megatron_flags("launch.sh", bytes, std::nullopt).config));
+  try {
+    commands_of(bytes);
+  } catch (const ScriptFault&) {
+  }
+  const std::string line = read_megatron_script("launch.sh", bytes).text;
+  if (!has_megatron_flags(line)) return;
+  read_megatron_launch("launch.sh", line);
+  check_saved(build_transformer(read_megatron_flags("launch.sh", line, std::nullopt).config));
 }
 
 void read_config(const std::string& bytes) {

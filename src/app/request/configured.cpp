@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "export/exporter.h"
 #include "io/format/text_file.h"
+#include "io/model/megatron_script.h"
 #include "io/plan/deepspeed_config.h"
 
 namespace plait {
@@ -33,7 +34,7 @@ ProblemSource source_of(const ConfiguredRequest& request, const MegatronLaunch& 
 Configured from_megatron(const ConfiguredRequest& request) {
   if (!request.source.model.empty())
     throw RequestError("model", "is not needed: the launch script says what the model is");
-  const std::string text = read_text_file(request.path);
+  const std::string text = read_megatron_script(request.path, read_text_file(request.path)).text;
   refuse_two_values(request.path, text);
   const auto launch = read_megatron_launch(request.path, text);
   if (!launch || !launch->pins.micro_batch)

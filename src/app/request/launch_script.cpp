@@ -14,7 +14,11 @@ void take_launch(const ProblemSource& source, const MegatronLaunch& launch, Load
   Job& job = loaded.problem.job;
   if (job.global_batch == 0) job.global_batch = launch.global_batch.value_or(0);
   if (launch.taken.empty()) return;
+  const auto warn = [&](const std::vector<std::string>& words) {
+    loaded.warnings.insert(loaded.warnings.end(), words.begin(), words.end());
+  };
   if (source.configured) {
+    warn(launch.warnings);
     loaded.launch.reset();
     return;
   }
@@ -23,7 +27,8 @@ void take_launch(const ProblemSource& source, const MegatronLaunch& launch, Load
           ? "`free_layout`: the layout of the launch script is left open"
           : fmt::format("taken from the launch script: {} (`free_layout` leaves the layout open)",
                         fmt::join(launch.taken, ", ")));
-  loaded.warnings.insert(loaded.warnings.end(), launch.warnings.begin(), launch.warnings.end());
+  warn(launch.warnings);
+  warn(launch.unpinned);
 }
 
 namespace {

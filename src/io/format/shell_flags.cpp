@@ -13,6 +13,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostScriptSize = 1 << 28;
+constexpr std::size_t kMostFurther = 1'000;    // words after a flag's first value
 constexpr std::size_t kLongestValue = 65'536;  // variables that double each other grow fast
 
 // Words as a shell would see them: split at blanks, quotes removed, comments dropped.
@@ -69,8 +70,7 @@ int ShellFlags::size(const std::string& flag, int fallback, int least) const {
   if (it == values_.end()) return fallback;
   int value = 0;
   if (!read_all(it->second, value) || value < least || value > kMostScriptSize)
-    fail(flag, fmt::format("must be a whole number from {} to {}, is '{}'", least, kMostScriptSize,
-                           it->second.substr(0, 40)));
+    fail_number(flag, fmt::format("must be a whole number from {} to {}", least, kMostScriptSize));
   return value;
 }
 
@@ -87,7 +87,7 @@ double ShellFlags::number(const std::string& flag, double fallback) const {
   if (it == values_.end()) return fallback;
   double value = -1;
   if (!read_all(it->second, value) || !(value >= 0 && value <= kMostScriptSize))
-    fail(flag, fmt::format("must be a number from 0 on, is '{}'", it->second.substr(0, 40)));
+    fail_number(flag, "must be a number from 0 on");
   return value;
 }
 
@@ -96,7 +96,7 @@ bool ShellFlags::above_zero(const std::string& flag, double fallback) const {
   if (it == values_.end()) return fallback > 0;
   double value = -1;
   if (!read_all(it->second, value) || !(value >= 0 && value <= 1))
-    fail(flag, fmt::format("must be a number from 0 to 1, is '{}'", it->second.substr(0, 40)));
+    fail_number(flag, "must be a number from 0 to 1");
   return value > 0;
 }
 
@@ -112,6 +112,29 @@ std::string ShellFlags::choice(const std::string& flag,
     fail(flag, fmt::format("unknown value '{}', must be one of {}", word.substr(0, 40),
                            fmt::join(names, ", ")));
   return word;
+}
+
+std::vector<std::string> ShellFlags::list(const std::string& flag) const {
+  if (!has(flag)) return {};
+  std::vector<std::string> words{values_.at(flag)};
+  if (const auto more = further_.find(flag); more != further_.end())
+    words.insert(words.end(), more->second.begin(), more->second.end());
+  return words;
+}
+
+// A variable that nothing sets needs another repair than a wrong number.
+void ShellFlags::fail_number(const std::string& flag, const std::string& wanted) const {
+  const std::string value = text(flag, "").substr(0, 40);
+  std::string name = value.substr(value.empty() ? 0 : 1);
+  if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
+  if (value.starts_with('$') && is_name(name))
+    fail(flag,
+         fmt::format("is '{}', which nothing sets: put a line '{}=' with its value at the top",
+                     value, name));
+  if (value.find('$') != value.npos)
+    fail(flag,
+         fmt::format("is '{}', which is not known before it runs: write the value itself", value));
+  fail(flag, fmt::format("{}, is '{}'", wanted, value));
 }
 
 std::optional<std::string> ShellFlags::variable(const std::string& name) const {
@@ -150,6 +173,7 @@ void ShellFlags::take(const std::string& word, std::string& flag) {
     spelled_[flag] = std::move(written);
     if (values_.contains(flag) && !values_[flag].empty()) before_[flag] = values_[flag];
     values_[flag].clear();
+    further_.erase(flag);
     if (equals != word.npos) set(std::exchange(flag, ""), word.substr(equals + 1));
   } else if (equals != word.npos && is_name(word.substr(0, equals))) {
     const std::string value = word.substr(equals + 1);
@@ -158,8 +182,10 @@ void ShellFlags::take(const std::string& word, std::string& flag) {
   } else if (word.find("--") != word.npos && word.find_first_of(" \n") != word.npos) {
     take_all(word, flag);
   } else if (!flag.empty()) {
-    if (values_[flag].empty()) set(flag, word);
-    flag.clear();
+    if (values_[flag].empty() && further_[flag].empty())
+      set(flag, word);
+    else if (further_[flag].size() < kMostFurther)
+      further_[flag].push_back(filled_in(word));
   }
 }
 

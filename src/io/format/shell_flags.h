@@ -27,6 +27,8 @@ class ShellFlags {
   bool above_zero(const std::string& flag, double fallback) const;  // whether a probability is
   std::string text(const std::string& flag, const std::string& fallback) const;
   std::string choice(const std::string& flag, const std::vector<std::string_view>& names) const;
+  // All words up to the next flag.
+  std::vector<std::string> list(const std::string& flag) const;
 
   // What the text sets a shell variable to; nothing where it does not.
   std::optional<std::string> variable(const std::string& name) const;
@@ -48,10 +50,13 @@ class ShellFlags {
   std::string filled_in(std::string word) const;
   std::string value_of(const std::string& reference) const;
 
+  [[noreturn]] void fail_number(const std::string& flag, const std::string& wanted) const;
+
   std::string name_;
   char joint_;
   std::map<std::string, std::string> values_;
-  std::map<std::string, std::string> before_;   // the value that a repeated flag had
+  std::map<std::string, std::vector<std::string>> further_;  // words after the first value
+  std::map<std::string, std::string> before_;                // the value that a repeated flag had
   std::map<std::string, std::string> earlier_;  // of those, what was replaced by another value
   std::map<std::string, std::string> variables_;
   std::map<std::string, std::string> spelled_;  // by flag: how it was said

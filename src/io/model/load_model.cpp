@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/model/huggingface/huggingface.h"
 #include "io/model/megatron_flags.h"
+#include "io/model/megatron_script.h"
 #include "io/model/plait_model.h"
 #include "io/model/zoo.h"
 
@@ -41,11 +42,14 @@ LoadedModel read_model_file(const std::string& path, std::optional<int> sequence
   const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == text.npos) throw InputError(path, "is empty");
   LoadedModel loaded;
-  if (text[first] == '{' || text[first] == '[')
+  // A script may begin with a test.
+  if (text[first] == '{' || (text[first] == '[' && !has_megatron_flags(text)))
     loaded = read_model(parse_json(path, text), sequence);
-  else if (has_megatron_flags(text)) {
-    loaded = built(read_megatron_flags(path, text, sequence));
-    loaded.launch = read_megatron_launch(path, text);
+  else if (const MegatronScript script = read_megatron_script(path, text);
+           has_megatron_flags(script.text)) {
+    loaded = built(read_megatron_flags(path, script.text, sequence));
+    loaded.launch = read_megatron_launch(path, script.text);
+    loaded.warnings.insert(loaded.warnings.begin(), script.warnings.begin(), script.warnings.end());
   } else
     throw InputError(path,
                      "neither JSON (a config.json or a plait model file) nor Megatron-LM flags "

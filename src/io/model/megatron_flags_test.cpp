@@ -102,8 +102,14 @@ TEST(MegatronFlags, BadValuesNameTheirFlag) {
   EXPECT_EQ(complaint("--num-layers 24"), "run.sh: --hidden-size is missing");
   EXPECT_EQ(complaint("--num-layers two --hidden-size 64 --num-attention-heads 4"),
             "run.sh --num-layers: must be a whole number from 1 to 268435456, is 'two'");
-  EXPECT_EQ(complaint("--num-layers $N --hidden-size 64 --num-attention-heads 4"),
-            "run.sh --num-layers: must be a whole number from 1 to 268435456, is '$N'");
+  EXPECT_EQ(
+      complaint("--num-layers $N --hidden-size 64 --num-attention-heads 4"),
+      "run.sh --num-layers: is '$N', which nothing sets: put a line 'N=' with its value at the "
+      "top");
+  EXPECT_EQ(
+      complaint("--num-layers $((N/2)) --hidden-size 64 --num-attention-heads 4"),
+      "run.sh --num-layers: is '$((N/2))', which is not known before it runs: write the value "
+      "itself");
   EXPECT_EQ(complaint("--num-layers 2 --hidden-size 64 --num-attention-heads 5"),
             "run.sh: heads (5) must divide hidden (64)");
   EXPECT_EQ(complaint(k345m + "--normalization BatchNorm"),

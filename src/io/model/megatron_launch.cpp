@@ -78,7 +78,7 @@ void read_layout(const ShellFlags& flags, MegatronLaunch& out) {
   out.pins.schedule = stages > ranks ? Schedule::interleaved : Schedule::one_f_one_b;
   if (stages > ranks) {
     out.pins.chunks = stages / ranks;
-    out.warnings.emplace_back(
+    out.unpinned.emplace_back(
         "chunks of --pipeline-model-parallel-layout that differ cannot be pinned: layers are cut "
         "as "
         "is best");
@@ -107,6 +107,58 @@ void read_pipeline(const ShellFlags& flags, MegatronLaunch& out) {
   read_uneven_ends(flags, out);
 }
 
+// How far the states of replicas are cut: by the distributed optimizer, or by one of the two FSDPs.
+void read_sharding(const ShellFlags& flags, MegatronLaunch& out) {
+  std::optional<ZeroStage>& zero = out.pins.zero;
+  zero = ZeroStage::off;
+  if (flags.has("use-distributed-optimizer")) {
+    zero = ZeroStage::optimizer;
+    out.taken.emplace_back("distributed optimizer");
+  }
+  if (flags.has("use-torch-fsdp2")) {
+    const bool whole = flags.has("torch-fsdp2-no-reshard-after-forward");
+    zero = whole ? ZeroStage::gradients : ZeroStage::parameters;
+    out.taken.emplace_back("FSDP2");
+  }
+  if (!flags.has("use-megatron-fsdp")) return;
+  const std::string kind = flags.choice("data-parallel-sharding-strategy",
+                                        {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+  zero = kind == "no_shard"      ? ZeroStage::off
+         : kind == "optim"       ? ZeroStage::optimizer
+         : kind == "optim_grads" ? ZeroStage::gradients
+                                 : ZeroStage::parameters;
+  out.taken.push_back(fmt::format("Megatron-FSDP {}", kind));
+}
+
+// What --recompute-granularity selective recomputes: attention unless it says otherwise.
+void read_selective(const ShellFlags& flags, MegatronLaunch& out) {
+  out.pins.recompute = Recompute::selective;
+  const std::vector<std::string> modules = flags.list("recompute-modules");
+  if (modules.empty()) return;
+  std::vector<std::string> others = modules;
+  if (std::erase(others, "core_attn") == 0) out.pins.recompute = Recompute::none;
+  if (others.empty()) return;
+  out.warnings.push_back(fmt::format("the recompute of {} is not priced", fmt::join(others, ", ")));
+}
+
+// What changes time or memory and a plan has no words for.
+void warn_of_more(const ShellFlags& flags, MegatronLaunch& out) {
+  const auto warn = [&](bool said, const std::string& what) {
+    if (said) out.warnings.push_back(what + " is not priced");
+  };
+  const int tensor = out.pins.tensor.value_or(1);
+  const int expert_tensor = flags.size("expert-tensor-parallel-size", tensor);
+  warn(expert_tensor != tensor, fmt::format("a tensor degree of {} for experts", expert_tensor));
+  warn(flags.size("num-distributed-optimizer-instances", 1) > 1,
+       "a distributed optimizer by groups of replicas");
+  warn(flags.has("rampup-batch-size"), "the batch that grows (--rampup-batch-size)");
+  warn(flags.has("tp-comm-overlap"), "tensor parallelism that overlaps (--tp-comm-overlap)");
+  warn(flags.has("overlap-moe-expert-parallel-comm"), "expert parallelism that overlaps");
+  warn(flags.size("cpu-offloading-num-layers", 0, 0) > 0,
+       "activations in host memory (--cpu-offloading-num-layers)");
+  warn(flags.has("zero-stage"), "the ZeRO stage of Megatron-DeepSpeed (--zero-stage)");
+}
+
 // Switches that are off where they are not given.
 void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
   Pins& pins = out.pins;
@@ -114,14 +166,12 @@ void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
     if (on) out.taken.emplace_back(name);
     return on;
   };
-  const bool cut = take(flags.has("use-distributed-optimizer"), "distributed optimizer");
-  pins.zero = cut ? ZeroStage::optimizer : ZeroStage::off;
+  read_sharding(flags, out);
   const bool cuts_sequence = take(flags.has("sequence-parallel"), "sequence parallel");
   pins.sequence_parallel = cuts_sequence && pins.tensor.value_or(1) > 1;
   const std::string granularity = flags.text("recompute-granularity", "");
   pins.recompute = Recompute::none;
-  if (granularity == "selective" || flags.has("recompute-activations"))
-    pins.recompute = Recompute::selective;
+  if (granularity == "selective" || flags.has("recompute-activations")) read_selective(flags, out);
   // Older versions had these, and the method alone.
   const bool older = granularity.empty() &&
                      (flags.has("checkpoint-activations") ||
@@ -204,6 +254,7 @@ std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
   read_pipeline(flags, out);
   read_switches(flags, out);
   read_kernels(flags, out);
+  warn_of_more(flags, out);
   read_processes(flags, out);
   return out;
 }

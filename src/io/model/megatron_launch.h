@@ -23,7 +23,8 @@ struct MegatronLaunch {
   std::optional<int> global_batch;
   std::optional<Precision> precision;
   std::vector<std::string> taken;     // "tp 8", "micro-batch 1", .. for people
-  std::vector<std::string> warnings;  // flags of the layout that are not understood
+  std::vector<std::string> warnings;  // what is not priced
+  std::vector<std::string> unpinned;  // what a search cannot be held to
 };
 
 // Flags that the text gives twice with different values, as a complaint about the first of them:

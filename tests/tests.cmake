@@ -41,8 +41,12 @@ add_executable(compare_opinions EXCLUDE_FROM_ALL ${second_opinion}
                                                  tests/second_opinion/compare_opinions.cpp)
 target_include_directories(compare_opinions PRIVATE tests)
 target_link_libraries(compare_opinions PRIVATE plait_core)
+add_executable(compare_bounds EXCLUDE_FROM_ALL ${second_opinion}
+                                               tests/second_opinion/compare_bounds.cpp)
+target_include_directories(compare_bounds PRIVATE tests)
+target_link_libraries(compare_bounds PRIVATE plait_core)
 add_executable(compare_pairs EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_pairs.cpp)
-our_own(compare_opinions compare_pairs)
+our_own(compare_opinions compare_bounds compare_pairs)
 target_include_directories(compare_pairs PRIVATE tests)
 target_link_libraries(compare_pairs PRIVATE plait_core)
 

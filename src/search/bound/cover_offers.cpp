@@ -104,6 +104,10 @@ double CoverBound::of_byte(const ReplicaKind& kind, const Question& question) co
     return 0;
   const BestLinks& links = needs_.links(kind.type);
   const double part = (question.replicas - 1.0) / question.replicas;
+  // Hybrid sharding sums a part of the gradients in groups of the user's size, wherever these are.
+  // A group of two or more carries half of them one way at least, groups of one all of them twice.
+  if (problem_.job.zero_group > 0)
+    return question.mode.cuts_weights ? 0 : std::min(part, 0.5) / links.any;
   if (sync == Sync::near) return part / links.any;
   return part * std::max(1.0, question.mode.sharing * kind.tensor) / links.between;
 }
@@ -124,7 +128,8 @@ bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int co
     all += units * (kind.parameters[k].trained + kind.parameters[k].trained_experts);
   }
   const double gradients = (cuts_optimizer_ ? 1 : 2) * state_.sent_gradient;
-  const double weights = cuts_optimizer_ ? std::min(gradients, state_.gathered) : 0;
+  const bool gathers = cuts_optimizer_ && problem_.job.zero_group == 0;
+  const double weights = gathers ? std::min(gradients, state_.gathered) : 0;
   const bool is_cut = cuts_weights || always_cuts_weights_;
   const double sync = is_cut ? 0 : (gradients + weights) * byte * trained;
   const DeviceType& type = problem_.cluster.device_types[kind.type];

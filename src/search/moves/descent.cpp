@@ -14,6 +14,14 @@ constexpr double kAlike = 0.8;         // of what a floor lacks, that of a neigh
 constexpr int kBalancings = 2;         // rounds
 constexpr int kMoreLayers = 2;         // that are recomputed where a guess was too low
 constexpr int kUnitsForMemory = 3;     // that are moved off a stage that is too full
+constexpr double kDear = 4;            // of a simulation, in outlines: walks guess instead ..
+constexpr int kMostGuesses = 12;       // .. so many times in a row
+
+double work_of_outline(const Plan& plan) {
+  std::size_t devices = 0;
+  for (const Stage& stage : plan.stages) devices += stage.devices.size();
+  return 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
+}
 
 // Simulations under schedules that fill gaps try several orders.
 double work_of_simulation(const Plan& plan) {
@@ -70,9 +78,7 @@ std::optional<Settled> Descent::outlined(Draft draft) {
   work_ -= 0.2;
   if (!ground_.is_sound(draft)) return std::nullopt;
   const Plan plan = ground_.plan_of(draft);
-  std::size_t devices = 0;
-  for (const DraftStage& stage : draft.stages) devices += stage.devices.size();
-  work_ -= 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
+  work_ -= work_of_outline(plan);
   return Settled{std::move(draft), engine_.outline(plan, &memo_)};
 }
 
@@ -291,9 +297,21 @@ std::optional<Settled> Descent::step_at_random(const Settled& settled, std::mt19
   return next;
 }
 
+// Its step is as far above its floor as that of a neighbour.
+bool Descent::guess(Settled& next, const Settled& neighbour) const {
+  if (next.draft.settings.schedule != neighbour.draft.settings.schedule) return false;
+  const Plan plan = ground_.plan_of(next.draft);
+  if (work_of_simulation(plan) < kDear * work_of_outline(plan)) return false;
+  next.step = next.floor() * (neighbour.step / neighbour.floor());
+  return true;
+}
+
+// Where many micro-batches make a simulation as dear as many outlines, steps are guessed; only what
+// may be the best so far is simulated, and each time after a few guesses.
 void Descent::wander(Settled& settled, double hot, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Settled now = settled;
+  int guesses = 0;
   const double all = work_;
   while (work_ > kDescentAfter * all && !is_over()) {
     const double way = (all - work_) / ((1 - kDescentAfter) * all);
@@ -303,8 +321,10 @@ void Descent::wander(Settled& settled, double hot, std::uint64_t seed) {
     const Seconds limit = (1 - temperature * std::log(draw)) * now.step;
     std::optional<Settled> next = step_at_random(now, random, limit);
     if (!next || !may_beat(*next, now, limit)) continue;
-    simulate(*next, limit);
+    const bool guessed = guesses < kMostGuesses && guess(*next, now) && next->step >= settled.step;
+    if (!guessed) simulate(*next, limit);
     if (next->step >= limit) continue;
+    guesses = guessed ? guesses + 1 : 0;
     now = *std::move(next);
     if (now.step < settled.step) settled = now;
   }

@@ -64,6 +64,8 @@ class Descent {
   void recompute_some(Settled& settled);
   bool try_move(const Move& move, Settled& settled);
   void descend(Settled& settled, std::span<const Move* const> kinds, double work_left);
+  // Sets a step that is likely, where to simulate it is dear; else false.
+  bool guess(Settled& next, const Settled& neighbour) const;
   // One of the neighbours, balanced where it may come below the limit.
   std::optional<Settled> step_at_random(const Settled& settled, std::mt19937_64& random,
                                         Seconds limit);

@@ -56,16 +56,18 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"korthikanti_table5", 0.05},
            {"megatron_h100_weak", 0.14},  // its micro-batch is not stated; 1 is assumed
            {"megatron_bridge_perf", 0.13},
-           {"nemo_2407", 0.12},
+           {"nemo_2407", 0.1},
            {"llm_foundry_mpt", 0.06},
-           {"torchtitan", 0.09, 0, 0.13},
+           // Two limits are above those of before: operands of 8 bits move what converting them
+           // moves (.09 for torchtitan), Blackwell has no fit of its own for attention (.06).
+           {"torchtitan", 0.095, 0, 0.13},
            {"bloom_prequel", 0.08, 1.05, 0.08},
-           {"simumax_b200", 0.06, 1.05, 0.03},
+           {"simumax_b200", 0.065, 1.05, 0.03},
            {"internevo", 0.08},
            {"fms_fsdp", 0.08},
-           {"dgxc_benchmarking", 0.12},
+           {"dgxc_benchmarking", 0.08},
            {"llama3_herd", 0.15},
-           {"mist_l4", 0.12},
+           {"mist_l4", 0.08},
            {"aceso_runs_in_mist", 0.12},
        }) {
     ASSERT_TRUE(sources.contains(limit.source)) << limit.source;

@@ -140,8 +140,10 @@ Seconds all_to_all(const Group& group, Bytes size, double copies) {
   if (group.per_node > 1) time += size * ((k - 1) / k) / group.intra.bandwidth;
   if (group.nodes == 1) return time;
   const double nodes = group.nodes;
-  const double sent =
-      std::min(copies, nodes) / copies * (nodes - 1) / nodes;  // of a member's bytes
+  // Of a member's bytes: a token goes once to each of the other nodes that have some of its
+  // experts.
+  const double visited = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, copies));
+  const double sent = visited / copies;
   return time + group.inter.latency + size * sent * group.per_node / group.inter.bandwidth;
 }
 

@@ -25,6 +25,9 @@ constexpr double kSoftmaxBackward = 5.5;
 // LoRA of rank r on an n x n matrix has 2 r / n of it, 3 % for rank 64 and n = 4096, in kernels
 // that are short.
 constexpr double kAdapterWork = 0.05;
+// An element that becomes an operand in 8 bits: 2 bytes are read, one is written for this product
+// and one, transposed, for those of the backward pass.
+constexpr double kConversionBytes = 4;
 
 // Of the speed of the product that a convolution is equivalent to: two Wide-ResNets of plait's own
 // runtime on one H200.
@@ -149,9 +152,10 @@ OpTime Kernels::product(const DeviceType& d, const Op& op, const Sharding& s) co
   if (job_.adapters)
     time.weight_gradient = job_.adapter_rank > 0 ? Seconds(0) : kAdapterWork * time.weight_gradient;
   if (format.dtype == DType::fp8) {
-    // Operands are read in 16 bits, scaled and written in 8, with a transposed copy for backward.
-    time.forward += moving_time(d, 2 * g.count * (g.m * g.k + g.n * g.k));
-    time.backward += moving_time(d, 2 * g.count * g.m * g.n);
+    // Programs that keep what they converted do so with weights, once a step.
+    const double weights = traits_.keeps_quantised ? 0 : g.n * g.k;
+    time.forward += moving_time(d, kConversionBytes * g.count * (g.m * g.k + weights));
+    time.backward += moving_time(d, kConversionBytes * g.count * g.m * g.n);
   }
   if (output_layer) return time;
   add_around_product(d, op, s, g, time);

@@ -41,6 +41,21 @@ TEST(ReplanAnswer, AddedNodesCome) {
   EXPECT_EQ(now.device_before, (std::vector<int>{0, 3, -1, -1}));
 }
 
+// H100s alone have other constants than H100s in clusters; those that come are in one.
+TEST(ReplanAnswer, AddedDevicesAreThoseOfAPlanForTheWholeCluster) {
+  PlanRequest plan = samples::small_plan_request();
+  plan.source.cluster = "H100";
+  PlanAnswer found = answer(plan, {});
+  ReplanRequest more;
+  more.before = {std::move(found.problem), std::move(found.result.plans.front().plan)};
+  more.add = {"H100"};
+  const ReplanAnswer now = answer(more, {});
+  plan.source.cluster = "H100+H100";
+  const Cluster whole = answer(plan, {}).problem.cluster;
+  EXPECT_EQ(now.after.cluster.device_types, whole.device_types);
+  EXPECT_EQ(now.after.cluster.device_types.size(), 1u);
+}
+
 TEST(ReplanAnswer, SlowNodesMakeSlowerPlans) {
   ReplanRequest slow = request();
   slow.slow = {{slow.before.problem.cluster.nodes[1].name, 0.25}};

@@ -102,8 +102,8 @@ FlagGroup problem_flags(PlanRequest& request) {
         .unless = {"--metis-args"}},
        {.name = "--cluster",
         .value = "C",
-        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
-                "file, or a hostfile",
+        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8, with /400Gbps behind it out of each; "
+                "join kinds of node by +), a cluster file, or a hostfile",
         .set = into_text(a.cluster),
         .hidden = {"--hostfile-path"},
         .choices = node_names(),

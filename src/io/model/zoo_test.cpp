@@ -51,6 +51,21 @@ TEST(Zoo, SuggestsTheNearestName) {
   }
 }
 
+TEST(Zoo, RefusesOtherFamiliesByNameWithTheReason) {
+  const std::pair<const char*, const char*> table[] = {
+      {"mamba-2.8b", "'mamba' is not predicted: it is a state-space or recurrent network"},
+      {"openai/clip-vit-large-patch14", "'clip' is not predicted: it is two encoders"},
+      {"stable-diffusion-xl", "'diffusion' is not predicted: it is a part of a diffusion model"},
+      {"acme/llama-9-8b", "no such file, and no model of that name is known (did you mean"},
+      {"acme/config.json", "acme/config.json: no such file"}};
+  for (const auto& [name, words] : table) try {
+      load_model(name, std::nullopt);
+      ADD_FAILURE() << name;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+}
+
 TEST(Zoo, KnowsTheHubsSpelling) {
   EXPECT_EQ(parameters("meta-llama/Llama-2-7b-hf"), 6'738'415'616);
 }

@@ -84,7 +84,8 @@ LoadedModel load_model(const std::string& name_or_path, std::optional<int> seque
   if (const std::string why = other_family_named(name_or_path); !why.empty())
     throw InputError("model " + name_or_path, why);
   throw InputError("model " + name_or_path,
-                   fmt::format("neither a file nor a known model{}; `plait models` lists them",
+                   fmt::format("neither a file nor a known model{}; `plait models` lists them, and "
+                               "any Hugging Face config.json is read",
                                zoo_suggestion(name_or_path)));
 }
 

@@ -47,7 +47,7 @@ TEST(Zoo, SuggestsTheNearestName) {
   } catch (const InputError& e) {
     EXPECT_STREQ(e.what(),
                  "model lama-2-7b: neither a file nor a known model (did you mean 'llama-2-7b'?); "
-                 "`plait models` lists them");
+                 "`plait models` lists them, and any Hugging Face config.json is read");
   }
 }
 

@@ -223,6 +223,21 @@ def test_degrees_that_are_pinned_are_judged():
     assert "other_ways" not in answer(*SMALL, "--tp", 4) or answer(*SMALL, "--tp", 4)["other_ways"] == []
 
 
+def test_micro_batches_and_replicas_say_the_batch():
+    words = ["plan", "--model", "gpt2", "--cluster", "1xA100-80GB:8", "--micro-batch", 2,
+             "--gradient-accumulation-steps", 8, "--dp", 8]
+    assert "global batch 128 " in plait(*words)[0]
+    assert "--global-batch: is missing" in plait(*words[:-2], status=2)[1]
+
+
+def test_plans_in_the_order_of_price_are_not_called_slower():
+    words = ["plan", "--model", "gpt2", "--cluster", "4xp4d.24xlarge", "--global-batch", 32, "--objective", "cost",
+             "--top", 2]
+    steps = [plan["step_s"] for plan in answer(*words)["plans"]]
+    assert steps[1] < steps[0], steps
+    assert "slower" not in plait(*words)[0]
+
+
 def test_where_any_program_may_run_the_plan_those_that_do_are_named():
     assert "remarks" not in answer(*SMALL)
     (remark,) = answer(*SMALL, "--runs-on", "any", "--schedule", "1f1b", "--zero", 1)["remarks"]

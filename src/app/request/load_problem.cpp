@@ -288,8 +288,23 @@ ResolvedPins resolve_pins(const SearchRequest& request, const Model& model) {
   return out;
 }
 
+namespace {
+
+// "2 samples a micro-batch, 8 micro-batches, 8 replicas" are a global batch of 128.
+ProblemSource with_batch(const SearchRequest& request) {
+  ProblemSource source = request.source;
+  const Pins& pins = request.search.pins;
+  const bool said = source.job.global_batch > 0 || source.batch_tokens;
+  if (said || !pins.micro_batch || !pins.micro_batches || !pins.data) return source;
+  const double batch = static_cast<double>(*pins.micro_batch) * *pins.micro_batches * *pins.data;
+  if (batch <= 1e6) source.job.global_batch = static_cast<int>(batch);
+  return source;
+}
+
+}  // namespace
+
 LoadedSearch load_search(const SearchRequest& request) {
-  LoadedProblem loaded = load_problem(request.source);
+  LoadedProblem loaded = load_problem(with_batch(request));
   const SearchRequest launched = with_launch(request, loaded.launch);
   ResolvedPins resolved = resolve_pins(launched, loaded.problem.model);
   const bool usual = loaded.target.one_layout && resolved.pins.pipeline.value_or(1) > 1 &&

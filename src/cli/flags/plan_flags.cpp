@@ -111,7 +111,9 @@ FlagGroup problem_flags(PlanRequest& request) {
         .unless = {"--metis-args"}},
        {.name = "--global-batch",
         .value = "N",
-        .help = "samples in one optimizer step, or tokens: 512, 4Mtokens",
+        .help =
+            "samples in one optimizer step, or tokens: 512, 4Mtokens; without it --micro-batch x "
+            "--micro-batches x --dp",
         .set = into_batch(request, kMaxBatch),
         .hidden = {"--global-batch-size", "--gbs", "--batch-size", "--train-batch-size"},
         .units = {"tokens", "token", "samples", "sequences"}},

@@ -182,6 +182,91 @@ def test_nothing_fits_is_exit_3_with_reason_and_remedy():
     assert result["nearest"]["stages"][0]["memory"]["optimizer_state_GiB"] > 0
 
 
+SCRIPT = """#!/bin/bash
+torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 \\
+  --seq-length 1024 --max-position-embeddings 1024 --vocab-size 50304 --micro-batch-size 1 \\
+  --global-batch-size 64 --bf16 --tensor-model-parallel-size {tensor} --pipeline-model-parallel-size {pipeline} \\
+  {more}
+"""
+
+
+def test_a_launch_script_is_judged():
+    launch = Here.folder / "launch.sh"
+    words = ["plan", "--model", "launch.sh", "--cluster", "1xA100-80GB:8"]
+    launch.write_text(SCRIPT.format(tensor=2, pipeline=4, more=""), encoding="utf-8")
+    out = plait(*words)[0]
+    result = answer(*words)
+    (way,) = result["other_ways"]
+    best = answer(*words, "--free-layout")["plans"][0]
+    assert way["request"] == "--free-layout" or way["request"] == "`free_layout`", way
+    assert way["step_s"] == best["step_s"] < 0.99 * result["plans"][0]["step_s"], way
+    less = 1 - best["step_s"] / result["plans"][0]["step_s"]
+    assert f"left open, {100 * less:.1f} % less" in " ".join(out.split()), out
+    # What the search itself finds is good.
+    assert "tp1" in best["describe"] and "pp1" in best["describe"], best["describe"]
+    micro = 64 // 8 // best["plan"]["micro_batches"]
+    script = SCRIPT.format(tensor=1, pipeline=1, more="--use-distributed-optimizer")
+    launch.write_text(script.replace("--micro-batch-size 1", f"--micro-batch-size {micro}"), encoding="utf-8")
+    good = answer(*words)
+    assert good["other_ways"] == [] and "is good" in good["remarks"][0], good["remarks"]
+    assert "The layout of the launch script is good" in plait(*words)[0]
+
+
+def test_degrees_that_are_pinned_are_judged():
+    (way,) = answer(*SMALL, "--tp", 4, "--pp", 2)["other_ways"]
+    best = answer(*SMALL)["plans"][0]
+    assert way["step_s"] == best["step_s"], (way, best)
+    assert "With other degrees, " in plait(*SMALL, "--tp", 4, "--pp", 2)[0]
+    degrees = best["plan"]["stages"][0]["spans"][0]
+    words = [*SMALL, "--tp", degrees["tensor"], "--pp", len(best["plan"]["stages"])]
+    assert "The degrees are good" in answer(*words)["remarks"][0]
+    assert "other_ways" not in answer(*SMALL, "--tp", 4) or answer(*SMALL, "--tp", 4)["other_ways"] == []
+
+
+def test_micro_batches_and_replicas_say_the_batch():
+    words = ["plan", "--model", "gpt2", "--cluster", "1xA100-80GB:8", "--micro-batch", 2,
+             "--gradient-accumulation-steps", 8, "--dp", 8]
+    assert "global batch 128 " in plait(*words)[0]
+    assert "--global-batch: is missing" in plait(*words[:-2], status=2)[1]
+
+
+def test_plans_in_the_order_of_price_are_not_called_slower():
+    words = ["plan", "--model", "gpt2", "--cluster", "4xp4d.24xlarge", "--global-batch", 32, "--objective", "cost",
+             "--top", 2]
+    steps = [plan["step_s"] for plan in answer(*words)["plans"]]
+    assert steps[1] < steps[0], steps
+    assert "slower" not in plait(*words)[0]
+
+
+def test_where_any_program_may_run_the_plan_those_that_do_are_named():
+    assert "remarks" not in answer(*SMALL)
+    (remark,) = answer(*SMALL, "--runs-on", "any", "--schedule", "1f1b", "--zero", 1)["remarks"]
+    assert "Megatron-LM" in remark and "plait train" in remark, remark
+    (none,) = answer(*SMALL, "--runs-on", "any", "--schedule", "zb-2p", "--pp", 2)["remarks"]
+    assert none.startswith("No program that plait knows"), none
+
+
+def test_the_price_of_a_token_is_said():
+    out = plait(*SMALL, "--price", "A100-80GB=2")[0]
+    best = answer(*SMALL, "--price", "A100-80GB=2")["plans"][0]
+    dollars = 1e6 / best["tokens_per_s"] * 16 / 3600  # 8 GPUs for 2 dollars an hour
+    assert f"a million tokens for ${dollars:.4f}" in out, (out, dollars)
+    assert f"{best['tokens_per_s'] / 8:,.0f} tokens/s on each of 8 devices" in out, out
+
+
+def test_qlora_fits_where_lora_does_not():
+    words = ["plan", "--model", "llama-2-70b", "--cluster", "A100-80GB", "--global-batch", 8]
+    assert "it fits with --qlora 8, or" in plait(*words, "--lora", 8, status=3)[1]
+    result = answer(*words, "--qlora", 8, "-o", "qlora.json")
+    assert result["runs_on"] == "fsdp", result["runs_on"]
+    weights = result["plans"][0]["stages"][0]["memory"]["weights_GiB"]
+    assert 33 < weights < 36, weights  # 69 billion of .516 bytes, tables of 2
+    assert "QLoRA of rank 8" in plait("estimate", "qlora.json")[0]
+    out = plait("check", "qlora.json")[0]
+    assert "runs on: deepspeed, fsdp\n" in out, out
+    assert "not on megatron: Megatron-LM does not keep weights in 4 bits" in out, out
+
+
 def test_compare_runs_every_planner():
     words = ["compare", "--model", "gpt2", "--cluster", "1xT4:2+1xV100-16GB:2", "--global-batch", "4",
              "--precision", "fp16"]

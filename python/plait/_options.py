@@ -56,6 +56,8 @@ class PlanOptions(TypedDict, total=False):
     lora_rank: Number
     lora_r: Number
     lora_dim: Number
+    qlora: Number
+    qlora_rank: Number
     freeze: Count
     freeze_layers: Count
     flash_kernel: Number
@@ -204,6 +206,8 @@ class CompareOptions(TypedDict, total=False):
     lora_rank: Number
     lora_r: Number
     lora_dim: Number
+    qlora: Number
+    qlora_rank: Number
     freeze: Count
     freeze_layers: Count
     flash_kernel: Number
@@ -342,6 +346,8 @@ class ParetoOptions(TypedDict, total=False):
     lora_rank: Number
     lora_r: Number
     lora_dim: Number
+    qlora: Number
+    qlora_rank: Number
     freeze: Count
     freeze_layers: Count
     flash_kernel: Number

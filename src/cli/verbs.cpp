@@ -42,10 +42,12 @@ std::span<const Verb> verbs() {
            "  # what you run today, all or part of it said:\n"
            "  plait plan --model llama-2-13b --cluster 4xA100-80GB:8 --global-batch 256 \\\n"
            "    --tp 4 --pp 2 --dp 4 --micro-batch 1 --recompute full --zero 1 --schedule 1f1b\n"
+           "  plait plan --model launch.sh --cluster 4xA100-80GB:8\n"
            "\n"
            "  # what fits, and what it costs:\n"
            "  plait plan --model llama-3-8b --cluster 2xRTX4090 --global-batch 16 --lora 16 --seq "
            "2k\n"
+           "  plait plan --model llama-2-70b --cluster A100-80GB --global-batch 8 --qlora 16\n"
            "  plait plan --model llama-3-8b --cluster 8xH100 --global-batch 8 --max-seq\n"
            "  plait plan --model llama-2-7b --cluster 8xH100 --max-batch --memory-limit 70GiB\n"
            "  plait plan --model llama-2-7b --cluster 16xH100:8 --global-batch 4Mtokens --tokens "
@@ -77,7 +79,9 @@ std::span<const Verb> verbs() {
            replan_command},
       Verb{"estimate", "price a saved plan: time and memory of every stage and device",
            "  plait estimate plan.json\n"
-           "  plait estimate plan.json --json\n",
+           "  plait estimate plan.json --json\n"
+           "  plait estimate --from megatron launch.sh --cluster 4xA100-80GB:8\n"
+           "  plait estimate --from deepspeed ds_config.json --model llama-3-8b --cluster 8xH100\n",
            estimate_command},
       Verb{"explain", "say why a saved plan is as fast as it is, and what a change would do",
            "  plait explain plan.json\n", explain_command},

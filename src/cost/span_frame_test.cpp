@@ -317,6 +317,25 @@ TEST(Adapters, OfARankAreSummedAndUpdatedInPlaceOfTheWeights) {
   EXPECT_NEAR(memory.optimizer_state.value, 12 * layer.trained, 1);
 }
 
+TEST(Adapters, LeaveAQuarterOfTheWeightsMemoryWhereTheseHaveFourBits) {
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 1, 8),
+                                        job_of("megatron-lm", AttentionKernel::flash, 8));
+  problem.job.adapters = true;
+  problem.job.adapter_rank = 16;
+  const SpanFrame::Memory whole =
+      Frame(problem, {}, 1, 8).frame.memory(0, {1, 2}, Recompute::none, 0);
+  problem.job.four_bit_weights = true;
+  Frame f(problem, {}, 1, 8);
+  const SpanFrame::Memory four = f.frame.memory(0, {1, 2}, Recompute::none, 0);
+  // 12 x 1024 x 1024 weights of products: 2 - 0.516 bytes less of each; biases count with them.
+  EXPECT_NEAR((whole.weights - four.weights).value, (2 - 0.5159) * 12 * 1024 * 1024, 2e4);
+  EXPECT_EQ(four.gradients, whole.gradients);
+  EXPECT_EQ(four.optimizer_state, whole.optimizer_state);
+  // The largest product is written out: 4096 x 1024 in 2 bytes.
+  EXPECT_NEAR((four.transient - whole.transient).value, 2.0 * 4096 * 1024, 1e4);
+}
+
 TEST(Adapters, OfUnknownRankNeedNeitherSyncNorOptimizer) {
   Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024),
                                         samples::cluster_of(samples::a100(), 1, 8),

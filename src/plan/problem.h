@@ -53,6 +53,8 @@ struct Job {
   // Columns of the first, rows of the second matrix of each adapter; 0 = not known: adapters then
   // need neither memory nor an update.
   int adapter_rank = 0;
+  // True: the weights that have an adapter of known rank are kept in 4 bits (QLoRA).
+  bool four_bit_weights = false;
   // True: weights, gradients and optimizer state are kept in 16 bits without a master copy,
   // whatever products multiply in; pure_bf16 says so by itself.
   bool pure_states = false;

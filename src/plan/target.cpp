@@ -14,8 +14,10 @@ using enum ZeroStage;
 // schedules are 1F1B and interleaved 1F1B. --recompute-method block recomputes the first
 // --recompute-num-layers layers of every virtual stage. Its sources
 // (megatron/training/arguments.py, transformer_config.py) demand that query groups are a multiple
-// of the tensor degree, that a context degree cuts sequences into twice as many parts, and sequence
-// parallelism for experts beside tensor parallelism.
+// of the tensor degree (up to Megatron-Core 0.15; 0.16 also takes a degree that is a multiple of
+// the groups, and repeats them, which is not offered because older ones refuse it), that a context
+// degree cuts sequences into twice as many parts, and sequence parallelism for experts beside
+// tensor parallelism.
 Target megatron() {
   return {.name = "megatron",
           .program = "Megatron-LM",
@@ -34,7 +36,8 @@ Target megatron() {
           .idle_in_node = false,
           .ranks_in_order = true,
           .needs_number_format = true,
-          .flash_needs_bf16 = true};
+          .flash_needs_bf16 = true,
+          .four_bit_weights = false};
 }
 
 // Megatron's layers in DeepSpeed's engine: 1F1B alone, stages of equally many layers
@@ -61,6 +64,7 @@ Target deepspeed() {
   target.sequence_parallel = false;
   target.recomputes = {Recompute::none, Recompute::full};
   target.parts_from = parameters;  // "ratio" of offload_optimizer
+  target.four_bit_weights = true;  // of bitsandbytes, whose layers stand in the model
   return target;
 }
 
@@ -74,6 +78,7 @@ Target fsdp() {
   target.tensor = target.expert = target.sequence_parallel = target.offload = false;
   target.cuts = CutRule::none;
   target.zero = {off, gradients, parameters};
+  target.four_bit_weights = true;  // of bitsandbytes or torchao
   return target;
 }
 
@@ -87,6 +92,7 @@ Target torchtitan() {
   target.cuts = CutRule::between_layers;
   target.schedules = {gpipe, one_f_one_b, interleaved, zb_v};
   target.recompute_layers = RecomputeLayers::same;
+  target.four_bit_weights = false;
   target.zero_in_pipeline = {off, gradients, parameters};
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp8,
                        Precision::fp8_row};
@@ -128,7 +134,8 @@ Target aceso() {
           .precisions = {Precision::fp32, Precision::tf32, Precision::fp16},
           .needs_number_format = true,
           .flash_needs_bf16 = true,
-          .adapters = false};
+          .adapters = false,
+          .four_bit_weights = false};
 }
 
 // plait train. What depends on the operations of a network is in runtime/lower.
@@ -142,7 +149,8 @@ Target plait_runtime() {
           .zero_in_pipeline = {off, optimizer},
           .offload = false,
           .precisions = {Precision::fp32, Precision::tf32, Precision::bf16},
-          .adapters = false};
+          .adapters = false,
+          .four_bit_weights = false};
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ struct Target {
   bool needs_number_format = false;   // devices must have the one that is computed in
   bool flash_needs_bf16 = false;      // flash attention runs on generations that have bf16 only
   bool adapters = true;
+  bool four_bit_weights = true;  // beside adapters
 
   friend bool operator==(const Target&, const Target&) = default;
 };

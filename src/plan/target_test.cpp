@@ -178,6 +178,12 @@ TEST(Targets, EachRuleHasItsSentence) {
       {"plait", [](Problem& problem, Plan&) { problem.job.adapters = true; },
        "plait train does not train adapters alone"},
       {"megatron",
+       [](Problem& problem, Plan&) { problem.job.adapters = problem.job.four_bit_weights = true; },
+       "Megatron-LM does not keep weights in 4 bits"},
+      {"torchtitan",
+       [](Problem& problem, Plan&) { problem.job.adapters = problem.job.four_bit_weights = true; },
+       "TorchTitan does not keep weights in 4 bits"},
+      {"megatron",
        [](Problem& problem, Plan& p) {
          problem.model.sequence_length = 6;
          p.context = 2;

@@ -58,8 +58,9 @@ Reason pipeline_reason(const Question& q) {
   const bool is_plain =
       q.plan.schedule == Schedule::gpipe || q.plan.schedule == Schedule::one_f_one_b;
   if (!(is_plain && stages == 1) && !contains(q.target.schedules, q.plan.schedule))
-    return fmt::format("{} has the schedules {}, the plan {}", q.target.program,
-                       names_of(q.target.schedules), name_of(q.plan.schedule));
+    return fmt::format("{} has the schedule{} {}, the plan {}", q.target.program,
+                       q.target.schedules.size() == 1 ? "" : "s", names_of(q.target.schedules),
+                       name_of(q.plan.schedule));
   return std::nullopt;
 }
 
@@ -271,6 +272,8 @@ Reason why_not(const Target& target, const Job& job) {
                        name_of(job.precision));
   if (job.adapters && !target.adapters)
     return fmt::format("{} does not train adapters alone", target.program);
+  if (job.four_bit_weights && !target.four_bit_weights)
+    return fmt::format("{} does not keep weights in 4 bits", target.program);
   return std::nullopt;
 }
 

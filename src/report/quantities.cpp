@@ -28,7 +28,7 @@ std::string long_time(Seconds time) {
 std::string in_words(Bytes size) {
   const double magnitude = std::abs(size.value);
   if (magnitude == 0) return "0";
-  if (magnitude >= 0x1p43) return fmt::format("{:.1f} TiB", size.value / 0x1p40);
+  if (magnitude >= 0x1p41) return fmt::format("{:.1f} TiB", size.value / 0x1p40);
   if (magnitude >= 0x1p30) return fmt::format("{:.1f} GiB", size.value / 0x1p30);
   return fmt::format("{:.0f} MiB", size.value / 0x1p20);
 }

@@ -73,7 +73,10 @@ std::string summary_of(const Problem& problem) {
     out += fmt::format(" ({} tokens)", abbreviated(static_cast<double>(job.global_batch) *
                                                    problem.model.sequence_length));
   if (job.adapters)
-    out += job.adapter_rank > 0 ? fmt::format(", LoRA of rank {}", job.adapter_rank) : ", adapters";
+    out += job.adapter_rank > 0
+               ? fmt::format(", {} of rank {}", job.four_bit_weights ? "QLoRA" : "LoRA",
+                             job.adapter_rank)
+               : ", adapters";
   const auto frozen = std::ranges::count_if(problem.model.units, [&](int kind) {
     return problem.model.kinds[kind].frozen && is_layer(problem.model.kinds[kind]);
   });
@@ -95,7 +98,7 @@ std::string how_sure(const Problem& problem) {
     else if (type.basis.empty())
       parts.push_back(name + " as its file says");
     else
-      parts.push_back(name + " " + printable(type.basis) + ", without runs of its own");
+      parts.push_back(name + " " + printable(type.basis) + ", not fitted itself");
   }
   constexpr std::size_t kMost = 4;
   if (parts.size() > kMost) {

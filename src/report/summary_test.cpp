@@ -41,9 +41,8 @@ TEST(Summary, SaysWhereSpeedsComeFrom) {
   problem.cluster.device_types[0].basis = "fitted";
   problem.cluster.device_types[1].name = "V100";
   problem.cluster.device_types[1].basis = "copied from A100";
-  EXPECT_EQ(
-      how_sure(problem),
-      "speeds: H100 fitted to published runs; V100 copied from A100, without runs of its own");
+  EXPECT_EQ(how_sure(problem),
+            "speeds: H100 fitted to published runs; V100 copied from A100, not fitted itself");
 }
 
 TEST(Summary, DevicesOfAStageAreCountedByType) {

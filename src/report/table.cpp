@@ -45,8 +45,11 @@ std::string without_trailing_blanks(std::string line) {
 }
 
 // Where a word that is too long may be broken: after a comma within the first `columns`.
-std::size_t last_comma_within(const std::string& line, int columns) {
-  return line.find_last_of(',', static_cast<std::size_t>(std::max(1, columns) - 1));
+// Where a word that is too long may be broken: after a comma, else between chunks.
+std::size_t last_break_within(const std::string& line, int columns) {
+  const auto last = static_cast<std::size_t>(std::max(1, columns) - 1);
+  const std::size_t comma = line.find_last_of(',', last);
+  return comma != line.npos ? comma : line.find_last_of('/', last);
 }
 
 }  // namespace
@@ -70,10 +73,10 @@ std::vector<std::string> wrapped(const std::string& text, int columns) {
     if (!line.empty()) line += ' ';
     line += word;
     while (width_of(line) > columns) {
-      const std::size_t comma = last_comma_within(line, columns);
-      if (comma == line.npos) break;
-      lines.push_back(line.substr(0, comma + 1));
-      line.erase(0, comma + 1);
+      const std::size_t at = last_break_within(line, columns);
+      if (at == line.npos) break;
+      lines.push_back(line.substr(0, at + 1));
+      line.erase(0, at + 1);
     }
   }
   if (!line.empty() || lines.empty()) lines.push_back(without_trailing_blanks(line));

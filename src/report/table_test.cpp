@@ -68,6 +68,10 @@ TEST(Wrapped, WordsLongerThanTheLineAreBrokenAfterCommas) {
             (std::vector<std::string>{"a", "layers=1,2,", "3,4,5,6 b"}));
 }
 
+TEST(Wrapped, WithoutCommasTheyAreBrokenBetweenChunks) {
+  EXPECT_EQ(wrapped("layers=3/2/2,3/2", 12), (std::vector<std::string>{"layers=3/2/", "2,3/2"}));
+}
+
 TEST(Wrapped, OtherWordsLongerThanTheLineStandAlone) {
   EXPECT_EQ(wrapped("a layers=123456 b", 8), (std::vector<std::string>{"a", "layers=123456", "b"}));
   EXPECT_EQ(wrapped("", 8), (std::vector<std::string>{""}));

@@ -43,6 +43,16 @@ void check_offers(const std::vector<Offer>& offers, const Catalogue& catalogue) 
   }
 }
 
+// Whether the request says what such a node costs.
+bool is_priced(const ParetoRequest& request, const Catalogue& catalogue, const Instance* instance) {
+  if (instance == nullptr) return false;
+  return std::ranges::any_of(request.source.prices, [&](const StatedPrice& stated) {
+    const DeviceEntry* device = lookup_device(catalogue, stated.name);
+    return device != nullptr ? device->type.name == instance->device
+                             : lookup_instance(catalogue, stated.name) == instance;
+  });
+}
+
 // The largest cluster, and its nodes by entry; prices are those of spot instances where asked for.
 LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kinds) {
   const std::vector<std::string>& files = request.source.catalogue;
@@ -63,10 +73,11 @@ LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kin
       kind.nodes.push_back(next);
       if (!request.spot && !offer.spot) continue;
       const Instance* known = lookup_instance(catalogue, instance);
+      if (is_priced(request, catalogue, known)) continue;
       if (known == nullptr || !(known->spot > UsdPerSecond(0)))
         throw RequestError(offer.spot ? "instances" : "spot",
-                           fmt::format("no spot price of '{}' is known; give one in a `catalogue` "
-                                       "file",
+                           fmt::format("no spot price of '{0}' is known; say what you pay an hour: "
+                                       "`price` {0}=USD",
                                        instance));
       cluster.nodes[next].price = known->spot;
     }

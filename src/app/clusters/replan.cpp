@@ -11,6 +11,7 @@
 #include "cost/engine.h"
 #include "cost/known_times.h"
 #include "io/cluster/cluster_shorthand.h"
+#include "io/cluster/load_cluster.h"
 
 namespace plait {
 namespace {
@@ -49,11 +50,16 @@ void lose_devices(const ReplanRequest& request, const Cluster& cluster, ClusterC
 // The nodes of one entry of `add`.
 Cluster added_nodes(const std::string& text, const Catalogue& catalogue, const Cluster& cluster) {
   Cluster added = read_cluster_shorthand(text, catalogue, "`add`").cluster;
+  take_cluster_constants(added, catalogue);
   for (const std::string& zone : added.zones)
     if (cluster.zones.size() > 1 && zone != "default" &&
         std::ranges::find(cluster.zones, zone) == cluster.zones.end())
       throw RequestError("add", fmt::format("there is no zone '{}' in the plan", zone));
   return added;
+}
+
+Catalogue catalogue_of(const ReplanRequest& request) {
+  return request.catalogue.empty() ? builtin_catalogue() : load_catalogue(request.catalogue);
 }
 
 ClusterChange change_of(const ReplanRequest& request, const Cluster& cluster) {
@@ -65,8 +71,7 @@ ClusterChange change_of(const ReplanRequest& request, const Cluster& cluster) {
       throw RequestError("slow", fmt::format("must be from 0.001 to 1000, is {}", speed));
     change.speed[node_named(cluster, "slow", node)] = speed;
   }
-  const Catalogue catalogue =
-      request.catalogue.empty() ? builtin_catalogue() : load_catalogue(request.catalogue);
+  const Catalogue catalogue = catalogue_of(request);
   for (const std::string& text : request.add)
     change.added.push_back(added_nodes(text, catalogue, cluster));
   return change;
@@ -85,7 +90,9 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
   const Planner& planner = planner_named(request.planner);
   const Problem& before = request.before.problem;
   const ClusterChange change = change_of(request, before.cluster);
-  ChangedCluster changed = changed_cluster(before.cluster, change);
+  Cluster cluster = before.cluster;
+  if (!change.added.empty()) take_cluster_constants(cluster, catalogue_of(request));
+  ChangedCluster changed = changed_cluster(cluster, change);
   if (changed.cluster.devices.empty())
     throw RequestError(request.lost.empty() ? "lost_devices" : "lost",
                        "takes all devices; nothing is left to plan for");

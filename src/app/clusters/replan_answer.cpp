@@ -5,6 +5,7 @@
 
 #include "app/clusters/replan.h"
 #include "app/request/ranked_plan_json.h"
+#include "app/request/saved_target.h"
 #include "cost/engine.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -29,6 +30,28 @@ std::string mapping_in_words(const std::vector<int>& device_before) {
     begin = end;
   }
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// "The new plan leaves 7 of the 31 devices idle: Megatron-LM uses all devices of a node or none."
+std::string idle_in_words(const ReplanAnswer& answer) {
+  const Cluster& cluster = answer.after.cluster;
+  std::vector<int> used(cluster.nodes.size());
+  std::vector<int> all(cluster.nodes.size());
+  int idle = cluster.device_count();
+  for (const Device& device : cluster.devices) ++all[device.node];
+  for (const Stage& stage : answer.result.plan->plan.stages)
+    for (const DeviceId id : stage.devices) {
+      ++used[cluster.device(id).node];
+      --idle;
+    }
+  if (idle == 0) return "";
+  const std::string count = fmt::format("The new plan leaves {} of the {} devices idle",
+                                        grouped(idle), grouped(cluster.device_count()));
+  // A node that lost some of its devices, and is not used for what is left of it.
+  const bool whole = std::ranges::equal(used, all, [](int u, int a) { return u == 0 || u == a; });
+  const Target target = saved_target(answer.before);
+  if (target.idle_in_node || !whole || used.size() < 2) return count + ".";
+  return fmt::format("{}: {} uses all devices of a node or none.", count, target.program);
 }
 
 }  // namespace
@@ -74,6 +97,7 @@ std::string as_text(const ReplanAnswer& answer, const Style& style) {
                                long_time(answer.pause()), long_time(answer.restart),
                                in_words(m.transfer), in_words(answer.elapsed)),
                    style);
+  if (const std::string idle = idle_in_words(answer); !idle.empty()) out += paragraph(idle, style);
   return out + "\n" + style.bold("The new plan, stage by stage") + "\n" +
          stage_table(answer.after, now.plan, now.cost, style);
 }

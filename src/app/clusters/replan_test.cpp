@@ -21,9 +21,14 @@ ReplanRequest request() {
   return request;
 }
 
-TEST(ReplanAnswer, LostNodesAreGone) {
+ReplanRequest lost_node() {
   ReplanRequest lost = request();
   lost.lost = {lost.before.problem.cluster.nodes[0].name};
+  return lost;
+}
+
+TEST(ReplanAnswer, LostNodesAreGone) {
+  const ReplanRequest lost = lost_node();
   const ReplanAnswer now = answer(lost, {});
   ASSERT_TRUE(now.found());
   EXPECT_EQ(now.after.cluster.device_count(), 2);
@@ -39,6 +44,36 @@ TEST(ReplanAnswer, AddedNodesCome) {
   more.add = {"1xA10:2"};
   const ReplanAnswer now = answer(more, {});
   EXPECT_EQ(now.device_before, (std::vector<int>{0, 3, -1, -1}));
+}
+
+// H100s alone have other constants than H100s in clusters; those that come are in one.
+TEST(ReplanAnswer, AddedDevicesAreThoseOfAPlanForTheWholeCluster) {
+  PlanRequest plan = samples::small_plan_request();
+  plan.source.cluster = "H100";
+  PlanAnswer found = answer(plan, {});
+  ReplanRequest more;
+  more.before = {std::move(found.problem), std::move(found.result.plans.front().plan)};
+  more.add = {"H100"};
+  const ReplanAnswer now = answer(more, {});
+  plan.source.cluster = "H100+H100";
+  const Cluster whole = answer(plan, {}).problem.cluster;
+  EXPECT_EQ(now.after.cluster.device_types, whole.device_types);
+  EXPECT_EQ(now.after.cluster.device_types.size(), 1u);
+}
+
+TEST(ReplanAnswer, IdleDevicesAreSaidWithTheReason) {
+  ReplanRequest lost = request();
+  lost.lost_devices = {{1, 1}};
+  lost.search.pins = {.tensor = 1, .pipeline = 1, .data = 2};  // what is left of a node rests
+  const ReplanAnswer now = answer(lost, {});
+  ASSERT_TRUE(now.found());
+  EXPECT_NE(
+      as_text(now, {.columns = 200})
+          .find("The new plan leaves 1 of the 3 devices idle: Megatron-LM uses all devices of "
+                "a node or none.\n"),
+      std::string::npos)
+      << as_text(now, {.columns = 200});
+  EXPECT_EQ(as_text(answer(lost_node(), {}), {}).find("idle"), std::string::npos);
 }
 
 TEST(ReplanAnswer, SlowNodesMakeSlowerPlans) {

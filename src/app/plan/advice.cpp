@@ -10,6 +10,7 @@
 #include "cost/engine.h"
 #include "cost/framework/framework.h"
 #include "cost/op/adapters.h"
+#include "io/cluster/catalogue.h"
 #include "plan/names.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -44,7 +45,7 @@ const Planner& usual_planner() { return planners().front(); }
 Bytes state_of(const Problem& problem, const Pins& pins) {
   const StateBytes each = state_bytes(problem.job);
   const double trained = each.gradient + each.optimizer * (1 - pins.offload.value_or(0));
-  return Bytes(each.weight * problem.model.parameters() +
+  return Bytes(each.weight * stored_parameters(problem.model, problem.job) +
                trained * trained_parameters(problem.model, problem.job));
 }
 
@@ -241,6 +242,19 @@ std::optional<Remedy> smaller_job(const Problem& problem, const Trial& trial) {
   return Remedy{.precision = Precision::pure_bf16, .words = "with `precision` pure-bf16"};
 }
 
+// Adapters beside weights in 4 bits, as PyTorch runs them.
+std::optional<Remedy> four_bits(const Problem& problem, const Trial& trial) {
+  const Job& job = problem.job;
+  if (job.four_bit_weights || !job.adapters || job.adapter_rank == 0) return std::nullopt;
+  Problem lean = problem;
+  lean.job.four_bit_weights = true;
+  lean.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
+  SearchOptions options = trial.options;
+  options.target = *target_named(lean.job.framework.target);
+  if (!is_solvable_thriftily(lean, {options, trial.session})) return std::nullopt;
+  return Remedy{.words = fmt::format("with `qlora` {}", job.adapter_rank)};
+}
+
 // The fewest clusters with which a plan is found: doubled until one is, then halved between.
 std::optional<Remedy> larger_machine(const Problem& problem, const Trial& trial) {
   constexpr int kMostDevices = 512;
@@ -320,6 +334,7 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   out.remedies = pins_to_drop(problem, trial);
   if (!out.remedies.empty()) return out;
   if (auto remedy = host_memory(problem, trial)) out.remedies.push_back(std::move(*remedy));
+  if (auto remedy = four_bits(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = smaller_job(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = larger_machine(problem, trial)) out.remedies.push_back(std::move(*remedy));
   out.hurried = trial.left() <= Seconds(0);

@@ -1,12 +1,14 @@
 #include "app/plan/other_programs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "cost/engine.h"
 #include "io/cluster/catalogue.h"
 #include "report/plan_tables.h"
+#include "report/quantities.h"
 #include "runtime/lower/layout.h"
 #include "search/bound/cluster_lower_bound.h"
 
@@ -63,6 +65,68 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
 }
 
 }  // namespace
+
+void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out) {
+  if (!out.found() || out.problem.cluster.device_count() > kMostDevices) return;
+  SearchOptions options = out.options;
+  options.pins = said.open;
+  const Seconds step = out.result.plans.front().cost.step;
+  const auto plan = faster_plan(out.problem, options, kWorthwhile * step, session);
+  if (plan)
+    out.other_ways.push_back(
+        {fmt::format("{}, {} less", said.where, percent(1 - plan->cost.step / step)), said.request,
+         *plan});
+  else if (!session.stop.stop_requested())
+    out.remarks.push_back(said.praise);
+}
+
+SaidLayout layout_of_script(const Pins& own) {
+  return {own, "With the layout of the launch script left open", "`free_layout`",
+          "The layout of the launch script is good: with it left open, no plan was found that is "
+          "faster by 1 %."};
+}
+
+std::optional<SaidLayout> pinned_layout(const Pins& pins) {
+  if (!pins.tensor || !pins.pipeline) return std::nullopt;
+  Pins open = pins;
+  std::vector<Dimension> dropped;
+  const auto drop = [&](std::optional<int>& pin, Dimension dimension) {
+    if (pin) dropped.push_back(dimension);
+    pin.reset();
+  };
+  drop(open.tensor, Dimension::tensor);
+  drop(open.pipeline, Dimension::pipeline);
+  drop(open.data, Dimension::data);
+  drop(open.context, Dimension::context);
+  drop(open.expert, Dimension::expert);
+  drop(open.micro_batch, Dimension::micro_batch);
+  drop(open.micro_batches, Dimension::micro_batches);
+  drop(open.chunks, Dimension::chunks);
+  if (!open.stages.empty()) dropped.push_back(Dimension::stages);
+  open.stages.clear();
+  open.even_layers = false;
+  std::vector<std::string> names;
+  for (const Dimension dimension : dropped)
+    names.push_back(fmt::format("`{}`", name_of(dimension)));
+  return SaidLayout{std::move(open), "With other degrees",
+                    fmt::format("without {}", fmt::join(names, " ")),
+                    "The degrees are good: with others, no plan was found that is faster by 1 %."};
+}
+
+std::string runners_remark(const PlanAnswer& answer) {
+  const RankedPlan& best = answer.result.plans.front();
+  std::vector<std::string_view> names;
+  for (const Target& target : targets()) {
+    if (target.name == "any") continue;
+    const bool runs = target.name == "plait"
+                          ? runtime::unsupported_reason(answer.problem, best.plan).empty()
+                          : !why_not(target, answer.problem, best.plan);
+    if (runs) names.push_back(target.program);
+  }
+  if (names.empty())
+    return "No program that plait knows runs the best plan; `plait check` says why for each.";
+  return fmt::format("The best plan runs on {}.", fmt::join(names, ", "));
+}
 
 std::vector<OtherWay> other_ways(const PlanRequest& request, const PlanAnswer& answer,
                                  const Session& session) {

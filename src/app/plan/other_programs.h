@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,22 @@ namespace plait {
 // Nothing is said of ways that are not worth it.
 std::vector<OtherWay> other_ways(const PlanRequest& request, const PlanAnswer& answer,
                                  const Session& session);
+
+// A layout that the user runs, and what to say of it.
+struct SaidLayout {
+  Pins open;            // what stays pinned when the layout is left open
+  std::string where;    // of another way: "With other degrees"
+  std::string request;  // what asks for it
+  std::string praise;   // when there is none
+};
+SaidLayout layout_of_script(const Pins& own);
+// Of pins; nothing unless they say tensor degree and stages.
+std::optional<SaidLayout> pinned_layout(const Pins& pins);
+
+// Another way where an open layout is faster by 1 % or more, and otherwise a remark.
+void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out);
+
+// "Megatron-LM, plait train" as a remark: who runs the best plan, where any program was allowed.
+std::string runners_remark(const PlanAnswer& answer);
 
 }  // namespace plait

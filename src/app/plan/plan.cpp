@@ -26,6 +26,8 @@ void search_mixes(const PlanRequest& request, const SearchContext& context, Plan
   out.result.nearest = std::move(found.nearest);
   Chosen chosen = choose(request.objective, context.problem, found.front);
   out.missed = std::move(chosen.missed);
+  if (out.missed.starts_with("the fastest training"))
+    out.missed += "; `plait pareto` finds how many nodes meet a deadline";
   for (MixPoint& point : chosen.points)
     if (static_cast<int>(out.result.plans.size()) < context.options.keep)
       out.result.plans.push_back(std::move(point.best));
@@ -92,6 +94,15 @@ void try_newer_devices(const PlanRequest& request, const Job& job, const Session
     out.other_ways.push_back({where, asks, newer.result.plans.front()});
 }
 
+// The layout that is to be judged; nothing where the request does not say one, or asks for more
+// than the fastest plan.
+std::optional<SaidLayout> said_layout(const PlanRequest& request, const LoadedSearch& loaded) {
+  if (request.objective.needs_prices() || request.planner != "auto" || !request.format.empty())
+    return std::nullopt;
+  if (loaded.own_pins) return layout_of_script(*loaded.own_pins);
+  return pinned_layout(loaded.options.pins);
+}
+
 void check_names(const PlanRequest& request) {
   planner_named(request.planner);
   if (!request.cost_model.empty())
@@ -127,6 +138,7 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);
+  const std::optional<SaidLayout> said = said_layout(request, loaded);
   PlanAnswer out;
   out.problem = std::move(loaded.problem);
   out.options = std::move(loaded.options);
@@ -136,6 +148,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   if (!is_hopeless(out.problem, out.options.pins)) search(request, session, out);
   if (loaded.newer_job && !request.objective.needs_prices())
     try_newer_devices(request, *loaded.newer_job, session, out);
+  if (said) judge_layout(*said, session, out);
+  if (out.found() && request.source.runs_on == "any") out.remarks.push_back(runners_remark(out));
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);

@@ -44,6 +44,8 @@ struct PlanAnswer {
 
   std::vector<OtherWay> other_ways;  // faster ones, or ones that need fewer devices
 
+  std::vector<std::string> remarks;  // sentences: on a launch script, on programs that run the plan
+
   std::optional<TrainingLength> length;  // of the whole training
   std::int64_t mixes = 0;  // of nodes that were compared; 0 = all nodes were used at will
   // Costs by Metis' formula, where plans are the best by it; one for each plan of the result.

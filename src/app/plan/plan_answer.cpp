@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +7,7 @@
 #include "app/plan/plan.h"
 #include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
+#include "cost/engine.h"
 #include "io/format/json_writer.h"
 #include "io/format/unit_factors.h"
 #include "plan/describe.h"
@@ -18,9 +20,11 @@ namespace {
 
 // "300,000 steps take 12.3 days and cost $20,312."
 std::string in_words(const Training& training) {
-  std::string out =
-      fmt::format("{} take {}", counted(training.steps, "step"), long_time(training.time));
-  if (training.price > Usd(0)) out += fmt::format(" and cost {}", in_words(training.price));
+  std::string out = fmt::format("{} {} {}", counted(training.steps, "step"),
+                                training.steps == 1 ? "takes" : "take", long_time(training.time));
+  if (training.price > Usd(0))
+    out +=
+        fmt::format(" and {} {}", training.steps == 1 ? "costs" : "cost", in_words(training.price));
   if (training.goodput < 1)
     out += fmt::format(", of which {} is spent in steps that count", percent(training.goodput));
   return out + ".";
@@ -97,6 +101,7 @@ std::string proof_in_words(const PlanAnswer& answer) {
   if (answer.result.bounds_every_plan)
     return fmt::format("No plan is more than {} faster, whatever its schedule. ", percent(*gap));
   if (*gap < 5e-5) return "Nothing in this space is faster. ";
+  if (*gap < 5e-4) return "No plan in this space is faster by 0.1 %. ";
   return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));
 }
 
@@ -112,8 +117,8 @@ std::string verdict(const PlanAnswer& answer) {
   if (answer.result.cut_short)
     out += answer.interrupted ? "Cut short by Ctrl-C: the best so far. "
                               : "Cut short by the time limit: the best so far. ";
-  return out + fmt::format("{} plans costed in {}.",
-                           grouped(static_cast<double>(answer.result.evaluations)),
+  return out + fmt::format("{} costed in {}.",
+                           counted(static_cast<double>(answer.result.evaluations), "plan"),
                            in_words(answer.elapsed));
 }
 
@@ -125,6 +130,23 @@ std::string in_words(const OtherWay& way, const PlanAnswer& answer) {
   return fmt::format("{}: {}{} with {} ({}).", way.where, in_words(way.plan.cost.step),
                      idle ? fmt::format(" on {} devices", grouped(devices)) : "",
                      short_description(way.plan.plan), way.request);
+}
+
+// "The best plan trains 1,264 tokens/s on each of 64 devices; a million tokens cost $1.51."
+std::string rates_in_words(const Problem& problem, const RankedPlan& best) {
+  if (problem.model.sequence_length <= 1) return "";
+  int devices = 0;
+  for (const Stage& stage : best.plan.stages) devices += static_cast<int>(stage.devices.size());
+  const double rate = tokens_per_second(problem, best.cost.step);
+  std::vector<std::string> parts;
+  if (devices > 1)
+    parts.push_back(fmt::format("{} tokens/s on each of {} devices",
+                                grouped(std::round(rate / devices)), grouped(devices)));
+  if (const Usd price = price_of_step(problem, best.plan, best.cost.step); price > Usd(0))
+    parts.push_back(fmt::format("a million tokens for {}",
+                                in_words(price * (1e6 / (rate * best.cost.step.value)))));
+  if (parts.empty()) return "";
+  return fmt::format("The best plan trains {}.", fmt::join(parts, ", and "));
 }
 
 // How far off the predictions may be, and what that means for the order of the plans.
@@ -246,6 +268,7 @@ std::string to_json(const PlanAnswer& answer) {
   if (!by_metis)
     object.text("runs_on", answer.options.target.name).json("other_ways", json_list(ways));
   if (answer.explain_search) object.json("passes", passes_json(answer.result.passes));
+  if (!answer.remarks.empty()) object.json("remarks", sentences_json(answer.remarks));
   if (!answer.found() && !answer.metis_costs) object.text("reason", reason(answer));
   if (answer.no_plan && answer.no_plan->nearest)
     object.json("nearest", ranked_plan_json(answer.problem, *answer.no_plan->nearest));
@@ -278,6 +301,9 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
            "\n";
   out += paragraph(verdict(answer), style);
   out += paragraph(errors_in_words(answer), style);
+  if (const std::string rates = rates_in_words(problem, best); !rates.empty())
+    out += paragraph(rates, style);
+  for (const std::string& remark : answer.remarks) out += paragraph(remark, style, 2);
   for (const OtherWay& way : answer.other_ways) out += paragraph(in_words(way, answer), style, 2);
   out += "\n";
   if (answer.explain_search)

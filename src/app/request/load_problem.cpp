@@ -70,7 +70,10 @@ void refuse_formats(const LoadedProblem& loaded) {
   const Problem& problem = loaded.problem;
   const Target& target = loaded.target;
   std::optional<std::string> reason = why_not(target, problem.job);
-  std::string_view field = problem.job.adapters ? "adapters" : "precision";
+  const Job& job = problem.job;
+  const bool adapters = job.adapters && (!target.adapters || job.four_bit_weights);
+  std::string_view field = "precision";
+  if (adapters) field = job.four_bit_weights ? "qlora" : "lora";
   if (!reason) {
     for (const DeviceType& type : problem.cluster.device_types) {
       reason = why_not(target, problem.job, type);
@@ -230,7 +233,10 @@ LoadedProblem load_problem(const ProblemSource& source) {
   if (loaded.problem.job.global_batch < 1)
     throw RequestError("global_batch",
                        "is missing: samples in one optimizer step, or tokens: 512, 4Mtokens");
-  loaded.problem.job.framework = find_framework(options.catalogue, source.framework, "`framework`");
+  // The programs that keep weights in 4 bits are PyTorch's.
+  const std::string framework =
+      source.framework.empty() && source.job.four_bit_weights ? "fsdp" : source.framework;
+  loaded.problem.job.framework = find_framework(options.catalogue, framework, "`framework`");
   loaded.target = target_of(source, loaded.problem.job.framework);
   loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (source.granularity == Granularity::op)
@@ -282,8 +288,23 @@ ResolvedPins resolve_pins(const SearchRequest& request, const Model& model) {
   return out;
 }
 
+namespace {
+
+// "2 samples a micro-batch, 8 micro-batches, 8 replicas" are a global batch of 128.
+ProblemSource with_batch(const SearchRequest& request) {
+  ProblemSource source = request.source;
+  const Pins& pins = request.search.pins;
+  const bool said = source.job.global_batch > 0 || source.batch_tokens;
+  if (said || !pins.micro_batch || !pins.micro_batches || !pins.data) return source;
+  const double batch = static_cast<double>(*pins.micro_batch) * *pins.micro_batches * *pins.data;
+  if (batch <= 1e6) source.job.global_batch = static_cast<int>(batch);
+  return source;
+}
+
+}  // namespace
+
 LoadedSearch load_search(const SearchRequest& request) {
-  LoadedProblem loaded = load_problem(request.source);
+  LoadedProblem loaded = load_problem(with_batch(request));
   const SearchRequest launched = with_launch(request, loaded.launch);
   ResolvedPins resolved = resolve_pins(launched, loaded.problem.model);
   const bool usual = loaded.target.one_layout && resolved.pins.pipeline.value_or(1) > 1 &&
@@ -296,6 +317,8 @@ LoadedSearch load_search(const SearchRequest& request) {
                    std::move(loaded.newer_job)};
   out.options.pins = std::move(resolved.pins);
   out.options.target = std::move(loaded.target);
+  if (loaded.launch && !loaded.launch->taken.empty() && !request.source.free_layout)
+    out.own_pins = resolve_pins(request, out.problem.model).pins;
   if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));
   return out;
 }

@@ -13,12 +13,18 @@ namespace {
 constexpr double kMostSteps = 1e15;
 
 // "$120 (12.0 %) more than the budget of $1,000"
+constexpr double kManyTimes = 10;  // of a limit, from where a percentage says little
+
 std::string over_budget(Usd price, Usd budget) {
+  if (price / budget >= kManyTimes)
+    return fmt::format("{:.0f} times the budget of {}", price / budget, in_words(budget));
   return fmt::format("{} ({}) more than the budget of {}", in_words(price - budget),
                      percent(price / budget - 1), in_words(budget));
 }
 
 std::string over_deadline(Seconds time, Seconds deadline) {
+  if (time / deadline >= kManyTimes)
+    return fmt::format("{:.0f} times the deadline of {}", time / deadline, long_time(deadline));
   return fmt::format("{} ({}) more than the deadline of {}", long_time(time - deadline),
                      percent(time / deadline - 1), long_time(deadline));
 }
@@ -103,9 +109,9 @@ void check_objective(const Objective& objective, const Problem& problem) {
   if (!objective.needs_prices() || unpriced.empty()) return;
   const bool by_metric = objective.metric && *objective.metric != Metric::time;
   throw RequestError(by_metric ? "objective" : limit,
-                     fmt::format("needs the price of every node, and that of '{}' is unknown; name "
-                                 "cloud instances (plait instances) or give price_usd_per_hour in "
-                                 "a cluster file",
+                     fmt::format("needs the price of every node, and that of '{}' is unknown; give "
+                                 "`price` NAME=USD, name cloud instances (plait instances), or "
+                                 "write price_usd_per_hour in a cluster file",
                                  unpriced));
 }
 

@@ -67,6 +67,9 @@ double order_after(const RankedPlan& best, const RankedPlan& later) {
 std::string ranking_in_words(const std::vector<RankedPlan>& plans) {
   if (plans.size() < 2) return "";
   const auto ratio = [&](std::size_t i) { return plans[i].cost.step / plans[0].cost.step; };
+  // In the order of something else than time.
+  for (std::size_t i = 1; i < plans.size(); ++i)
+    if (ratio(i) < 1) return "";
   const auto chance = [&](std::size_t i) { return order_after(plans[0], plans[i]); };
   std::size_t last = 0;
   while (last + 1 < plans.size() && chance(last + 1) < kSureOrder) ++last;

@@ -95,6 +95,8 @@ struct LoadedSearch {
   SearchOptions options;
   std::vector<std::string> warnings;
   std::optional<Job> newer_job;  // LoadedProblem
+  // The request's own pins, where those of a launch script are added to them.
+  std::optional<Pins> own_pins;
 };
 LoadedSearch load_search(const SearchRequest& request);
 

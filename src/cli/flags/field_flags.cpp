@@ -27,6 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"memory_limit", "--memory-limit"},
     {"reserve", "--reserve"},
     {"lora", "--lora"},
+    {"qlora", "--qlora"},
     {"freeze", "--freeze"},
     {"price", "--price"},
     {"goodput", "--goodput"},

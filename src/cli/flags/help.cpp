@@ -41,6 +41,12 @@ std::string spelled(const Flag& flag) {
   return out;
 }
 
+// A summary as a sentence.
+std::string sentence(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] -= 'a' - 'A';
+  return text.ends_with('.') ? text : text + ".";
+}
+
 std::string usage_line(const Verb& verb, const Command& command) {
   std::string out = fmt::format("plait {}", verb.name);
   bool optional = false;
@@ -58,7 +64,7 @@ std::string verb_help(const Verb& verb) {
   const Style style = style_of(stdout);
   const Command command = verb.make();
   std::string out = usage_line(verb, command) + "\n\n";
-  out += paragraph(std::string(verb.summary), style);
+  out += paragraph(sentence(std::string(verb.summary)), style);
   for (const FlagGroup& group : command.groups) {
     if (group.title.empty()) continue;
     out += "\n" + style.bold(group.title) + "\n";

@@ -102,8 +102,8 @@ FlagGroup problem_flags(PlanRequest& request) {
         .unless = {"--metis-args"}},
        {.name = "--cluster",
         .value = "C",
-        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8; join kinds of node by +), a cluster "
-                "file, or a hostfile",
+        .help = "a shorthand (4xA100-80GB:8 is 4 nodes of 8, with /400Gbps behind it out of each; "
+                "join kinds of node by +), a cluster file, or a hostfile",
         .set = into_text(a.cluster),
         .hidden = {"--hostfile-path"},
         .choices = node_names(),
@@ -111,7 +111,9 @@ FlagGroup problem_flags(PlanRequest& request) {
         .unless = {"--metis-args"}},
        {.name = "--global-batch",
         .value = "N",
-        .help = "samples in one optimizer step, or tokens: 512, 4Mtokens",
+        .help =
+            "samples in one optimizer step, or tokens: 512, 4Mtokens; without it --micro-batch x "
+            "--micro-batches x --dp",
         .set = into_batch(request, kMaxBatch),
         .hidden = {"--global-batch-size", "--gbs", "--batch-size", "--train-batch-size"},
         .units = {"tokens", "token", "samples", "sequences"}},

@@ -186,6 +186,20 @@ TEST(PlanFlags, WishesBecomeFields) {
   EXPECT_EQ(a.request.search.pins.offload, 1);
 }
 
+TEST(PlanFlags, QloraIsLoraBesideWeightsOfFourBits) {
+  const Job job = parsed({"--qlora", "16"}).request.source.job;
+  EXPECT_TRUE(job.adapters && job.four_bit_weights);
+  EXPECT_EQ(job.adapter_rank, 16);
+  EXPECT_EQ(complaint({"--qlora", "16", "--lora", "8"}),
+            "--qlora: says the same as --lora, which is also given");
+}
+
+TEST(PlanFlags, WhatPlaitSaysInAnotherWayIsNamed) {
+  EXPECT_TRUE(complaint({"--nnodes", "4"}).find("says that there are 4 nodes of 8") !=
+              std::string::npos);
+  EXPECT_TRUE(complaint({"--load-in-4bit"}).find("--qlora 16 trains") != std::string::npos);
+}
+
 TEST(PlanFlags, HelpIsAskedForAnywhere) {
   PlanArguments arguments;
   Command command;

@@ -149,6 +149,18 @@ FlagGroup tuning_flags(ProblemSource& source) {
                   source.job.adapters = true;
                 },
             .hidden = {"--lora-rank", "--lora-r", "--lora-dim"}},
+           {.name = "--qlora",
+            .value = "RANK",
+            .help = "the same beside weights that are kept in 4 bits (NF4), which PyTorch FSDP and "
+                    "DeepSpeed run; as fsdp runs it when no --framework is named",
+            .set =
+                [&source](const std::string& flag, const std::string& text) {
+                  if (source.job.adapters && !source.job.four_bit_weights)
+                    throw InputError(flag, "says the same as --lora, which is also given");
+                  into_integer(source.job.adapter_rank, 1, kMaxRank)(flag, text);
+                  source.job.adapters = source.job.four_bit_weights = true;
+                },
+            .hidden = {"--qlora-rank"}},
            {.name = "--freeze",
             .value = "N",
             .help = "the first N layers and the embedding are not trained: they run forward only",

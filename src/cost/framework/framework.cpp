@@ -43,7 +43,7 @@ StateBytes mixed_state(const Job& job, bool sharded_weights) {
   state.sent_gradient = mixed.sent_gradient > 0 ? mixed.sent_gradient : mixed.gradient;
   const bool fp32 = mixed.fp32_weights == Fp32Weights::always ||
                     (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights);
-  if (fp32) {
+  if (fp32 && !job.four_bit_weights) {
     state.weight = 4;
     state.optimizer = moments + mixed.step_gradient;
   }

@@ -130,6 +130,7 @@ LayerCost device_cost(const ReplicaSetting& setting, const LayerSums& sums, bool
   if (sums.kernels && *sums.kernels != Source::analytic) cost.origin.time = Source::interpolated;
   cost.extent = {sums.loss, sums.kept_loss, is_table ? sums.unit.parameters : 0};
   cost.input = entering(setting, input);
+  cost.workspace = sums.unpacked;
   cost.by_recompute.fill(sums.unit);
   if (is_table) return cost;  // frameworks recompute blocks only
   cost.repeated[static_cast<int>(Recompute::full)] = sums.unit.saved;

@@ -16,7 +16,7 @@ struct LayerCost {
   std::array<UnitCost, 3> by_recompute;
   std::array<Bytes, 3> repeated;  // by recompute: what its backward pass needs for a moment
   Bytes input;                    // that recompute keeps to begin here
-  Bytes workspace;                // measured
+  Bytes workspace;                // measured, or for a weight that is kept in 4 bits
   UnitTable::Extent extent;
   Origin origin;
   bool is_table = false;  // part of an input or output layer

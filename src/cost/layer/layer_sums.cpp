@@ -24,7 +24,7 @@ void add_parameters(const Job& job, const Op& op, const Sharding& s, UnitCost& u
   const double own = parameters_per_device(op, s);
   const double adapter = adapter_parameters(job, op, s);
   const bool experts = op.split == Split::experts;
-  (experts ? unit.expert_parameters : unit.parameters) += own + adapter;
+  (experts ? unit.expert_parameters : unit.parameters) += own * stored_share(job, op) + adapter;
   (experts ? unit.trained_experts : unit.trained) += job.adapters ? adapter : own;
 }
 
@@ -68,6 +68,7 @@ LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int la
     sums.unit.saved += saved.all + adapter;
     sums.selective += saved.selective + adapter;
     add_parameters(job, op, s, sums.unit);
+    sums.unpacked = std::max(sums.unpacked, unpacked_bytes(job, op, s));
     if (op.kind == OpKind::loss) add_loss(setting, op, sums);
   }
   UnitCost& unit = sums.unit;

@@ -36,6 +36,7 @@ struct LayerSums {
   Bytes selective;    // saved when they are repeated
   Bytes loss;
   Bytes kept_loss;
+  Bytes unpacked;  // the largest weight that is written out for its product
   // Of its products, convolutions and attention: the weakest source; nothing when it has none.
   std::optional<Source> kernels;
 };

@@ -37,7 +37,7 @@ class UnitTable {
   // What the backward pass of a recomputed layer needs beside what is saved: the most that any
   // layer repeats, or the part of a layer at either end of the range.
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
-  // The largest measured workspace of a unit's backward pass.
+  // The largest workspace of a unit's backward pass: measured, or for weights kept in 4 bits.
   Bytes workspace(const UnitRange& range) const {
     return workspace_.empty() ? Bytes(0) : most(workspace_, range);
   }
@@ -82,7 +82,7 @@ class UnitTable {
   static Source weakest(const SourceCounts& counts, const UnitRange& range);
 
   std::array<Levels, 3> working_set_;  // by Recompute; of layers
-  Levels workspace_;                   // measured; empty when nothing was
+  Levels workspace_;                   // empty when no unit has one
   std::vector<Extent> extent_;         // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;

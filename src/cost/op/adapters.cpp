@@ -23,6 +23,12 @@ AdapterShape shape_of(const Job& job, const Op& op, const Sharding& s) {
           .matrices = op.split == Split::row ? 1 : op.matrices};
 }
 
+constexpr double kFourBitBytes = (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8;
+
+bool is_four_bit(const Job& job, const Op& op) {
+  return job.four_bit_weights && has_adapter(job, op);
+}
+
 }  // namespace
 
 bool has_adapter(const Job& job, const Op& op) {
@@ -59,6 +65,28 @@ Bytes adapter_saved(const Job& job, const Op& op, const Sharding& s) {
   if (!has_adapter(job, op)) return {};
   const AdapterShape a = shape_of(job, op, s);
   return Bytes(activation_bytes(job.precision) * a.count * a.rows * job.adapter_rank * a.matrices);
+}
+
+double stored_share(const Job& job, const Op& op) {
+  return is_four_bit(job, op) ? kFourBitBytes / state_bytes(job).weight : 1;
+}
+
+Bytes unpacked_bytes(const Job& job, const Op& op, const Sharding& s) {
+  if (!is_four_bit(job, op)) return {};
+  return Bytes(activation_bytes(job.precision) * parameters_per_device(op, s));
+}
+
+Seconds unpacking_time(const Job& job, const DeviceType& d, const Op& op, const Sharding& s) {
+  if (!is_four_bit(job, op)) return {};
+  return memory_time(
+      d, unpacked_bytes(job, op, s) + Bytes(kFourBitBytes * parameters_per_device(op, s)));
+}
+
+double stored_parameters(const Model& model, const Job& job) {
+  double sum = 0;
+  for (int u = 0; u < model.unit_count(); ++u)
+    for (const Op& op : model.unit(u).ops) sum += op.parameters * stored_share(job, op);
+  return sum;
 }
 
 double trained_parameters(const Model& model, const Job& job) {

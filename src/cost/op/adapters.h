@@ -17,6 +17,19 @@ bool has_adapter(const Job& job, const Op& op);
 //   column: rank (matrices inner + columns / t)      row: rank (inner / t + columns)
 double adapter_parameters(const Job& job, const Op& op, const Sharding& sharding);
 
+// Of the bytes of a weight of this op, those that are kept: less than 1 where Job::four_bit_weights
+// keeps it as NF4 with constants that are quantised, too (QLoRA, Dettmers et al. 2023):
+//   4 + 8 / 64 + 32 / (64 x 256) bits = 0.516 bytes
+double stored_share(const Job& job, const Op& op);
+
+// What it takes to write such a weight in the format that is computed in, before each product.
+Bytes unpacked_bytes(const Job& job, const Op& op, const Sharding& sharding);
+Seconds unpacking_time(const Job& job, const DeviceType& device, const Op& op,
+                       const Sharding& sharding);
+
+// Learnt values of the whole model in units of a weight that is kept whole.
+double stored_parameters(const Model& model, const Job& job);
+
 // What the two products, their gradients and the addition of the result take beside the op.
 OpTime adapter_time(const Job& job, const DeviceType& device, const Op& op,
                     const Sharding& sharding);

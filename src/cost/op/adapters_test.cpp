@@ -41,6 +41,33 @@ TEST(Adapters, HaveRankTimesInputAndOutputParameters) {
   EXPECT_EQ(adapter_parameters(lora(0), product(Split::column, 1024, 4096), {}), 0);
 }
 
+// QLoRA: 4 bits, 8 bits for a scale of 64 values and 32 for one of 64 x 256: 0.516 bytes of 2.
+TEST(Adapters, StandBesideWeightsOfFourBits) {
+  Job job = lora(16);
+  job.four_bit_weights = true;
+  const double bytes = (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8;
+  EXPECT_DOUBLE_EQ(stored_share(job, product(Split::column, 1024, 4096)), bytes / 2);
+  EXPECT_EQ(stored_share(job, product(Split::vocabulary, 1024, 50000)), 1);
+  EXPECT_EQ(stored_share(lora(16), product(Split::column, 1024, 4096)), 1);
+  const Model model = build_transformer(samples::gpt(4, 1024, 16, 1024));
+  // Products of a layer, 1024 x (3072 + 1024 + 4096 + 4096) without biases, are all that shrinks.
+  const double shrunk = model.parameters() - stored_parameters(model, job);
+  EXPECT_NEAR(shrunk, 4 * 1024.0 * 12288 * (1 - bytes / 2), 4 * 12288);
+  EXPECT_EQ(stored_parameters(model, lora(16)), model.parameters());
+}
+
+TEST(Adapters, WeightsOfFourBitsAreWrittenOutBeforeEachProduct) {
+  Job job = lora(16);
+  const Op op = product(Split::column, 1024, 4096);
+  EXPECT_EQ(unpacked_bytes(job, op, {}).value, 0);
+  EXPECT_EQ(unpacking_time(job, samples::plain_device(), op, {}).value, 0);
+  job.four_bit_weights = true;
+  EXPECT_EQ(unpacked_bytes(job, op, {.tensor = 4}).value, 2.0 * 1024 * 4096 / 4);
+  // On 1 TB/s: 2 bytes written and 0.516 read.
+  const double bytes = (2 + (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8) * 1024 * 4096;
+  EXPECT_GE(unpacking_time(job, samples::plain_device(), op, {}).value, bytes / 1e12);
+}
+
 TEST(Adapters, AreCutWhereTheWeightsAre) {
   const Sharding four{.tensor = 4};
   EXPECT_EQ(adapter_parameters(lora(8), product(Split::column, 1024, 4096), four),

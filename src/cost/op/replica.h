@@ -28,8 +28,10 @@ struct UnitCost {
   // Of the network between nodes, hidden or not: how long a micro-batch keeps it busy.
   Seconds network_forward;
   Seconds network_backward;
-  Bytes saved;            // kept for backward
-  double parameters = 0;  // on this device, experts not included
+  Bytes saved;  // kept for backward
+  // On this device, experts not included; what is kept in 4 bits counts as the part of a weight
+  // that it takes (stored_share()).
+  double parameters = 0;
   double expert_parameters = 0;
   // Of them, those that get gradients and are updated: all, or the adapters alone.
   double trained = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 
@@ -47,16 +48,26 @@ BytesPerSecond read_rate(std::string_view text, const std::string& where) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, text.data() + text.size() - end);
   const bool good = error == std::errc() && value > 0 && value < 1e9;
-  if (good && unit == "Gbps") return BytesPerSecond(value / 8 * 1e9);
-  if (good && unit == "GBps") return BytesPerSecond(value * 1e9);
+  const auto is = [&](std::initializer_list<std::string_view> units) {
+    return good && std::ranges::find(units, unit) != units.end();
+  };
+  if (is({"Gbps", "gbps", "Gb/s", "Gbit/s"})) return BytesPerSecond(value / 8 * 1e9);
+  if (is({"GBps", "GB/s"})) return BytesPerSecond(value * 1e9);
   throw InputError(where, fmt::format("the network after '/' must be like 400Gbps (bits) or 50GBps "
                                       "(bytes), is '{}'",
                                       text.substr(0, 40)));
 }
 
-// Takes "<mark>value" off the end of `rest`; nothing when the mark is not there.
-std::optional<std::string_view> take_off(std::string_view& rest, char mark) {
-  const std::size_t at = rest.rfind(mark);
+// "100Gbps" behind '@', where the name of a zone belongs.
+bool looks_like_rate(std::string_view zone) {
+  const bool digit = zone.front() >= '0' && zone.front() <= '9';
+  return digit && (zone.ends_with("bps") || zone.ends_with("Bps") || zone.ends_with("/s"));
+}
+
+// Takes "<mark>value" off the end of `rest`, from the last mark or the first; nothing when there is
+// none.
+std::optional<std::string_view> take_off(std::string_view& rest, char mark, bool first = false) {
+  const std::size_t at = first ? rest.find(mark) : rest.rfind(mark);
   if (at == rest.npos) return std::nullopt;
   const std::string_view value = trimmed(rest.substr(at + 1));
   rest = trimmed(rest.substr(0, at));
@@ -69,9 +80,13 @@ Part cut(std::string_view text, const std::string& flag) {
   std::string_view rest = text;
   if (const auto zone = take_off(rest, '@')) {
     if (zone->empty()) throw InputError(part.where, "a zone name is missing after '@'");
+    if (looks_like_rate(*zone))
+      throw InputError(part.where, fmt::format("'@' names a zone; the network of a node stands "
+                                               "behind '/': {}/{}",
+                                               rest, *zone));
     part.zone = *zone;
   }
-  if (const auto rate = take_off(rest, '/')) part.network = read_rate(*rate, part.where);
+  if (const auto rate = take_off(rest, '/', true)) part.network = read_rate(*rate, part.where);
   if (const auto count = take_off(rest, ':'))
     part.per_node = read_count(*count, "the number of devices per node", part.where);
   // A leading number followed by 'x' counts nodes; "-1x" is caught here too.
@@ -128,9 +143,22 @@ void add_devices(ClusterBuilder& builder, const Part& part, const DeviceEntry& d
   }
 }
 
-void add(ClusterBuilder& builder, const Part& part, const Catalogue& catalogue) {
+// The device of a "DGX-H100" or "HGX B200", which is a node of as many as is usual.
+const DeviceEntry* device_of_system(const Catalogue& catalogue, std::string_view name) {
+  constexpr std::size_t kPrefix = 3;
+  std::string prefix(name.substr(0, kPrefix));
+  for (char& c : prefix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (prefix != "dgx" && prefix != "hgx") return nullptr;
+  return lookup_device(catalogue, name.substr(kPrefix));
+}
+
+void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
   if (const DeviceEntry* device = lookup_device(catalogue, part.name))
     return add_devices(builder, part, *device);
+  if (const DeviceEntry* device = device_of_system(catalogue, part.name)) {
+    part.per_node = part.per_node.value_or(device->type.per_node);
+    return add_devices(builder, part, *device);
+  }
   if (const Instance* instance = lookup_instance(catalogue, part.name))
     return add_instances(builder, part, *instance, catalogue);
   std::vector<std::string_view> known = device_names(catalogue);

@@ -79,6 +79,13 @@ TEST(ClusterShorthand, WithoutANodeSizeFillsUsualNodes) {
   EXPECT_EQ(devices_per_node(read("64xGB200")), (std::vector<int>{64}));
 }
 
+TEST(ClusterShorthand, SystemsOfTheMakersAreNodes) {
+  EXPECT_EQ(devices_per_node(read("2xDGX-H100")), (std::vector<int>{8, 8}));
+  EXPECT_EQ(devices_per_node(read("HGX B200:4")), (std::vector<int>{4}));
+  EXPECT_EQ(read("DGX-A100").type_of(DeviceId(0)).name, "A100-80GB");
+  EXPECT_TRUE(complaint("DGX-X9").find("'DGX-X9' is not a file") != std::string::npos);
+}
+
 TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
   const Cluster cluster = read("4xp4d.24xlarge+2xg5.24xlarge");
   EXPECT_EQ(devices_per_node(cluster), (std::vector<int>{8, 8, 8, 8, 4, 4}));
@@ -91,6 +98,8 @@ TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
 TEST(ClusterShorthand, NetworkMayBeGiven) {
   EXPECT_EQ(read("2xA100-80GB:8/400Gbps").nodes[0].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8/50GBps@east").nodes[1].uplink.bandwidth, 50_GBps);
+  EXPECT_EQ(read("2xA100-80GB:8/400Gb/s").nodes[1].uplink.bandwidth, 50_GBps);
+  EXPECT_EQ(read("2xA100-80GB:8 / 50GB/s @ east").nodes[1].uplink.bandwidth, 50_GBps);
 }
 
 TEST(ClusterShorthand, ZonesAreJoinedByAnAssumedLink) {
@@ -114,6 +123,9 @@ TEST(ClusterShorthand, AMillionDevicesAreReadOneMoreIsNot) {
 
 TEST(ClusterShorthand, EachMistakeHasItsMessage) {
   const std::pair<const char*, const char*> table[] = {
+      {"4xA100:8@10Gbps",
+       "--cluster '4xA100:8@10Gbps': '@' names a zone; the network of a node stands behind '/': "
+       "4xA100:8/10Gbps"},
       {"0xA100:8",
        "--cluster '0xA100:8': the number before 'x' must be a whole number from 1 to 1000000, is "
        "'0'"},

@@ -59,19 +59,6 @@ LoadedCluster from_text(const std::string& text, const ClusterOptions& options) 
   return loaded;
 }
 
-// Constants that were measured on one device alone do not hold where several work together.
-LoadedCluster with_cluster_constants(LoadedCluster loaded, const Catalogue& catalogue) {
-  if (loaded.cluster.device_count() < 2) return loaded;
-  for (DeviceType& type : loaded.cluster.device_types) {
-    const DeviceEntry* entry = lookup_device(catalogue, type.name);
-    if (entry == nullptr || !entry->in_clusters || entry->type.efficiency != type.efficiency)
-      continue;
-    type.efficiency = *entry->in_clusters;
-    type.basis = entry->basis_in_clusters;
-  }
-  return loaded;
-}
-
 LoadedCluster read_cluster(const std::string& text_or_path, const ClusterOptions& options) {
   if (is_json_text(text_or_path)) return from_text(text_or_path, options);
   if (text_or_path == "-" || exists(text_or_path)) return from_file(text_or_path, options);
@@ -86,6 +73,16 @@ LoadedCluster read_cluster(const std::string& text_or_path, const ClusterOptions
 
 }  // namespace
 
+void take_cluster_constants(Cluster& cluster, const Catalogue& catalogue) {
+  for (DeviceType& type : cluster.device_types) {
+    const DeviceEntry* entry = lookup_device(catalogue, type.name);
+    if (entry == nullptr || !entry->in_clusters || entry->type.efficiency != type.efficiency)
+      continue;
+    type.efficiency = *entry->in_clusters;
+    type.basis = entry->basis_in_clusters;
+  }
+}
+
 std::string assumed_zone_link(const std::string& a, const std::string& b) {
   return fmt::format("no link between zones '{}' and '{}' is given; assuming {} Gbit/s and {} ms",
                      a, b, kUsualZoneLink.bandwidth.value * 8e-9,
@@ -94,7 +91,9 @@ std::string assumed_zone_link(const std::string& a, const std::string& b) {
 
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options) {
   if (text_or_path.empty()) throw InputError("--cluster", fmt::format("is empty; {}", kThreeForms));
-  return with_cluster_constants(read_cluster(text_or_path, options), options.catalogue);
+  LoadedCluster loaded = read_cluster(text_or_path, options);
+  if (loaded.cluster.device_count() > 1) take_cluster_constants(loaded.cluster, options.catalogue);
+  return loaded;
 }
 
 }  // namespace plait

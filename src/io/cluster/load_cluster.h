@@ -24,6 +24,10 @@ struct LoadedCluster {
 // docs/files.md.
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options = {});
 
+// Constants that were measured on one device alone do not hold where several work together: types
+// that have the catalogue's take those for clusters.
+void take_cluster_constants(Cluster& cluster, const Catalogue& catalogue);
+
 // Between two zones when nothing is said: 50 Gbit/s for all nodes together and 1 ms, as between
 // two data centres of one cloud region.
 inline constexpr Link kUsualZoneLink = {BytesPerSecond(6.25e9), Seconds(1e-3)};

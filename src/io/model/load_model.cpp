@@ -75,10 +75,21 @@ LoadedModel load_model(const std::string& name_or_path, std::optional<int> seque
     // The hub's spelling: "meta-llama/Llama-2-7b-hf".
     const std::string last = name_or_path.substr(name_or_path.rfind('/') + 1);
     if (auto known = zoo_model(last, sequence)) return std::move(*known);
-    throw InputError(name_or_path, "no such file");
+    const bool is_file = last.ends_with(".json") || last.ends_with(".txt") || last.ends_with(".sh");
+    if (is_file || name_or_path.starts_with('/') || name_or_path.starts_with('.'))
+      throw InputError(name_or_path, "no such file");
+    if (const std::string why = other_family_named(name_or_path); !why.empty())
+      throw InputError("model " + name_or_path, why);
+    throw InputError(name_or_path,
+                     fmt::format("no such file, and no model of that name is known{}; "
+                                 "the model's config.json is read as a file",
+                                 zoo_suggestion(last)));
   }
+  if (const std::string why = other_family_named(name_or_path); !why.empty())
+    throw InputError("model " + name_or_path, why);
   throw InputError("model " + name_or_path,
-                   fmt::format("neither a file nor a known model{}; `plait models` lists them",
+                   fmt::format("neither a file nor a known model{}; `plait models` lists them, and "
+                               "any Hugging Face config.json is read",
                                zoo_suggestion(name_or_path)));
 }
 

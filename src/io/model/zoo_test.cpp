@@ -47,8 +47,23 @@ TEST(Zoo, SuggestsTheNearestName) {
   } catch (const InputError& e) {
     EXPECT_STREQ(e.what(),
                  "model lama-2-7b: neither a file nor a known model (did you mean 'llama-2-7b'?); "
-                 "`plait models` lists them");
+                 "`plait models` lists them, and any Hugging Face config.json is read");
   }
+}
+
+TEST(Zoo, RefusesOtherFamiliesByNameWithTheReason) {
+  const std::pair<const char*, const char*> table[] = {
+      {"mamba-2.8b", "'mamba' is not predicted: it is a state-space or recurrent network"},
+      {"openai/clip-vit-large-patch14", "'clip' is not predicted: it is two encoders"},
+      {"stable-diffusion-xl", "'diffusion' is not predicted: it is a part of a diffusion model"},
+      {"acme/llama-9-8b", "no such file, and no model of that name is known (did you mean"},
+      {"acme/config.json", "acme/config.json: no such file"}};
+  for (const auto& [name, words] : table) try {
+      load_model(name, std::nullopt);
+      ADD_FAILURE() << name;
+    } catch (const InputError& e) {
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
 }
 
 TEST(Zoo, KnowsTheHubsSpelling) {

@@ -177,6 +177,9 @@ PlanFile plan_file_from_json(const JsonValue& root) {
 }
 
 PlanFile read_plan_file(const std::string& path) {
+  if (path.ends_with(".sh"))
+    throw InputError(path,
+                     "is a script, not a plan: 'plait plan' takes it as the model and saves one");
   const JsonValue root = read_json_document(path, "plan");
   PlanFile file = plan_file_from_json(root);
   const std::vector<Violation> violations = check_plan(file.problem, file.plan);

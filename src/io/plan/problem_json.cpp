@@ -30,9 +30,9 @@ Framework restore_framework(const JsonValue& json) {
 
 std::string dump_job(const Job& job) {
   const auto& [global_batch, precision, optimizer, attention, flash_kernel, framework, overlap,
-               graph_capture, zero_group, adapters, adapter_rank, pure_states, gradient_bytes,
-               reduce_bytes, logit_bytes, vocabulary_multiple, reserve, reserved, memory_limit] =
-      job;
+               graph_capture, zero_group, adapters, adapter_rank, four_bit_weights, pure_states,
+               gradient_bytes, reduce_bytes, logit_bytes, vocabulary_multiple, reserve, reserved,
+               memory_limit] = job;
   JsonObject object;
   object.number("global_batch", global_batch)
       .text("precision", name_of(precision))
@@ -48,6 +48,7 @@ std::string dump_job(const Job& job) {
       .number("reserve", reserve);
   if (flash_kernel) object.text("flash_kernel", name_of(*flash_kernel));
   if (graph_capture) object.boolean("graph_capture", graph_capture);
+  if (four_bit_weights) object.boolean("four_bit_weights", true);
   if (pure_states) object.boolean("pure_states", pure_states);
   if (reduce_bytes > 0) object.number("reduce_bytes", reduce_bytes);
   if (zero_group > 0) object.number("zero_group", zero_group);
@@ -57,11 +58,13 @@ std::string dump_job(const Job& job) {
 }
 
 Job restore_job(const JsonValue& json) {
-  json.allow_only(
-      {"global_batch", "global_batch_size",   "precision", "optimizer",     "attention",
-       "flash_kernel", "framework",           "overlap",   "graph_capture", "zero_group",
-       "pure_states",  "reduce_bytes",        "adapters",  "adapter_rank",  "gradient_bytes",
-       "logit_bytes",  "vocabulary_multiple", "reserve",   "reserved_B",    "memory_limit_B"});
+  json.allow_only({"global_batch",   "global_batch_size", "precision",
+                   "optimizer",      "attention",         "flash_kernel",
+                   "framework",      "overlap",           "graph_capture",
+                   "zero_group",     "four_bit_weights",  "pure_states",
+                   "reduce_bytes",   "adapters",          "adapter_rank",
+                   "gradient_bytes", "logit_bytes",       "vocabulary_multiple",
+                   "reserve",        "reserved_B",        "memory_limit_B"});
   Job job;
   job.global_batch = at_one_of(json, {"global_batch", "global_batch_size"}).integer(1, kMaxInt);
   if (const auto value = json.find("precision"))
@@ -83,6 +86,7 @@ Job restore_job(const JsonValue& json) {
   job.zero_group = json.integer_or("zero_group", 0, kMaxInt, 0);
   job.adapters = json.boolean_or("adapters", false);
   job.adapter_rank = json.integer_or("adapter_rank", 0, kMaxInt, 0);
+  job.four_bit_weights = json.boolean_or("four_bit_weights", false);
   job.gradient_bytes = json.integer_or("gradient_bytes", 0, 8, 0);
   job.logit_bytes = json.integer_or("logit_bytes", 0, 64, 0);
   job.vocabulary_multiple = json.integer_or("vocabulary_multiple", 0, kMaxInt, 0);

@@ -122,6 +122,7 @@ TEST(ProblemJson, ProfilesAndJobsReadBackAsTheyWere) {
                 .framework = samples::framework("jax"),
                 .adapters = true,
                 .adapter_rank = 16,
+                .four_bit_weights = true,
                 .reserve = 0.1,
                 .reserved = Bytes(1e9),
                 .memory_limit = Bytes(12e9)};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost/framework/framework.h"
+#include "cost/op/adapters.h"
 
 namespace plait {
 namespace {
@@ -15,12 +16,12 @@ UnitRange common_units(const UnitRange& a, const UnitRange& b) {
 }
 
 // Parameters of each unit: of experts, and the rest. A tied unit has a copy of its own.
-std::vector<std::pair<double, double>> parameters_of(const Model& model) {
+std::vector<std::pair<double, double>> parameters_of(const Model& model, const Job& job) {
   std::vector<std::pair<double, double>> out;
   for (int u = 0; u < model.unit_count(); ++u) {
     auto& [experts, rest] = out.emplace_back(0.0, 0.0);
     for (const Op& op : model.unit(u).ops)
-      (op.split == Split::experts ? experts : rest) += op.parameters;
+      (op.split == Split::experts ? experts : rest) += op.parameters * stored_share(job, op);
   }
   for (const Tie& tie : model.ties) out[tie.second].second += tie.parameters;
   return out;
@@ -33,7 +34,7 @@ HeldState::HeldState(const Model& model, const Job& job, const Plan& plan, int d
   const bool cut_weights = plan.zero == ZeroStage::parameters;
   const StateBytes bytes = state_bytes(job, cut_weights);
   for (auto& sums : bytes_before_) sums.push_back(0);
-  for (const auto& [experts, rest] : parameters_of(model)) {
+  for (const auto& [experts, rest] : parameters_of(model, job)) {
     // Adapters are small; what is not trained has no state.
     const double state = job.adapters ? 0 : bytes.optimizer;
     const double each[kKinds] = {rest * bytes.weight, rest * state, experts * bytes.weight,

@@ -28,4 +28,8 @@ TransformerReading read_huggingface(const JsonValue& config, std::optional<int> 
 // The model_types that are known by name.
 std::vector<std::string> huggingface_model_types();
 
+// Why a model of this name cannot be predicted: its name has that of a family that is refused
+// ("mamba-2.8b"); "" when it has none.
+std::string other_family_named(const std::string& name);
+
 }  // namespace plait

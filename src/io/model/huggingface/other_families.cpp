@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
+#include <vector>
 
 #include "io/model/huggingface/fields.h"
+#include "io/model/huggingface/huggingface.h"
 
 namespace plait {
 namespace {
@@ -35,12 +38,38 @@ constexpr Family kFamilies[] = {
       "mobilenet_v2", "detr", "poolformer", "pvt", "levit", "cvt", "van", "focalnet", "bit"}},
 };
 
+constexpr std::string_view kDiffusion =
+    "is a part of a diffusion model (diffusers); only transformers that predict tokens or classes "
+    "are predicted";
+constexpr std::string_view kDiffusionNames[] = {"diffusion", "sdxl", "sd3", "flux", "unet", "dit"};
+
+// "state-spaces/Mamba-2.8b" as "state", "spaces", "mamba", "2.8b".
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name)
+    if (c == '-' || c == '_' || c == '/')
+      words.emplace_back();
+    else
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return words;
+}
+
 }  // namespace
+
+std::string other_family_named(const std::string& name) {
+  for (const std::string& word : words_of(name)) {
+    if (std::ranges::find(kDiffusionNames, word) != std::end(kDiffusionNames))
+      return "'" + word + "' is not predicted: it " + std::string(kDiffusion);
+    for (const Family& family : kFamilies)
+      if (!word.empty() && std::ranges::find(family.types, word) != family.types.end())
+        return "'" + word + "' is not predicted: it " + std::string(family.why);
+  }
+  return "";
+}
 
 std::string other_family(const JsonValue& config) {
   if (config.find("_class_name") || config.find("_diffusers_version"))
-    return "is a part of a diffusion model (diffusers); only transformers that predict tokens or "
-           "classes are predicted";
+    return std::string(kDiffusion);
   const auto type = config.find("model_type");
   if (!type || !type->is_string()) return "";
   for (const Family& family : kFamilies)

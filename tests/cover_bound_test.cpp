@@ -65,6 +65,7 @@ Problem networked_problem(std::mt19937_64& random) {
     if (random() % 4 == 0)
       node.intra.bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random() % 50));
   }
+  if (random() % 4 == 0) problem.job.zero_group = 2;
   return problem;
 }
 

@@ -87,7 +87,7 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
       {"moves", normal, &A::may_move, &A::move_best},
       {"recompute by stage", normal, &A::recomputes_some, &A::try_by_stage},
-      {"bound of all", quick, &A::is_free, &A::prove},
+      {"bound of all", quick, &A::may_prove, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
       {"idle ZeRO", quick, &A::always, &A::drop_idle_zero},
   };

@@ -90,7 +90,9 @@ void AutoSearch::try_by_stage() {
   context.options.effort = Effort::normal;
   context.on_improvement = {};
   context.on_progress = {};
-  for (const RankedPlan& ranked : AutoSearch(context).run().plans) found_.offer(ranked.plan);
+  AutoSearch by_stage(context);
+  by_stage.is_nested_ = true;
+  for (const RankedPlan& ranked : by_stage.run().plans) found_.offer(ranked.plan);
 }
 
 bool AutoSearch::has_slower_types() const {

@@ -69,6 +69,7 @@ class AutoSearch {
   // When they run.
   bool always() const { return true; }
   bool is_free() const { return !proves_one_schedule(context_) && !found_.empty(); }
+  bool may_prove() const { return is_free() && !is_nested_; }
   bool is_short() const;
   bool may_go_by_layers() const { return layers_ && context_.options.pins.stages.empty(); }
   bool found_nothing() const { return found_.empty(); }
@@ -154,6 +155,7 @@ class AutoSearch {
   Seconds floor_;                              // no plan at all is faster
   Seconds enough_ = Seconds(HUGE_VAL);         // that bounds were asked for
   bool proven_ = false;                        // every plan was listed
+  bool is_nested_ = false;                     // only the plans are of interest
   bool lowest_only_ = false;                   // have been searched for the bound
   mutable std::atomic<bool> stopped_ = false;  // some pass was told to stop
 };

@@ -17,6 +17,7 @@ constexpr double kDelays[] = {0.2, 0.35, 0.48, 0.57, 0.63, 0.67};  // of the ste
 constexpr double kFewDelays[] = {0.35, 0.57, 0.65};
 constexpr int kFewPrices = 8;
 constexpr double kFirstShare = 0.02;
+constexpr double kWideGap = 1.25;
 // Of sums in another order.
 constexpr double kNoise = 1e-9;
 
@@ -192,10 +193,12 @@ bool CoverBound::refutes(int micro_batches, double step) {
   set_sends();
   limits_.assign(devices_.begin(), devices_.end());
   limits_.push_back(step_ + 2 * send_);
+  limits_.push_back(step_);
   limits_.push_back(crossings_ + 1);
   for (const double delay : delays_) limits_.push_back((1 - delay) * step_ + send_);
   for (const int depth : depths_) limits_.push_back(depth);
   offers_.assign(mixes_.mix_count(), {});
+  caps_.clear();
   for (int mix = 1; mix < mixes_.mix_count(); ++mix) list_offers(mix);
   std::vector<double> price = first_prices();
   double all = 0;
@@ -228,8 +231,9 @@ Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
   const auto is_over = [&] { return questions_ <= 0 || stop(); };
   double low = range.least.value;
   double high = range.most.value;
-  for (double asked = (1 - work.precision) * high; asked > low && !is_over();
-       asked = std::sqrt(low * high)) {
+  // Where the gap is wide the first question would only show that the plan is not the fastest.
+  const double first = high > kWideGap * low ? std::sqrt(low * high) : (1 - work.precision) * high;
+  for (double asked = first; asked > low && !is_over(); asked = std::sqrt(low * high)) {
     const auto stays = std::ranges::find_if(open, [&](Open& own) {
       if (own.refuted >= asked || !may_take(own.micro_batches, Seconds(asked))) return false;
       if (is_over() || !refutes(own.micro_batches, asked)) return true;
@@ -246,7 +250,11 @@ Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
     if (high - low <= std::max(work.precision * high, work.of_gap * (range.most.value - high)))
       break;
   }
-  return (1 - kNoise) * Seconds(low);
+  // What was refuted for all of them before the work came to an end.
+  double refuted = high;
+  for (const Open& own : open)
+    if (may_take(own.micro_batches, Seconds(refuted))) refuted = std::min(refuted, own.refuted);
+  return (1 - kNoise) * Seconds(std::max(low, refuted));
 }
 
 }  // namespace plait

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cost/framework/framework.h"
@@ -49,6 +51,7 @@ class CoverBound {
   // How the copies of a stage's weights keep in step.
   enum class Sync { alone, near, far };  // one replica; inside a node; over the network
   struct Mode {
+    int row = 0;  // of modes_of()
     Sync sync = Sync::alone;
     bool cuts_weights = false;  // ZeRO-3
     // Over the network: rings of one stage that share an adapter, relative to its tensor degree;
@@ -100,9 +103,14 @@ class CoverBound {
   // The same with this number of replicas and more, as long as more replicas shorten the way.
   void add_levels(const Question& question, std::span<ReplicaKind*> kinds, Offer offer, int most);
   void drop_dominated(std::vector<Offer>& offers) const;
-  // Most samples of a micro-batch that such a replica can do, in the mean over those of its stage.
-  double cap(const Question& question, ReplicaKind& kind);
+  // Most samples of a micro-batch that such a replica can do, in the mean over those of its stage;
+  // by device type.
+  std::vector<double> caps_of(const Question& question, std::span<ReplicaKind*> kinds);
+  // Of the replicas of a stage, the part whose tensor groups extend over several nodes at least.
+  double least_across(const Question& question, const ReplicaKind& kind) const;
   int whole_cap(const Question& question, ReplicaKind& kind);
+  // Of a question with this mix, whatever the number of replicas.
+  std::uint64_t key_of(int mix, const Question& question, const ReplicaKind& kind);
   bool is_possible(const Question& question, ReplicaKind& kind, int count);
   // Seconds that the sum of a byte of gradients, or gathering one, takes at least.
   double of_byte(const ReplicaKind& kind, const Question& question) const;
@@ -161,6 +169,8 @@ class CoverBound {
   int crossings_ = 0;                       // most hand-overs to another node
   std::vector<double> limits_;              // devices of each type, seconds of the way, ..
   std::vector<std::vector<Offer>> offers_;  // by mix
+  std::unordered_map<std::uint64_t, int>
+      caps_;  // positions in counts() of caps, of the fewest replicas
 };
 
 }  // namespace plait

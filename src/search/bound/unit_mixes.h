@@ -21,6 +21,8 @@ class UnitMixes {
   int whole() const { return mix_count_ - 1; }  // the mix of all units
   // How many units of the k-th kind a mix has.
   int units_of(int mix, int k) const { return units_[mix * kinds_.size() + k]; }
+  // The mix with one unit of the k-th kind less; it must have one.
+  int without(int mix, int k) const { return mix - stride_[k]; }
 
   // Pairs of a mix and a part of it that partition() looks at; doubles, there may be many.
   double pairs() const;

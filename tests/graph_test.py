@@ -95,6 +95,22 @@ class Graph(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("a mesh of 3x3 needs 9 devices, and the cluster has 8", done.stderr)
 
+    def test_an_axis_that_divides_nothing_is_said(self):
+        said = self.good("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:6", "--mesh", "2x3")
+        self.assertIn("Along y all 3 devices do the same work in 10 of 10 blocks: their sizes do not "
+                      "divide by 3.", said)
+        self.assertNotIn("Along x", said)  # 2 divides them
+
+    def test_a_program_that_was_divided_before_is_warned_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "part.hlo"
+            path.write_text("HloModule m\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+                            "  ROOT c = f32[] add(a, b)\n}\n\nENTRY main {\n  x = f32[4] parameter(0)\n"
+                            "  ROOT y = f32[4] all-reduce(x), replica_groups={}, to_apply=sum\n}\n")
+            done = plait("analyze", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("part.hlo:11:8: all-reduce shows that this program was divided", done.stderr)
+
     def test_too_little_memory_is_an_answer(self):
         done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8",
                      "--memory", "0.00001")

@@ -97,11 +97,18 @@ def _inline(call, block):
     call.erase()
 
 
+class CannotPlan(ValueError):
+    """The step has something that a plan cannot say anything about."""
+
+
 def add_tags(module):
     import jaxlib.mlir.ir as ir
     inline_calls(module)
     with module.context:
         for tag, operation in tagged(module):
+            if operation.name == "sdy.manual_computation":
+                raise CannotPlan("the step divides a part of itself among devices (shard_map): trace it "
+                                 "without, so that the part can be planned like the rest")
             if operation.name in ("func.return", "stablehlo.return", "func.call"):
                 continue
             entries = {}

@@ -47,6 +47,7 @@ class CostBuilder {
 
   GraphCosts build() {
     const int count = static_cast<int>(analysis_.blocks.blocks.size());
+    made_.whole = options_.whole;
     made_.blocks.resize(count);
     tables_.resize(count);
     kept_ = kept_until_backward(analysis_);
@@ -428,7 +429,7 @@ class CostBuilder {
   std::vector<char> kept_;
   std::vector<char> updates_meet_;  // of each block: another one uses what its update makes, or
                                     // makes what it uses
-  std::vector<int> first_like_;  // of each block: the first that is the same
+  std::vector<int> first_like_;     // of each block: the first that is the same
   std::vector<BlockTable> tables_;
 };
 

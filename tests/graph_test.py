@@ -6,11 +6,14 @@ import io
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 HLO = SOURCE / "examples/graph/hlo"
+sys.path.insert(0, str(SOURCE / "python/plait"))  # the module needs neither JAX nor the package
+from constraints import with_own_tags  # noqa: E402
 PROGRAM = None
 
 
@@ -76,10 +79,37 @@ class Graph(unittest.TestCase):
                      "ENTRY main {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n",
                      "calls itself")
 
+    def test_tags_are_those_of_the_op_in_the_name(self):
+        tag = 'frontend_attributes={plait="main:%d"}'
+        # x^2 + 0 became x * x and has the tag of the sum; a constant factor's name stands behind.
+        self.assertEqual(with_own_tags("  square_at_6.1 = f32[4]{0} multiply(x.1, x.1), " + tag % 9),
+                         "  square.6.1 = f32[4]{0} multiply(x.1, x.1), " + tag % 6)
+        self.assertEqual(
+            with_own_tags("  add_at_5_broadcast_in_dim_at_4.1 = f32[4]{0} add(x.1, y.1), " + tag % 5),
+            "  add_at_5_broadcast_in_dim.4.1 = f32[4]{0} add(x.1, y.1), " + tag % 5)
+        self.assertEqual(with_own_tags("  erf_at_3.7 = f32[4]{0} tanh(x.1)"),
+                         "  erf.3.7 = f32[4]{0} tanh(x.1), " + tag % 3)
+
     def test_a_mesh_that_does_not_divide_the_devices_is_refused(self):
         done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "3x3")
         self.assertEqual(done.returncode, 2)
         self.assertIn("a mesh of 3x3 needs 9 devices, and the cluster has 8", done.stderr)
+
+    def test_an_axis_that_divides_nothing_is_said(self):
+        said = self.good("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:6", "--mesh", "2x3")
+        self.assertIn("Along y all 3 devices do the same work in 10 of 10 blocks: their sizes do not "
+                      "divide by 3.", said)
+        self.assertNotIn("Along x", said)  # 2 divides them
+
+    def test_a_program_that_was_divided_before_is_warned_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "part.hlo"
+            path.write_text("HloModule m\n\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+                            "  ROOT c = f32[] add(a, b)\n}\n\nENTRY main {\n  x = f32[4] parameter(0)\n"
+                            "  ROOT y = f32[4] all-reduce(x), replica_groups={}, to_apply=sum\n}\n")
+            done = plait("analyze", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("part.hlo:11:8: all-reduce shows that this program was divided", done.stderr)
 
     def test_too_little_memory_is_an_answer(self):
         done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8",

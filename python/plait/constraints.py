@@ -97,11 +97,18 @@ def _inline(call, block):
     call.erase()
 
 
+class CannotPlan(ValueError):
+    """The step has something that a plan cannot say anything about."""
+
+
 def add_tags(module):
     import jaxlib.mlir.ir as ir
     inline_calls(module)
     with module.context:
         for tag, operation in tagged(module):
+            if operation.name == "sdy.manual_computation":
+                raise CannotPlan("the step divides a part of itself among devices (shard_map): trace it "
+                                 "without, so that the part can be planned like the rest")
             if operation.name in ("func.return", "stablehlo.return", "func.call"):
                 continue
             entries = {}
@@ -114,23 +121,21 @@ def add_tags(module):
             operation.location = ir.Location.name(name, operation.location)
 
 
-_HLO_NAMES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
-_NAMED = re.compile(r"^(\s*(?:ROOT )?%?)(\w+)_at_(\d+)(\.\d+ = .*? )([a-z][a-z\d\-]*)(\(.*)$", re.M)
+# "multiply_at_9_broadcast_in_dim_at_8.1 = f32[4]{0} multiply(...)" is the op at 9, of what that at 8 makes.
+_NAMED = re.compile(r"^(\s*(?:ROOT )?%?)(\w+?)_at_(\d+)((?:_\w+)?\.\d+ = .*? )([a-z][a-z\d\-]*)(\(.*)$", re.M)
 
 
 def with_own_tags(text):
-    """HLO text of a tagged module with every tag on the instructions of its own op. The conversion leaves
-    out an op that gives back an operand of its own (x + 0, a transpose of a transpose) and hands its
-    attributes, the tag among them, to the op that made the operand; it drops those of an op that it writes
-    as several. Names stay."""
+    """HLO text of a tagged module with every tag on the instructions of its own op, which their names have.
+    The conversion leaves out an op that gives back an operand of its own (x + 0, a transpose of a transpose)
+    and hands its attributes, the tag among them, to the op that made the operand; it drops those of an op
+    that it writes as several. Names stay."""
     def own(line):
         before, name, position, middle, opcode, rest = line.groups()
-        is_own = _HLO_NAMES.get(name, name.replace("_", "-")) == opcode
-        if 'plait="main:' not in rest:
-            if opcode not in ("constant", "broadcast", "tuple", "get-tuple-element"):
-                rest += f', frontend_attributes={{plait="main:{position}"}}'
-        elif is_own:
+        if 'plait="main:' in rest:
             rest = re.sub(r'plait="main:\d+"', f'plait="main:{position}"', rest)
+        elif opcode not in ("constant", "broadcast", "tuple", "get-tuple-element"):
+            rest += f', frontend_attributes={{plait="main:{position}"}}'
         return f"{before}{name}_at_{position}{middle}{opcode}{rest}"
     return re.sub(r"\b(\w+)_at_(\d+)\.(\d+)\b", r"\1.\2.\3", _NAMED.sub(own, text))
 

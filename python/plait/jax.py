@@ -29,7 +29,8 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from plait.compiled import KINDS, collectives  # noqa: E402
-from plait.constraints import WrongPlan, add_constraints, add_tags, with_own_tags  # noqa: E402
+from plait.constraints import (CannotPlan, WrongPlan, add_constraints, add_tags,  # noqa: E402
+                               with_own_tags)
 
 
 def _jax():
@@ -306,6 +307,7 @@ def main():
         if platform == "cpu" and count:
             os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") +
                                        f" --xla_force_host_platform_device_count={int(count)}")
+    os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")  # the last line is the error's
     jax = _jax()
     if options.x64:
         jax.config.update("jax_enable_x64", True)
@@ -314,7 +316,11 @@ def main():
         return 0
     step, arguments = load_step(options.step)(**json.loads(options.sizes))
     if options.trace:
-        trace(step, *arguments, path=options.trace)
+        try:
+            trace(step, *arguments, path=options.trace)
+        except CannotPlan as error:
+            print(f"plait: {options.step}: {error}", file=sys.stderr)
+            return 2
         return 0
     if not options.plan:
         raise SystemExit("plait: --plan is missing: plait graph search writes one")

@@ -1,16 +1,41 @@
 #include "graph/analysis.h"
 
+#include <algorithm>
+#include <array>
+
 #include "graph/factor/refine.h"
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/read_text.h"
 
 namespace plait::graph {
+namespace {
+
+// A program that was divided before is the part of one device.
+void warn_of_collectives(const Program& program, std::vector<std::string>& warnings) {
+  constexpr std::array<std::string_view, 5> kKinds{"all-reduce", "all-gather", "all-to-all",
+                                                   "collective-permute", "reduce-scatter"};
+  for (const Node& node : program.nodes) {
+    const bool sends =
+        node.kind == NodeKind::op && std::ranges::any_of(kKinds, [&](std::string_view kind) {
+          return node.source->opcode.starts_with(kind);
+        });
+    if (!sends) continue;
+    warnings.push_back(program.module->place(*node.source) + ": " + node.source->opcode +
+                       " shows that this program was divided among devices before; what is planned "
+                       "is the part of one of them (XLA dumps the whole as "
+                       "...before_optimizations.txt)");
+    return;
+  }
+}
+
+}  // namespace
 
 Analysis analyze(std::string_view text, const std::string& where) {
   Analysis made;
   made.module = std::make_unique<Module>(read_hlo(text, where));
   made.program = flatten(*made.module);
   made.warnings = made.program.warnings;
+  warn_of_collectives(made.program, made.warnings);
   made.rules = rules_of(made.program, made.warnings);
   refine(made.program, made.rules);
   made.phases = find_phases(made.program);

@@ -14,6 +14,28 @@ namespace {
 
 using namespace graph;
 
+// Traffic may be little: KiB below a MiB.
+std::string sent_in_words(Bytes bytes) {
+  if (bytes >= Bytes(0x1p20)) return in_words(bytes);
+  return fmt::format("{:.{}f} KiB", bytes.value / 0x1p10, bytes < Bytes(10 * 0x1p10) ? 1 : 0);
+}
+
+// Along which axes devices do the same work.
+std::string copies_in_words(const ShardingReport& report) {
+  const Mesh& mesh = report.plan.mesh;
+  std::string out;
+  for (int a = 0; a < mesh.axes(); ++a) {
+    const auto count = std::ranges::count_if(report.plan.strategies,
+                                             [&](const Strategy& s) { return s.role[a] < 0; });
+    if (count == 0 || mesh.sizes[a] == 1) continue;
+    out += fmt::format("Along {} all {} devices do the same work in {} of {} blocks", axis_name(a),
+                       mesh.sizes[a], count, report.plan.strategies.size());
+    out += report.costs.whole ? ".\n"
+                              : fmt::format(": their sizes do not divide by {}.\n", mesh.sizes[a]);
+  }
+  return out;
+}
+
 std::string head(const ShardingReport& report) {
   const ShardingPlan& plan = report.plan;
   const double gap = plan.time().value > 0 ? 1 - plan.bound.value / plan.time().value : 0;
@@ -30,9 +52,9 @@ std::string head(const ShardingReport& report) {
   for (int k = 0; k < kCollectiveKinds; ++k)
     if (traffic[k] > Bytes(0))
       kinds.push_back(
-          fmt::format("{} {}", name_of(static_cast<CollectiveKind>(k)), in_words(traffic[k])));
+          fmt::format("{} {}", name_of(static_cast<CollectiveKind>(k)), sent_in_words(traffic[k])));
   if (!kinds.empty()) out += fmt::format("Each device sends {}.\n", fmt::join(kinds, ", "));
-  return out + "\n";
+  return out + copies_in_words(report) + "\n";
 }
 
 std::string blocks_table(const ShardingReport& report, const Style& style) {

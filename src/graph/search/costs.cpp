@@ -32,6 +32,7 @@ struct Wish {
 struct BlockTable {
   std::vector<std::vector<Placement>> operands;
   std::vector<std::vector<Placement>> outputs;
+  std::vector<Seconds> replacing;  // bringing new values where the arguments are that they replace
 };
 
 // Blocks that are the same but for which layer they belong to are evaluated once, and so are pairs
@@ -47,6 +48,7 @@ class CostBuilder {
 
   GraphCosts build() {
     const int count = static_cast<int>(analysis_.blocks.blocks.size());
+    made_.whole = options_.whole;
     made_.blocks.resize(count);
     tables_.resize(count);
     kept_ = kept_until_backward(analysis_);
@@ -236,6 +238,7 @@ class CostBuilder {
     costs.memory.emplace_back();
     tables_[b].operands.emplace_back();
     tables_[b].outputs.emplace_back();
+    tables_[b].replacing.emplace_back();
     build_strategy(b, s);
   }
 
@@ -270,6 +273,7 @@ class CostBuilder {
     costs.memory.erase(costs.memory.begin() + at);
     tables_[b].operands.erase(tables_[b].operands.begin() + at);
     tables_[b].outputs.erase(tables_[b].outputs.begin() + at);
+    tables_[b].replacing.erase(tables_[b].replacing.begin() + at);
   }
 
   void take_measured(int b) {
@@ -285,10 +289,10 @@ class CostBuilder {
         others.push_back(s);
         continue;
       }
-      by_formula += costs.compute[s] + costs.communication[s];
+      by_formula += costs.compute[s] + costs.communication[s] - tables_[b].replacing[s];
       by_clock += found->second;
       costs.compute[s] = found->second;
-      costs.communication[s] = {};
+      costs.communication[s] = tables_[b].replacing[s];  // what a block alone does not do
     }
     if (!(by_formula > Seconds(0))) return;
     for (const std::size_t s : others) {
@@ -321,9 +325,12 @@ class CostBuilder {
           wishes.push_back(
               {node.operands[i], at.operands[i], program.entered_loop(node.operands[i], n)});
     }
-    for (const auto& [value, argument] : replacing_[b])
-      wishes.push_back(
-          {value, owner(argument) == b ? outputs[place(argument)] : made_.outside(argument), -1});
+    for (const auto& [value, argument] : replacing_[b]) {
+      const Placement to =
+          owner(argument) == b ? outputs[place(argument)] : made_.outside(argument);
+      wishes.push_back({value, to, -1});
+      tables_[b].replacing[s] += move_time(value, outputs[place(value)], to);
+    }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     for (const Wish& wish : wishes) {
@@ -428,7 +435,7 @@ class CostBuilder {
   std::vector<char> kept_;
   std::vector<char> updates_meet_;  // of each block: another one uses what its update makes, or
                                     // makes what it uses
-  std::vector<int> first_like_;  // of each block: the first that is the same
+  std::vector<int> first_like_;     // of each block: the first that is the same
   std::vector<BlockTable> tables_;
 };
 

@@ -145,6 +145,24 @@ TEST(Search, DevicesWithCopiesOfAWeightShareItsUpdate) {
   EXPECT_FALSE(momentum_plan(analysis, mesh_of({4}), "rows over x"));
 }
 
+TEST(Search, AMeasuredBlockStillGathersItsNewWeights) {
+  // What was timed is the block alone; handing the new weight to the next step comes on top.
+  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
+  const Mesh mesh = mesh_of({4});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  const MeasuredBlocks measured{
+      {{costs.blocks[0].signature, "rows over x, update shared"}, Seconds(1)}};
+  CostOptions options;
+  options.measured = &measured;
+  const GraphCosts timed = costs_of(analysis, mesh, options);
+  for (std::size_t s = 0; s < timed.blocks[0].strategies.size(); ++s) {
+    if (!timed.blocks[0].strategies[s].shares_update) continue;
+    EXPECT_EQ(timed.blocks[0].compute[s], Seconds(1));
+    EXPECT_EQ(timed.blocks[0].communication[s],
+              time_of(mesh, CollectiveKind::all_gather, 1U, Bytes(256 * 256 * 4)));
+  }
+}
+
 TEST(Search, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
   // Columns over y divide the weight, rows over x copy it: the momentum has both, y the major.
   const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");

@@ -66,7 +66,10 @@ bool fits(const Block& block, const Mesh& mesh, const Strategy& strategy) {
   return true;
 }
 
-void extend(const Block& block, const Mesh& mesh, bool with_none, Strategy& strategy, int axis,
+// Whether every device along an axis may do everything, by axis.
+using MayCopy = std::array<bool, kMostAxes>;
+
+void extend(const Block& block, const Mesh& mesh, const MayCopy& may, Strategy& strategy, int axis,
             std::vector<Strategy>& all) {
   if (axis == mesh.axes()) {
     if (fits(block, mesh, strategy)) all.push_back(strategy);
@@ -74,14 +77,14 @@ void extend(const Block& block, const Mesh& mesh, bool with_none, Strategy& stra
   }
   for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
     strategy.role[axis] = static_cast<std::int8_t>(r);
-    extend(block, mesh, with_none, strategy, axis + 1, all);
+    extend(block, mesh, may, strategy, axis + 1, all);
     if (block.roles[r].name != "inner") continue;
     strategy.scatter[axis] = true;
-    extend(block, mesh, with_none, strategy, axis + 1, all);
+    extend(block, mesh, may, strategy, axis + 1, all);
     strategy.scatter[axis] = false;
   }
   strategy.role[axis] = -1;
-  if (with_none) extend(block, mesh, with_none, strategy, axis + 1, all);
+  if (may[axis]) extend(block, mesh, may, strategy, axis + 1, all);
 }
 
 // The factor of a node that each axis divides, or -1. Of axes that divide one dimension the late
@@ -259,8 +262,20 @@ const Placement* ClassAxes::fixed_of(int value) const {
 std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole) {
   std::vector<Strategy> all;
   Strategy strategy;
-  extend(block, mesh, whole, strategy, 0, all);
-  if (all.empty()) extend(block, mesh, true, strategy, 0, all);
+  MayCopy may{whole, whole, whole};
+  extend(block, mesh, may, strategy, 0, all);
+  if (!all.empty()) return all;
+  // Along the axes that divide nothing of the block even alone; else along any.
+  for (int a = 0; a < mesh.axes(); ++a) {
+    may[a] = true;
+    for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
+      strategy.role[a] = static_cast<std::int8_t>(r);
+      may[a] = may[a] && !fits(block, mesh, strategy);
+    }
+    strategy.role[a] = -1;
+  }
+  extend(block, mesh, may, strategy, 0, all);
+  if (all.empty()) extend(block, mesh, {true, true, true}, strategy, 0, all);
   return all;
 }
 

@@ -22,7 +22,8 @@ struct Strategy {
 };
 
 // Those whose axes divide the factors of their roles evenly. That every device of an axis does
-// everything is one of them only where it is asked for (`whole`) or nothing else is possible.
+// everything is one of them only where it is asked for (`whole`), or where the axis divides nothing
+// of the block.
 std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole);
 // The axes along which a block's weights have copies; 0 where the block has no state to share.
 AxisSet copied_axes(const Analysis& analysis, const Mesh& mesh, int block,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "cost/engine.h"
 #include "fuzz/configuration_readers.h"
@@ -26,8 +27,10 @@
 #include "io/model/plait_model.h"
 #include "io/plan/plan_json.h"
 #include "io/plan/problem_json.h"
+#include "io/profile/import_aceso.h"
 #include "io/profile/import_profile.h"
 #include "io/profile/profile_json.h"
+#include "io/profile/profile_path.h"
 #include "model/transformer.h"
 #include "plan/check.h"
 #include "plan/describe.h"
@@ -170,6 +173,25 @@ void import_aceso(const std::string& bytes) {
   import_file("aceso", "gpt_1_3B_mbs1_tp1_algo0.csv", bytes);
 }
 void import_amp(const std::string& bytes) { import_file("amp", "gpt2_G4_1.npy", bytes); }
+void import_fasop(const std::string& bytes) { import_file("fasop", "gpt2XL_A100_1.npy", bytes); }
+// A curve of a link or a collective is read by the name of its file.
+void import_curve(const char* name, const std::string& bytes) {
+  const std::string path = file_of(name, bytes);
+  Profile profile;
+  try {
+    read_aceso_links(find_profile_files(path), "T4", profile);
+  } catch (const InputError&) {
+    std::filesystem::remove(path);  // the next one is read with all that lies beside it
+    throw;
+  }
+  std::filesystem::remove(path);
+  const std::string written = profile_file_to_json(profile);
+  again([&] { return parse_profile("profile.json", written); });
+}
+void import_aceso_sends(const std::string& bytes) { import_curve("p2p_intra_node.csv", bytes); }
+void import_aceso_gathers(const std::string& bytes) {
+  import_curve("prim_gpt_1_3B_all_gather_2gpus.csv", bytes);
+}
 void import_nccl(const std::string& bytes) {
   import_file("nccl-tests", "all_reduce_perf.txt", bytes);
 }
@@ -234,7 +256,10 @@ std::span<const Reader> readers() {
       {"profile", Shape::json, read_native_profile},
       {"metis", Shape::json, import_metis},
       {"aceso", Shape::csv, import_aceso},
+      {"aceso_gathers", Shape::csv, import_aceso_gathers},
+      {"aceso_sends", Shape::csv, import_aceso_sends},
       {"amp", Shape::bytes, import_amp},
+      {"fasop", Shape::bytes, import_fasop},
       {"nccl", Shape::text, import_nccl},
       {"plan", Shape::json, read_saved_plan},
       {"description", Shape::text, read_description},

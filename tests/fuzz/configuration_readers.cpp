@@ -1,8 +1,5 @@
 #include "fuzz/configuration_readers.h"
 
-#include <cmath>
-
-#include "cost/engine.h"
 #include "fuzz/oracles.h"
 #include "io/cluster/catalogue.h"
 #include "io/cluster/cluster_shorthand.h"
@@ -13,7 +10,6 @@
 #include "io/plan/megatron_plan.h"
 #include "io/plan/metis_arguments.h"
 #include "model/transformer.h"
-#include "plan/check.h"
 
 namespace plait::fuzz {
 namespace {
@@ -26,15 +22,9 @@ Problem on_four(const TransformerConfig& config) {
   return problem;
 }
 
-// A configuration that is taken is a plan, or one that check_plan() refuses; a plan has a price.
 void check_configured(const ConfiguredPlan& configured, Problem problem) {
-  constexpr int kMostMicroBatches = 4096;
   problem.job.global_batch = configured.global_batch;
-  if (configured.plan.micro_batches > kMostMicroBatches) return;
-  if (!check_plan(problem, configured.plan).empty()) return;
-  const Estimate cost = CostEngine(problem).simulate(configured.plan);
-  promise(std::isfinite(cost.step.value) && cost.step.value > 0,
-          "a configuration that is taken has no finite step");
+  check_price(problem, configured.plan);
 }
 
 }  // namespace

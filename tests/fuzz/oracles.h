@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cmath>
 #include <fstream>
 #include <string>
 
 #include "base/error.h"
+#include "cost/engine.h"
 #include "fuzz/readers.h"
 #include "io/format/test_folder.h"
+#include "plan/check.h"
 
 // What the readers under test promise; for the files beside this one.
 namespace plait::fuzz {
@@ -31,6 +34,18 @@ inline std::string file_of(const std::string& name, const std::string& bytes) {
   std::ofstream(path, std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;
+}
+
+// A plan that is valid has a price.
+inline void check_price(const Problem& problem, const Plan& plan) {
+  constexpr int kMostUnits = 400;
+  constexpr int kMostMicroBatches = 4096;
+  if (problem.model.unit_count() > kMostUnits || plan.micro_batches > kMostMicroBatches) return;
+  if (!check_plan(problem, plan).empty()) return;
+  const Estimate cost = CostEngine(problem).simulate(plan);
+  promise(std::isfinite(cost.step.value) && cost.step.value >= 0 &&
+              std::isfinite(cost.peak_memory().value) && cost.peak_memory().value >= 0,
+          "a valid plan has no finite price");
 }
 
 }  // namespace plait::fuzz

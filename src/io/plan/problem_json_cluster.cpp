@@ -191,6 +191,7 @@ std::string dump_devices(const std::vector<Device>& devices) {
 std::vector<Device> restore_devices(const JsonValue& json, int types, int nodes) {
   std::vector<Device> devices;
   std::vector<bool> left(nodes);  // nodes whose devices have ended
+  std::vector<bool> held(nodes);  // nodes with devices
   for (const JsonValue& run : json.items()) {
     run.allow_only({"type", "node", "count"});
     const Device device{.type = run.at("type").integer(0, types - 1),
@@ -202,7 +203,11 @@ std::vector<Device> restore_devices(const JsonValue& json, int types, int nodes)
     if (count > kMaxDevices - static_cast<int>(devices.size()))
       throw InputError(run.where(), fmt::format("makes more than {} devices", kMaxDevices));
     devices.insert(devices.end(), count, device);
+    held[device.node] = true;
   }
+  if (const auto bare = std::ranges::find(held, false); bare != held.end() && !devices.empty())
+    throw InputError(json.where(), fmt::format("has none on node {}, which is to have one at least",
+                                               bare - held.begin()));
   if (devices.empty()) throw InputError(json.where(), "a cluster has at least one device");
   return devices;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "profile/profile.h"
 
 namespace plait {
+
+// Names of the models whose ops are there: "gpt_1_3B" of gpt_1_3B_mbs1_tp2_algo0.csv.
+std::set<std::string> aceso_tables_in(const ProfilePath& files);
 
 // Ops named in `files`, which must be of one model: InputError lists the models otherwise, and says
 // which `wanted` one is missing. Rows with the 10,000,000 that stands for "did not fit" are errors.

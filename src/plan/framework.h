@@ -83,6 +83,9 @@ struct FrameworkTraits {
   // Memory.
   double logit_bytes = 12;  // at the peak of the loss, the logits themselves included
   Bytes workspace;          // product workspaces, communication buffers, temporaries
+  // Norms and gates are modules of PyTorch that nothing compiles: they keep what lies between their
+  // kernels, too.
+  bool keeps_between_kernels = false;
   // Transformer Engine: a product keeps its input in the number format that it multiplies in.
   bool keeps_quantised = false;
   // Routing weights are applied in the experts' activation, so that their results are not kept.
@@ -106,6 +109,8 @@ struct MixedState {
   double sharded_gradient = 0;  // a copy that exists only where ZeRO cuts the optimizer state
   double step_gradient = 0;     // a copy made for the optimizer step, which the allocator keeps
   double gathered = 2;          // of a weight that is sent to where it is computed with
+  double master = 4;            // of the copy of a weight that the optimizer updates
+  double moment = 4;            // of each value that the optimizer keeps
   Fp32Weights fp32_weights = Fp32Weights::never;
   friend bool operator==(const MixedState&, const MixedState&) = default;
 };

@@ -12,8 +12,8 @@ namespace plait {
 
 // What a published memory figure counts.
 enum class MemoryMeaning {
-  allocated,  // tensors, as PyTorch's max_memory_allocated
-  device,     // all that the device has given away: nvidia-smi, the allocator's reservation
+  allocated,  // tensors, as PyTorch's max_memory_allocated; its reservation is little more
+  device,     // all that the device has given away, to driver and NCCL too: nvidia-smi
 };
 
 // A training run that somebody measured: what was run and what came out. Readers of published

@@ -153,9 +153,9 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
   run.other = row.other;
   run.failed = !row.status.empty() && !row.status.starts_with("ok");
   if (row.memory_gib && !run.failed) run.memory = Bytes(*row.memory_gib * 0x1p30);
-  const bool whole_device =
-      mentions(row.memory_kind, "smi") || mentions(row.memory_kind, "max_mem") ||
-      mentions(row.memory_kind, "reserved") || mentions(row.memory_kind, "GPU memory");
+  const bool whole_device = mentions(row.memory_kind, "smi") ||
+                            mentions(row.memory_kind, "max_mem") ||
+                            mentions(row.memory_kind, "GPU memory");
   if (whole_device) run.memory_meaning = MemoryMeaning::device;
   try {
     interpret(row, reading, problems, run);

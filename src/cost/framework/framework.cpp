@@ -33,16 +33,19 @@ double slot_bytes(Optimizer optimizer, double usual) {
 }
 
 StateBytes mixed_state(const Job& job, bool sharded_weights) {
-  const double moments = optimizer_slots(job.optimizer) * slot_bytes(job.optimizer, 4);
   const MixedState& mixed = job.framework.mixed;
+  const double moments = optimizer_slots(job.optimizer) * slot_bytes(job.optimizer, mixed.moment);
   StateBytes state{.weight = 2,
                    .gradient = mixed.gradient,
-                   .optimizer = 4 + moments + mixed.step_gradient,
+                   .optimizer = mixed.master + moments + mixed.step_gradient,
                    .sharded_gradient = mixed.sharded_gradient,
                    .gathered = mixed.gathered};
   state.sent_gradient = mixed.sent_gradient > 0 ? mixed.sent_gradient : mixed.gradient;
-  const bool fp32 = mixed.fp32_weights == Fp32Weights::always ||
-                    (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights);
+  // Weights beside adapters are not updated: they stay in the 16 bits that they are read in, or
+  // in 4.
+  const bool fp32 =
+      mixed.fp32_weights == Fp32Weights::always ||
+      (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights && !job.adapters);
   if (fp32 && !job.four_bit_weights) {
     state.weight = 4;
     state.optimizer = moments + mixed.step_gradient;
@@ -72,7 +75,9 @@ double optimizer_traffic(const Job& job) {
   const double slots = optimizer_slots(job.optimizer);
   // In 16 bits the step is bound by its conversions: 18 bytes take as long as the 14 it moves.
   if (is_pure(job)) return 10 + 2 * slots * slot_bytes(job.optimizer, 2);
-  return 12 + 2 * slots * slot_bytes(job.optimizer, 4) + job.framework.traits.clip_bytes;
+  const MixedState& mixed = job.framework.mixed;
+  return 4 + 2 * mixed.master + 2 * slots * slot_bytes(job.optimizer, mixed.moment) +
+         job.framework.traits.clip_bytes;
 }
 
 double host_update_traffic(const Job& job) {

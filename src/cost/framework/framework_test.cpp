@@ -27,6 +27,11 @@ TEST(StateBytes, Fp32WeightsAreTheirOwnMasterCopy) {
   EXPECT_EQ(sum(state_bytes(job_of("eager"))), 4 + 4 + 8);
   EXPECT_EQ(sum(state_bytes(job_of("fsdp"), true)), 4 + 4 + 8);
   EXPECT_EQ(sum(state_bytes(job_of("fsdp", Precision::fp32))), 4 + 4 + 8);
+  // Weights in 16 bits, the other 16 of their master copy, and two moments of 16.
+  EXPECT_EQ(sum(state_bytes(job_of("automodel"), true)), 2 + 2 + (2 + 2 * 2));
+  Job adapters = job_of("fsdp");
+  adapters.adapters = true;
+  EXPECT_EQ(state_bytes(adapters, true).weight, 2);
   EXPECT_EQ(sum(state_bytes(job_of("eager", Precision::pure_bf16))), 2 + 2 + 4);
 }
 

@@ -26,7 +26,7 @@ std::array<UnitCost, 3> recompute_choices(const LayerSums& sums, const Kernels& 
     selective.recompute = 0.5 * sums.unit.forward;
     selective.backward_comm += 0.5 * sums.unit.forward_comm;
     selective.network_backward += 0.5 * sums.unit.network_forward;
-    selective.saved = std::min(sums.unit.saved, input + 0.5 * sums.unit.saved);
+    selective.saved = std::min(sums.unit.saved, input + sums.every_other);
   } else {
     selective.recompute = sums.attention;
     selective.saved = sums.selective;

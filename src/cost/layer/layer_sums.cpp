@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost/comm/overlap.h"
+#include "cost/framework/framework.h"
 #include "cost/op/adapters.h"
 #include "cost/op/op_comm.h"
 #include "cost/op/saved_bytes.h"
@@ -26,6 +27,20 @@ void add_parameters(const Job& job, const Op& op, const Sharding& s, UnitCost& u
   const bool experts = op.split == Split::experts;
   (experts ? unit.expert_parameters : unit.parameters) += own * stored_share(job, op) + adapter;
   (experts ? unit.trained_experts : unit.trained) += job.adapters ? adapter : own;
+}
+
+// What PyTorch's selective checkpoints keep of an op (TorchTitan's policy): results of every second
+// product, and of attention. Grouped products of experts are not among them.
+Bytes kept_of_every_other(const ReplicaSetting& setting, const Op& op) {
+  const Job& job = setting.problem.job;
+  const Sharding& s = setting.shape.sharding;
+  const Bytes element(activation_bytes(job.precision));
+  if (op.kind == OpKind::attention && job.attention == AttentionKernel::flash)
+    return element * (op.rows * op.count * op.inner * s.samples / s.context / s.tensor);
+  const bool product = op.kind == OpKind::matmul || op.kind == OpKind::convolution;
+  if (!product || op.split == Split::experts) return {};
+  const Product g = sharded_product(job, op, s);
+  return 0.5 * element * (g.m * g.n * g.count);
 }
 
 }  // namespace
@@ -67,6 +82,7 @@ LayerSums sums_of(const ReplicaSetting& setting, std::span<const Op> ops, int la
     const Bytes adapter = adapter_saved(job, op, s);
     sums.unit.saved += saved.all + adapter;
     sums.selective += saved.selective + adapter;
+    sums.every_other += kept_of_every_other(setting, op);
     add_parameters(job, op, s, sums.unit);
     sums.unpacked = std::max(sums.unpacked, unpacked_bytes(job, op, s));
     if (op.kind == OpKind::loss) add_loss(setting, op, sums);

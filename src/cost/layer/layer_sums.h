@@ -34,6 +34,7 @@ struct LayerSums {
   Seconds attention;  // forward of the ops that selective recompute repeats
   Seconds last;       // forward of the ops after the last tensor that backward needs
   Bytes selective;    // saved when they are repeated
+  Bytes every_other;  // saved when every second product and all else but attention is repeated
   Bytes loss;
   Bytes kept_loss;
   Bytes unpacked;  // the largest weight that is written out for its product

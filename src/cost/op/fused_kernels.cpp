@@ -62,9 +62,18 @@ OpTime FusedKernels::memory_bound(const Op& op, const Sharding& s) const {
   return fused_memory_time(*this, op, s);
 }
 
+// Bytes that PyTorch's own modules keep besides: an RMS norm the conversion of its input to fp32
+// and the normalised value, 6 instead of 2; silu its result, for the product with the gate.
+double FusedKernels::between_kernels(const Op& op) const {
+  if (!traits().keeps_between_kernels || element_bytes() != 2) return 0;
+  if (op.function == Function::rms_norm) return 4 * op.saved;
+  if (op.function == Function::silu && op.gated) return element_bytes() * op.saved / 2;
+  return 0;
+}
+
 double FusedKernels::kept_bytes(const Op& op) const {
   if (traits().applies_router_weight_in_activation && op.combines_experts) return 0;
-  if (!traits().keeps_quantised) return element_bytes() * op.saved;
+  if (!traits().keeps_quantised) return element_bytes() * op.saved + between_kernels(op);
   const double quantised = quantised_bytes(job().precision);
   // The output layer and routers multiply in 16 bits.
   const bool wide = op.split == Split::vocabulary || op.split == Split::replicated;

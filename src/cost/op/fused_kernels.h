@@ -23,6 +23,7 @@ class FusedKernels : public Kernels {
   OpTime memory_bound(const Op& op, const Sharding& sharding) const override;
   void add_around_product(const DeviceType&, const Op&, const Sharding&, const Product&,
                           OpTime&) const override {}
+  double between_kernels(const Op& op) const;
 };
 
 // A kernel that moves what the op moves. Backward reads the output's gradient and what was saved,

@@ -50,6 +50,16 @@ TEST(SavedBytes, TransformerEngineKeepsInputsAsItMultipliesThem) {
   EXPECT_EQ(kept(model, "mlp.up", "fsdp-compile", Precision::fp8), 2.0 * 8192 * 1024);
 }
 
+TEST(SavedBytes, ModulesOfPyTorchKeepWhatLiesBetweenTheirKernels) {
+  const Model model = build_transformer(samples::llama(2, 1024, 2048, 8, 8));
+  // An RMS norm its input in fp32 and the normalised value, where a fused one keeps the input.
+  EXPECT_EQ(kept(model, "mlp.norm", "fsdp-compile", Precision::bf16), 2.0 * 8192 * 1024);
+  EXPECT_EQ(kept(model, "mlp.norm", "fsdp", Precision::bf16), 6.0 * 8192 * 1024);
+  // Gate, up, and silu of the gate.
+  EXPECT_EQ(kept(model, "mlp.activation", "fsdp-compile", Precision::bf16), 4.0 * 8192 * 2048);
+  EXPECT_EQ(kept(model, "mlp.activation", "fsdp", Precision::bf16), 6.0 * 8192 * 2048);
+}
+
 TEST(SavedBytes, ResultsOfExpertsAreKeptWhereTheyAreWeighedLast) {
   TransformerConfig config = samples::llama(2, 1024, 2048, 8, 8);
   config.moe = {.experts = 8, .top_k = 2, .ffn = 512};

@@ -81,6 +81,7 @@ constexpr SwitchField<T> kTraitSwitches[] = {
     {"applies_router_weight_in_activation",
      [](T& t) -> bool& { return t.applies_router_weight_in_activation; }},
     {"keeps_gradients", [](T& t) -> bool& { return t.keeps_gradients; }},
+    {"keeps_between_kernels", [](T& t) -> bool& { return t.keeps_between_kernels; }},
     {"keeps_gathered", [](T& t) -> bool& { return t.keeps_gathered; }},
     {"packs_gradients", [](T& t) -> bool& { return t.packs_gradients; }},
 };
@@ -91,6 +92,8 @@ constexpr NumberField<MixedState> kMixedNumbers[] = {
     {"sharded_gradient_bytes", 1, [](MixedState& m) -> double& { return m.sharded_gradient; }},
     {"step_gradient_bytes", 1, [](MixedState& m) -> double& { return m.step_gradient; }},
     {"gathered_bytes", 1, [](MixedState& m) -> double& { return m.gathered; }},
+    {"master_bytes", 1, [](MixedState& m) -> double& { return m.master; }},
+    {"moment_bytes", 1, [](MixedState& m) -> double& { return m.moment; }},
 };
 
 const std::vector<std::string_view> kKernelNames{"fused", "eager"};

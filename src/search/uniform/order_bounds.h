@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "search/paths/layer_game.h"
 #include "search/uniform/cut_search.h"
 #include "search/uniform/interleaved_stage.h"
-#include "search/uniform/layer_game.h"
 #include "search/uniform/layer_loads.h"
 #include "search/uniform/layout_stages.h"
 

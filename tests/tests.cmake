@@ -5,14 +5,16 @@ include(GoogleTest)
 # A search of its own that judges the planners, and a program that compares them.
 set(second_opinion tests/second_opinion/changes.cpp tests/second_opinion/idle_changes.cpp
                    tests/second_opinion/local_search.cpp
-                   tests/second_opinion/mixed_problem.cpp tests/second_opinion/sketch.cpp
+                   tests/second_opinion/mixed_problem.cpp tests/second_opinion/one_layout.cpp
+                   tests/second_opinion/sketch.cpp
                    tests/second_opinion/starts.cpp)
 # Readers under test with any bytes; tests/fuzz/fuzz_test.cpp replays corpora, ./dev fuzz draws new ones.
 set(fuzz_readers tests/fuzz/configuration_readers.cpp tests/fuzz/mutate.cpp tests/fuzz/readers.cpp
                  tests/fuzz/run_readers.cpp)
 # Pairs of problems of which one is better off; the same.
 set(monotone tests/monotone/pairs.cpp tests/second_opinion/mixed_problem.cpp)
-add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
+add_executable(plait_tests ${tests} ${second_opinion} ${fuzz_readers} tests/monotone/every_pin.cpp
+                           tests/monotone/pairs.cpp src/runtime/no_backend.cpp tests/random_problem.cpp
                            tests/sample_frameworks.cpp tests/source_tree.cpp
                            src/python/keywords.cpp)
 our_own(plait_tests)
@@ -49,6 +51,12 @@ add_executable(compare_pairs EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare
 our_own(compare_opinions compare_bounds compare_pairs)
 target_include_directories(compare_pairs PRIVATE tests)
 target_link_libraries(compare_pairs PRIVATE plait_core)
+
+add_executable(compare_targets EXCLUDE_FROM_ALL ${second_opinion} tests/monotone/every_pin.cpp
+                                                tests/monotone/compare_targets.cpp)
+our_own(compare_targets)
+target_include_directories(compare_targets PRIVATE tests)
+target_link_libraries(compare_targets PRIVATE plait_core)
 
 add_executable(compare_recompute EXCLUDE_FROM_ALL ${monotone} tests/monotone/compare_recompute.cpp)
 target_include_directories(compare_recompute PRIVATE tests)

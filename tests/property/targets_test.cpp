@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "monotone/every_pin.h"
 #include "plan/check.h"
 #include "plan/sample_frameworks.h"
 #include "plan/target.h"
@@ -16,6 +17,8 @@
 
 namespace plait {
 namespace {
+
+using monotone::adapt;
 
 constexpr double kRounding = 1e-9;
 constexpr int kSmallProblems = 12;  // of each target
@@ -41,18 +44,6 @@ void expect_to_run(const Problem& problem, const Target& target, const SearchRes
   }
   if (!result.lower_bound || result.plans.empty()) return;
   EXPECT_LE(*result.lower_bound, (1 + kRounding) * result.plans.front().cost.step) << target.name;
-}
-
-// The program's own formats where it has not the job's.
-void adapt(Problem& problem, const Target& target) {
-  bool old = false;
-  for (const DeviceType& type : problem.cluster.device_types)
-    old |= type.supports(DType::fp16) && !type.supports(DType::bf16);
-  if (old) problem.job.attention = AttentionKernel::plain;
-  if (old) problem.job.precision = Precision::fp16;
-  if (!target.precisions.empty() &&
-      std::ranges::find(target.precisions, problem.job.precision) == target.precisions.end())
-    problem.job.precision = target.precisions.front();
 }
 
 // `auto` is not slower than the best of all plans listed one by one, and its bound is below it.

@@ -136,4 +136,26 @@ InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double l
   return out;
 }
 
+InterleavedBound busiest_stage_bound(const InterleavedPipeline& pipeline, int fewest) {
+  const int stages = static_cast<int>(pipeline.stages.size());
+  const auto busy = [&](int s, int layers) {
+    const InterleavedStage& stage = pipeline.stages[s];
+    if (layers > stage.most_layers) return HUGE_VAL;
+    const double finish = std::max(0.0, layers * stage.finish + stage.finish_of_ends);
+    return pipeline.micro_batches * (layers * stage.layer + stage.ends) + finish;
+  };
+  InterleavedBound out{0, std::vector<int>(stages, fewest)};
+  out.layers.front() = 0;
+  for (int left = pipeline.layers - fewest * (stages - 1); left > 0; --left) {
+    int best = 0;
+    for (int s = 1; s < stages; ++s)
+      if (busy(s, out.layers[s] + 1) < busy(best, out.layers[best] + 1)) best = s;
+    ++out.layers[best];
+  }
+  if (pipeline.layers < fewest * (stages - 1)) return {HUGE_VAL, {}};
+  for (int s = 0; s < stages; ++s) out.step = std::max(out.step, busy(s, out.layers[s]));
+  if (std::isinf(out.step)) out.layers.clear();
+  return out;
+}
+
 }  // namespace plait

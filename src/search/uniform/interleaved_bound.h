@@ -56,4 +56,9 @@ struct InterleavedBound {
 InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least,
                                    double enough = HUGE_VAL);
 
+// The same under any schedule, knowing only what the busiest stage has to do, with the layers by
+// stage with which it is least busy: each layer goes where it adds to the least. A stage has at
+// least `fewest` layers, the first one none.
+InterleavedBound busiest_stage_bound(const InterleavedPipeline& pipeline, int fewest);
+
 }  // namespace plait

@@ -7,6 +7,7 @@
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
+#include "search/uniform/chunk_descent.h"
 #include "search/uniform/chunk_layers.h"
 #include "search/uniform/order_bounds.h"
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kMostRanges = 12;    // of numbers of layers that are halved
 constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
+constexpr double kMostTasks = 200'000;  // that are simulated for better cuts of a V
+constexpr int kMostSimulations = 60;    // the same
 
 class Evaluation {
  public:
@@ -32,6 +35,7 @@ class Evaluation {
     Seconds least(HUGE_VAL);
     std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
     if (layout_.stages == 1) orders.resize(1);
+    orders_ = static_cast<double>(orders.size());
     for (const std::vector<int>& order : orders) {
       if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_};
       if (!stages_.place(order)) continue;
@@ -48,6 +52,7 @@ class Evaluation {
 
   // Offers the best cuts with the hosts in this order; what none undercuts.
   Seconds look_at_cuts(Seconds wanted, Shortlist& found) {
+    if (layout_.schedule == Schedule::zb_v) return look_at_v(found);
     if (layout_.recomputes_some)
       return is_plain() ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
     const int first = space_.pins().recompute_layers.value_or(0);
@@ -70,9 +75,53 @@ class Evaluation {
     return std::max(cuts.lower_bound, divide(pipeline_, first, wanted, found));
   }
 
-  // Whether layers may be divided among the stages of a plain pipeline in any way.
+  // Stages that are equally busy, with their layers in two chunks, the first or the second of which
+  // is larger, changed layer by layer.
+  Seconds look_at_v(Shortlist& found) {
+    std::vector<int> layers = layers_;
+    if (layers.empty()) layers = layers_by_speed();
+    const double tasks = 6.0 * layout_.stages * layout_.settings.micro_batches;
+    ChunkDescent descent{
+        ground_.engine,
+        [this](const std::vector<int>& begins) {
+          Plan plan = recut(stages_.plan(), layout_.schedule, begins, units_);
+          if (const auto pinned = space_.pins().recompute_layers)
+            recompute_first(problem_.model, *pinned, plan);
+          return std::optional(std::move(plan));
+        },
+        static_cast<int>(std::min(1.0 * kMostSimulations, kMostTasks / tasks) / orders_) + 4};
+    for (const bool larger_first : {true, false}) {
+      std::vector<int> chunks(2 * layers.size());
+      for (std::size_t s = 0; s < layers.size(); ++s) {
+        chunks[s] = (layers[s] + (larger_first ? 1 : 0)) / 2;
+        chunks[chunks.size() - 1 - s] = layers[s] - chunks[s];
+      }
+      descend(descent, std::move(chunks), found);
+      if (std::ranges::none_of(layers, [](int n) { return n % 2 != 0; })) break;
+    }
+    return Seconds(0);
+  }
+
+  // Of each stage, where no bound says how many are best: in proportion to its speed.
+  std::vector<int> layers_by_speed() {
+    const int layers = whole_layer_count(problem_.model);
+    std::vector<int> out(layout_.stages, 2);
+    const auto busy = [&](int s) {
+      return (out[s] + 1) * stages_.runs(s)->alone({0, units_}).total();
+    };
+    for (int left = layers - 2 * layout_.stages; left > 0; --left) {
+      int best = 0;
+      for (int s = 1; s < layout_.stages; ++s)
+        if (busy(s) < busy(best)) best = s;
+      ++out[best];
+    }
+    return out;
+  }
+
+  // Whether layers may be divided among the stages of a plain pipeline in more than one way.
   bool may_divide() const {
-    return bounds_.layers() && layout_.stages > 1 && may_differ() && space_.pins().stages.empty();
+    return bounds_.layers() && layout_.stages > 1 && space_.pins().stages.empty() &&
+           space_.target().cuts != CutRule::equal_layers;
   }
 
   using Runs = RunCosts* (LayoutStages::*)(int stage);
@@ -163,39 +212,31 @@ class Evaluation {
   // all ways to do so.
   Seconds divide(const InterleavedPipeline& pipeline, int recomputed, Seconds limit,
                  Shortlist& found) {
-    const LayerBound divided = bounds_.divide(pipeline, recomputed, limit);
+    const LayerBound divided =
+        bounds_.divide(pipeline, recomputed, limit, is_plain() ? limits() : CutLimits{});
     if (Seconds(divided.step) >= limit) return Seconds(divided.step);
     const auto offer = [&](Plan plan) {
       if (recomputed > 0) recompute_first(problem_.model, recomputed, plan);
       const Estimate outline = ground_.engine.outline(plan);
       if (outline.fits && outline.step < found.best()) found.offer(plan);
     };
-    if (may_differ())
+    if (may_differ() || is_plain())
       for (const DividedLayers& own : divided.found) {
         const bool is_exact = bounds_.layers()->equal;
         if (is_exact && Seconds(own.step) >= std::min(limit, found.best())) break;
         // A chunk without layers may be one of another unit, and it is not said which.
         const std::vector<int> begins = begins_of(own);
-        if (std::ranges::adjacent_find(begins, std::ranges::greater_equal{}) == begins.end())
-          offer(recut(stages_.plan(), layout_.schedule, begins, units_));
+        if (!begins.empty()) offer(recut(stages_.plan(), layout_.schedule, begins, units_));
       }
     if (const auto even = even_chunks()) offer(*even);
     return Seconds(divided.step);
   }
 
   std::vector<int> begins_of(const DividedLayers& divided) const {
-    std::vector<int> starts;  // of layers
-    for (int u = 0; u < units_; ++u)
-      if (begins_layer(problem_.model.unit(u))) starts.push_back(u);
-    starts.push_back(units_ - 1);  // the head may be a chunk of its own
-    std::vector<int> begins;
-    std::size_t done = 0;
+    std::vector<int> layers;
     for (int c = 0; c < layout_.chunks; ++c)
-      for (const LayerDivision* stage : divided.stages) {
-        begins.push_back(begins.empty() ? 0 : starts[done]);
-        done += stage->layers[c];
-      }
-    return begins;
+      for (const LayerDivision* stage : divided.stages) layers.push_back(stage->layers[c]);
+    return begins_of_layers(problem_.model, layers);
   }
 
   std::vector<OrderBounds::Number> numbers_in_chunks(Seconds limit) {
@@ -245,6 +286,12 @@ class Evaluation {
     const Seconds least = layout_.bound + after;
     if (!bounds_.layers()) return least;
     const Seconds busy = bounds_.busiest_link();
+    if (layout_.schedule == Schedule::zb_v && std::max(least, busy) < enough) {
+      set_pipeline();
+      InterleavedBound found = busiest_stage_bound(pipeline_, pipeline_.others > 0 ? 0 : 2);
+      if (pipeline_.others == 0) layers_ = std::move(found.layers);
+      return std::max({least, busy, Seconds(found.step), bounds_.way_through_v()});
+    }
     if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
       return std::max(least, busy);
     set_pipeline();
@@ -359,6 +406,7 @@ class Evaluation {
   int units_;
   LayoutStages stages_;
   OrderBounds bounds_;
+  double orders_ = 1;             // of hosts
   bool lacks_memory_ = false;     // more of it might allow other plans
   InterleavedPipeline pipeline_;  // of the order of hosts that is looked at
   std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached

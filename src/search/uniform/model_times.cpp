@@ -1,5 +1,7 @@
 #include "search/uniform/model_times.h"
 
+#include <algorithm>
+
 #include "base/parallel.h"
 #include "cost/span_frame.h"
 
@@ -25,6 +27,20 @@ void ModelTimes::make(int threads) {
 
 void ModelTimes::want(const ReplicaCopies& copies, int micro_batch) {
   if (!finishes_.contains(copies)) wanted_copies_.try_emplace(copies, micro_batch);
+}
+
+double ModelTimes::most_saved_forward() const {
+  double most = 0;
+  for (const auto& [cut, time] : times_) {
+    if (cut.recompute != Recompute::none) continue;
+    ReplicaCut other = cut;
+    other.recompute = Recompute::full;
+    const auto at = times_.find(other);
+    if (at == times_.end()) continue;
+    for (std::size_t u = 0; u < time.forward.size(); ++u)
+      if (time.forward[u] > 0) most = std::max(most, 1 - at->second.forward[u] / time.forward[u]);
+  }
+  return most;
 }
 
 ModelTime ModelTimes::made(const ReplicaCut& cut) const {
@@ -58,6 +74,12 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
     time.by_unit.push_back(cost.total().value);
     time.forward.push_back(cost.forward_total().value);
     time.total += cost.total().value;
+    Seconds way(HUGE_VAL);
+    for (int r = 0; r < frame.replica_count(); ++r) {
+      const UnitCost own = frame.time_on(r, {u, u + 1}, cut.recompute);
+      way = std::min(way, own.total() - own.weight_gradient);
+    }
+    time.way.push_back(way.value);
   }
   return time;
 }

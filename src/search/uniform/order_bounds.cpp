@@ -76,6 +76,26 @@ HandOver OrderBounds::least_over(int s) {
   return least;
 }
 
+Seconds OrderBounds::way_through_v() {
+  Seconds sends;
+  std::map<int, const SpanFrame*> frames;
+  for (int s = 0; s < layout_.stages; ++s) {
+    frames.emplace(stages_.signature(s), &stages_.runs(s)->frame());
+    if (s + 1 < layout_.stages) sends += least_over(s).time;
+  }
+  Seconds way = 4 * sends;  // both chunks of a stage hand over, there and back
+  for (int u = 0; u < units_; ++u) {
+    Seconds least(HUGE_VAL);
+    for (const auto& [signature, frame] : frames)
+      for (int r = 0; r < frame->replica_count(); ++r) {
+        const UnitCost cost = frame->time_on(r, {u, u + 1}, layout_.recompute);
+        least = std::min(least, cost.total() - cost.weight_gradient);
+      }
+    way += least;
+  }
+  return way;
+}
+
 InterleavedPipeline OrderBounds::interleaved_pipeline() {
   InterleavedPipeline pipeline{.layers = layers_->count,
                                .others = units_ - 2 - layers_->count,
@@ -88,9 +108,10 @@ InterleavedPipeline OrderBounds::interleaved_pipeline() {
   return pipeline;
 }
 
+// Both ends of the model are on the first stage of a V.
 StagePlace OrderBounds::place_of(int s) const {
   return {.first = s == 0,
-          .last = s + 1 == layout_.stages,
+          .last = s + 1 == (layout_.schedule == Schedule::zb_v ? 1 : layout_.stages),
           .mean_layers = 1.0 * layers_->count / layout_.stages,
           .live = live(s)};
 }
@@ -105,16 +126,16 @@ InterleavedStage OrderBounds::bound_stage(int s, InterleavedPipeline& pipeline) 
         std::min(pipeline.forward_share, layer.forward.value / layer.total().value);
   }
   out.wire_of_ends += wire_of_sends(s);
-  if (!place.last) out.send = least_over(s).time.value;
+  if (s + 1 < layout_.stages) out.send = least_over(s).time.value;
   return out;
 }
 
 LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recompute_first,
-                               Seconds enough) {
+                               Seconds enough, const CutLimits& limits) {
   const int p = layout_.stages;
   const int v = layout_.chunks;
   const double m = layout_.settings.micro_batches;
-  if (2 * m * v * p > kMostStepTasks) return {0, {}};
+  if (2 * m * v * p > kMostStepTasks || splits_backward(layout_.schedule)) return {0, {}};
   std::vector<double> send;
   std::vector<double> busy;
   const HandOver wrap = least_wrap();
@@ -132,7 +153,8 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
   for (int s = 0; s < p; ++s) {
     const InterleavedStage& stage = pipeline.stages[s];
     const double in_time = enough.value / (m * stage.layer);
-    const int most = std::min(stage.most_layers, static_cast<int>(std::min(in_time, 1e6)) + 1);
+    int most = std::min(stage.most_layers, static_cast<int>(std::min(in_time, 1e6)) + 1);
+    if (limits.most_layers > 0) most = std::min(most, limits.most_layers);
     const bool last = s + 1 == p;
     const int place = s == 0 ? 1 : last ? 2 : 0;
     const auto [at, is_new] = divisions_.try_emplace(
@@ -146,6 +168,7 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
                                     .first = s == 0,
                                     .last = last,
                                     .chunks = v,
+                                    .least_layers = limits.least_layers,
                                     .most_layers = most});
     divided.stages.push_back({&at->second, stage.wire, stage.wire_of_ends});
   }

@@ -5,8 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "search/paths/layer_game.h"
+#include "search/uniform/cut_search.h"
 #include "search/uniform/interleaved_stage.h"
-#include "search/uniform/layer_game.h"
 #include "search/uniform/layer_loads.h"
 #include "search/uniform/layout_stages.h"
 
@@ -25,10 +26,13 @@ class OrderBounds {
   // Of embeddings that the first and the last stage share; after the pipeline.
   Seconds tied() const;
   Seconds busiest_link();
+  // The first stage of a V has a micro-batch until it has been through all chunks and back.
+  Seconds way_through_v();
   InterleavedPipeline interleaved_pipeline();  // but for what fits
   // Whatever the layers of each stage, by the paths of the step (layer_game.h): stages have as many
   // at most as the pipeline says. `recompute_first`: layers of every chunk in full, others not.
-  LayerBound divide(const InterleavedPipeline& pipeline, int recompute_first, Seconds enough);
+  LayerBound divide(const InterleavedPipeline& pipeline, int recompute_first, Seconds enough,
+                    const CutLimits& limits);
   int most_layers(int stage);    // that fit, of an interleaved one
   double live(int stage) const;  // micro-batches in flight
 

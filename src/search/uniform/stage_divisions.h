@@ -1,7 +1,7 @@
 #pragma once
 
+#include "search/paths/layer_game.h"
 #include "search/uniform/interleaved_stage.h"
-#include "search/uniform/layer_game.h"
 
 namespace plait {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -9,11 +10,14 @@
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/space/worthwhile.h"
+#include "search/uniform/network_bound.h"
+#include "search/uniform/whole_layers.h"
 
 namespace plait {
 namespace {
 
 constexpr int kMostChunks = 8;
+constexpr int kMostShortContext = 8;  // devices that share a sequence which is not long
 
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
@@ -34,6 +38,10 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
       cut_optimizer_wins_(gains_by_cut_optimizer(problem_)),
       data_exposed_(traits_of(problem_.job).data_exposed) {
   if (!contains(target_.schedules, base_)) base_ = Schedule::gpipe;
+  for (int u = 0; u < problem_.model.unit_count(); ++u)
+    if (is_layer(problem_.model.unit(u)) && begins_layer(problem_.model.unit(u)))
+      layer_units_.push_back(u);
+  if (static_cast<int>(layer_units_.size()) != layer_count(problem_.model)) layer_units_.clear();
   recomputes_ = space.recomputes();
   if (space.pins().recompute_layers) recomputes_ = {Recompute::none};
   std::set<int> tensors;
@@ -43,6 +51,13 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
   std::set<std::pair<int, int>> contexts;
   for (const PlanSettings& settings : space.settings())
     contexts.insert({settings.context, settings.expert});
+  // Short sequences are cut as well where a replica has fewer samples than that makes parts.
+  const int sequence = problem_.model.sequence_length;
+  has_short_contexts_ = !space.pins().context && target_.context && target_.ranks_in_order &&
+                        std::ranges::all_of(contexts, [](auto own) { return own.first == 1; });
+  for (int c = 2; has_short_contexts_ && c <= kMostShortContext && sequence % (2 * c) == 0; c *= 2)
+    for (const PlanSettings& settings : space.settings())
+      if (settings.context == 1) contexts.insert({c, settings.expert});
   contexts_.assign(contexts.begin(), contexts.end());
   for (const PlanSettings& settings : space.settings())
     most_stages_ = std::max(most_stages_, space.max_stages(settings));
@@ -95,6 +110,15 @@ bool UniformLayouts::obeys_pins(const UniformLayout& layout) const {
   return !pins.micro_batches || *pins.micro_batches == layout.settings.micro_batches;
 }
 
+// A context degree that has a divisor in common with the samples of a replica: as many devices more
+// in data parallel do the same with fewer samples of whole sequences, and exchange less.
+bool UniformLayouts::may_cut_samples(const UniformLayout& layout) const {
+  const Pins& pins = space_.pins();
+  if (!has_short_contexts_ || pins.data || pins.micro_batch) return false;
+  const int micro_batch = problem_.job.global_batch / (layout.settings.micro_batches * layout.data);
+  return std::gcd(micro_batch, layout.settings.context) > 1;
+}
+
 std::vector<ZeroStage> UniformLayouts::zero_stages(const UniformLayout& layout) const {
   const Pins& pins = space_.pins();
   std::vector<ZeroStage> zeros = layout.stages > 1 ? target_.zero_in_pipeline : target_.zero;
@@ -118,7 +142,7 @@ void UniformLayouts::list_batches(const UniformLayout& degrees,
     UniformLayout layout = degrees;
     layout.settings.micro_batches = m;
     layout.settings.offload = space_.pins().offload.value_or(0);
-    if (!obeys_pins(layout)) continue;
+    if (!obeys_pins(layout) || may_cut_samples(layout)) continue;
     for (const ZeroStage zero : zero_stages(layout))
       for (const Recompute recompute : recomputes_) {
         layout.settings.zero = zero;
@@ -144,10 +168,10 @@ void UniformLayouts::list_schedules(const UniformLayout& layout,
     return contains(target_.schedules, schedule) && (!pins.schedule || *pins.schedule == schedule);
   };
   if (wants(base_)) add(base_, 1);
-  // Zero-bubble schedules have no bound that is near, and are searched where they are pinned.
+  // No program with one layout has the other zero-bubble schedules but where they are pinned.
   for (const Schedule plain : {Schedule::zb_h1, Schedule::zb_2p})
     if (pins.schedule && wants(plain)) add(plain, 1);
-  if (pins.schedule && wants(Schedule::zb_v) && 2 * layout.stages <= problem_.model.unit_count())
+  if (wants(Schedule::zb_v) && 2 * layout.stages <= problem_.model.unit_count())
     add(Schedule::zb_v, 2);
   const bool interleaves = wants(Schedule::interleaved) && pins.stages.empty() &&
                            layout.settings.micro_batches % layout.stages == 0;
@@ -246,7 +270,8 @@ std::vector<double> UniformLayouts::step_times(const UniformLayout& layout, int 
 // cost/pipeline/simulator.h): with X_k of one micro-batch, c_s = m - k_s + (k_s - 1) / 2 and
 // k_s = min(m, p - s),
 //   sum of the round trip + W / sum over s of 1 / (c_s X).
-Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix) const {
+Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix,
+                                 Seconds limit) const {
   std::vector<const ModelTime*> used;
   std::vector<std::vector<double>> steps;
   std::vector<double> whole;  // sums of steps
@@ -295,14 +320,125 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
     bound = std::max(bound, round_trip + work * fastest / inverse);
   } else if (layout.schedule == Schedule::gpipe) {
     bound = std::max(bound, round_trip + (m - 1) * work / rate);
+  } else if (layout.schedule == Schedule::zb_v) {
+    double way = 0;
+    for (std::size_t u = 0; u < used.front()->way.size(); ++u) {
+      double least = HUGE_VAL;
+      for (const ModelTime* time : used) least = std::min(least, time->way[u]);
+      way += least;
+    }
+    bound = std::max(bound, way);
   }
-  return Seconds(bound);
+  return Seconds(with_whole_layers(layout, mix, steps, round_trip, bound, limit.value));
+}
+
+// The bound when stages have whole layers. A stage counts for the slowest kind of node that it has
+// a part of: so many stages at most have none that is slower than the k-th, as find room on the
+// nodes of the first k.
+double UniformLayouts::with_whole_layers(const UniformLayout& layout, const NodeMix& mix,
+                                         const std::vector<std::vector<double>>& steps,
+                                         double round_trip, double bound, double limit) const {
+  if (layout.stages == 1 || layer_units_.empty() || bound >= limit) return bound;
+  const int last = problem_.model.unit_count() - 1;
+  struct Kind {
+    double devices = 0;
+    double layer = HUGE_VAL;
+    double head = 0;
+  };
+  std::vector<Kind> kinds;
+  double forward = HUGE_VAL;   // of a layer on any kind
+  double backward = HUGE_VAL;  // the same
+  double layer = HUGE_VAL;
+  double head = HUGE_VAL;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (mix[k] == 0) continue;
+    const std::vector<double>& own = steps[kinds.size()];
+    const ModelTime& time = times_.at(cut_of(layout, static_cast<int>(k)));
+    Kind& kind = kinds.emplace_back();
+    kind.devices = 1.0 * mix[k] * kinds_[k].devices();
+    kind.head = is_layer(problem_.model.unit(last)) ? 0 : own[last];
+    for (const int u : layer_units_) {
+      kind.layer = std::min(kind.layer, own[u]);
+      layer = std::min(layer, time.by_unit[u]);
+      forward = std::min(forward, time.forward[u]);
+      backward = std::min(backward, time.by_unit[u] - time.forward[u]);
+    }
+    if (kind.head > 0) head = std::min(head, time.by_unit[last]);
+  }
+  const int layers = static_cast<int>(layer_units_.size());
+  std::ranges::stable_sort(kinds, {}, &Kind::layer);
+  std::vector<StagesOfAKind> stages;
+  double devices = 0;
+  double before = 0;
+  for (const Kind& kind : kinds) {
+    devices += kind.devices;
+    const double upto = std::floor(devices / layout.stage_devices());
+    stages.push_back({upto - before, kind.layer, kind.head});
+    before = upto;
+  }
+  bound = least_with_whole_layers(stages, layers, bound, limit);
+  if (layout.schedule != Schedule::one_f_one_b || bound >= limit) return bound;
+  stages.clear();
+  const double m = layout.settings.micro_batches;
+  // Of replicas of several types on a node no more is known than that one pass is half of both.
+  const bool alike = std::ranges::all_of(kinds_, [](const NodeKind& kind) {
+    return std::ranges::count(kind.types, kind.types.front()) == kind.devices();
+  });
+  const double longer = alike ? std::max(forward, backward) : layer / 2;
+  for (int s = 0; s < layout.stages; ++s) {
+    const double k = std::min(m, static_cast<double>(layout.stages - s));
+    stages.push_back(
+        {1, (m - k) * layer + (k - 1) * longer, std::isfinite(head) ? (m - 1) * head : 0});
+  }
+  return round_trip + least_with_whole_layers(stages, layers, std::max(0.0, bound - round_trip),
+                                              limit - round_trip);
+}
+
+// Layouts without sequence parallelism where some layer is faster without: with it, all-reduces are
+// two collectives that wait twice.
+void UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
+                                         std::vector<UniformLayout>& all) {
+  if (space_.pins().sequence_parallel || !target_.ranks_in_order) return;
+  if (target_.experts_need_sequence_parallel && expert_count(problem_.model) > 1) return;
+  std::map<std::pair<ReplicaCut, ReplicaCut>, bool> faster;
+  const auto cuts_of = [&](const UniformLayout& layout, int kind) {
+    ReplicaCut cut = cut_of(layout, kind);
+    ReplicaCut whole = cut;
+    whole.sequence_parallel = false;
+    return std::pair(cut, whole);
+  };
+  const auto for_each = [&](const auto& look) {
+    const std::size_t count = all.size();
+    for (std::size_t i = 0; i < count; ++i)
+      for (int k = 0; all[i].settings.sequence_parallel && k < std::ssize(kinds_); ++k)
+        if (mixes[all[i].mix][k] > 0 && look(all[i], cuts_of(all[i], k))) break;
+  };
+  for_each([&](const UniformLayout&, const auto& cuts) {
+    if (faster.try_emplace(cuts, false).second) times_.want(cuts.first), times_.want(cuts.second);
+    return false;
+  });
+  times_.make(threads_);
+  for (auto& [cuts, is_faster] : faster) {
+    const ModelTime& cut = times_.at(cuts.first);
+    const ModelTime& whole = times_.at(cuts.second);
+    for (std::size_t u = 0; u < cut.by_unit.size() && !is_faster; ++u)
+      is_faster = whole.by_unit[u] < cut.by_unit[u];
+  }
+  std::vector<UniformLayout> more;
+  for_each([&](const UniformLayout& layout, const auto& cuts) {
+    if (!faster.at(cuts)) return false;
+    more.push_back(layout);
+    more.back().settings.sequence_parallel = false;
+    return true;
+  });
+  all.insert(all.end(), more.begin(), more.end());
 }
 
 std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixes,
                                                 const std::vector<int>& which, Seconds limit) {
   std::vector<UniformLayout> all;
   for (const int at : which) list_degrees(mixes[at], at, all);
+  add_whole_sequences(mixes, all);
   for (const UniformLayout& layout : all)
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
       if (mixes[layout.mix][k] > 0) {
@@ -311,7 +447,11 @@ std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixe
         times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
       }
   times_.make(threads_);
-  for (UniformLayout& layout : all) layout.bound = bound_of(layout, mixes[layout.mix]);
+  NetworkBound network(problem_, kinds_);
+  for (UniformLayout& layout : all) {
+    const NodeMix& mix = mixes[layout.mix];
+    layout.bound = std::max(bound_of(layout, mix, limit), network.of(layout, mix));
+  }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
   return all;
 }

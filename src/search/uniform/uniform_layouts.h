@@ -35,6 +35,7 @@ class UniformLayouts {
   std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
                                   Seconds limit);
 
+  double most_saved_forward() const { return times_.most_saved_forward(); }
   // The schedule of plain pipelines that cuts are searched under.
   Schedule base_schedule() const { return base_; }
 
@@ -42,8 +43,10 @@ class UniformLayouts {
   void list_degrees(const NodeMix& mix, int at, std::vector<UniformLayout>& out) const;
   void list_batches(const UniformLayout& degrees, std::vector<UniformLayout>& out) const;
   void list_schedules(const UniformLayout& layout, std::vector<UniformLayout>& out) const;
+  void add_whole_sequences(const std::vector<NodeMix>& mixes, std::vector<UniformLayout>& all);
   bool tensor_fits(const NodeMix& mix, int tensor, int context) const;
   bool obeys_pins(const UniformLayout& layout) const;
+  bool may_cut_samples(const UniformLayout& layout) const;
   std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
   ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
   ReplicaCopies copies_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
@@ -51,7 +54,10 @@ class UniformLayouts {
   // kind.
   std::vector<double> step_times(const UniformLayout& layout, int kind, const NodeMix& mix,
                                  bool alone) const;
-  Seconds bound_of(const UniformLayout& layout, const NodeMix& mix) const;
+  Seconds bound_of(const UniformLayout& layout, const NodeMix& mix, Seconds limit) const;
+  double with_whole_layers(const UniformLayout& layout, const NodeMix& mix,
+                           const std::vector<std::vector<double>>& steps, double round_trip,
+                           double bound, double limit) const;
 
   const Space& space_;
   const Problem& problem_;
@@ -61,10 +67,12 @@ class UniformLayouts {
   ModelTimes times_;
   Schedule base_;
   int layers_ = 0;
+  std::vector<int> layer_units_;  // none where some units are parts of layers
   int most_stages_ = 1;
   std::vector<Recompute> recomputes_;  // of all layers; none too where a number of them is pinned
   std::vector<int> tensors_;
   std::vector<std::pair<int, int>> contexts_;  // context, expert
+  bool has_short_contexts_ = false;            // of sequences that need none to fit
   bool cut_optimizer_wins_ = false;
   double data_exposed_ = 1;
 };

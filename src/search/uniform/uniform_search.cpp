@@ -5,13 +5,18 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/parallel.h"
+#include "model/layers.h"
 #include "search/bound/cluster_lower_bound.h"
+#include "search/space/units_recomputed.h"
 #include "search/space/worthwhile.h"
+#include "search/uniform/chunk_descent.h"
+#include "search/uniform/chunk_layers.h"
 #include "search/uniform/layout_evaluation.h"
 
 namespace plait {
@@ -29,6 +34,9 @@ constexpr double kFewLayouts = 600;      // on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;  // besides the one of all nodes
 constexpr std::size_t kShapes = 3;       // that are looked at for each other plan to show
 constexpr std::size_t kOfShape = 6;      // layouts of each
+constexpr std::size_t kPolished = 3;     // plans whose layers are moved in the end
+constexpr double kMostPolishing = 200;   // simulations of each
+constexpr double kPolishedTasks = 600'000;
 
 // What people call a layout: tensor, stages, context, expert.
 using Shape = std::tuple<int, int, int, int>;
@@ -67,6 +75,7 @@ class UniformSearch {
     report("all nodes", begin, result);
     look_at_fewer_nodes();
     report("fewer nodes", begin, result);
+    polish();
     drop_idle_zero();
     add_other_shapes();
     report("other layouts", begin, result);
@@ -206,6 +215,60 @@ class UniformSearch {
     return devices;
   }
 
+  // Layers of the best plans are moved one by one: how far a layout was looked into depends on what
+  // was known by then.
+  void polish() {
+    if (found_.empty() || !space_.pins().stages.empty()) return;
+    std::vector<RankedPlan> best;
+    for (const auto& [shape, ranked] : by_shape_)
+      if (ranked.plan.stage_count() > 1) best.push_back(ranked);
+    std::ranges::stable_sort(best, {}, [](const RankedPlan& own) { return own.cost.step; });
+    if (best.size() > kPolished) best.resize(kPolished);
+    for (const RankedPlan& own : best) {
+      if (stop() || own.cost.step <= lower_bound()) return;
+      const double tasks = 2.0 * own.plan.micro_batches * own.plan.stage_count() *
+                           chunk_count(own.plan.stages.front());
+      const ChunkDescent descent{
+          engine_, [&](const std::vector<int>& begins) { return recut_like(own.plan, begins); },
+          static_cast<int>(std::min(kMostPolishing, kPolishedTasks / tasks))};
+      Shortlist better(engine_, 1, context_.options.target);
+      better.offer(own.plan);
+      descend(descent, layers_in_order(context_.problem.model, own.plan), better);
+      keep(better);
+    }
+  }
+
+  // The plan with its layers elsewhere, as many of each chunk recomputed; nothing where the program
+  // does not run that.
+  std::optional<Plan> recut_like(const Plan& like, const std::vector<int>& begins) const {
+    const Model& model = context_.problem.model;
+    Plan base = like;
+    int recomputed = 0;
+    for (Stage& stage : base.stages) {
+      const bool mixed = std::ranges::any_of(stage.spans, [&](const Span& span) {
+        return span.recompute != stage.spans.front().recompute;
+      });
+      if (!mixed) continue;
+      for (const Span& span : stage.spans) {
+        int layers = 0;
+        for (int u = span.units.begin; u < span.units.end; ++u)
+          layers += begins_layer(model.unit(u)) ? 1 : 0;
+        if (span.recompute == Recompute::full) recomputed = std::max(recomputed, layers);
+      }
+    }
+    Plan plan = recut(base, like.schedule, begins, model.unit_count());
+    if (recomputed > 0) {
+      for (Stage& stage : plan.stages)
+        for (Span& span : stage.spans) span.recompute = Recompute::none;
+      recompute_first(model, recomputed, plan);
+    }
+    const std::vector<int> layers = layers_in_order(model, plan);
+    const auto [least, most] = std::ranges::minmax(layers);
+    if (space_.pins().even_layers && most > least + 1) return std::nullopt;
+    if (why_not(space_.target(), context_.problem, plan)) return std::nullopt;
+    return plan;
+  }
+
   // Plans that are as fast without ZeRO go without.
   void drop_idle_zero() {
     if (context_.options.pins.zero) return;
@@ -269,9 +332,18 @@ class UniformSearch {
     result.evaluations = found_.evaluations() + evaluations_;
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
-    if (!found_.empty()) result.lower_bound = lower_bound();
+    if (!found_.empty()) result.lower_bound = (1 - saved_forward()) * lower_bound();
     result.searched_whole_space = true;
     return std::move(result);
+  }
+
+  // Where memory is not short, layouts that recompute some layers are not looked at: all that they
+  // gain is that.
+  double saved_forward() const {
+    const Pins& pins = space_.pins();
+    const bool may = space_.target().recompute_layers != RecomputeLayers::same && !pins.recompute &&
+                     !pins.recompute_layers;
+    return may ? layouts_.most_saved_forward() : 0;
   }
 
   const SearchContext& context_;

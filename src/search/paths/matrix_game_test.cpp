@@ -1,4 +1,4 @@
-#include "search/uniform/matrix_game.h"
+#include "search/paths/matrix_game.h"
 
 #include <gtest/gtest.h>
 

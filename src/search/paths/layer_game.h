@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "search/uniform/critical_path.h"
+#include "search/paths/critical_path.h"
 
 namespace plait {
 

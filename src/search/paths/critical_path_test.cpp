@@ -1,4 +1,4 @@
-#include "search/uniform/critical_path.h"
+#include "search/paths/critical_path.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "search/uniform/layer_game.h"
+#include "search/paths/layer_game.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "search/uniform/matrix_game.h"
+#include "search/paths/matrix_game.h"
 
 namespace plait {
 namespace {

@@ -1,4 +1,4 @@
-#include "search/uniform/layer_game.h"
+#include "search/paths/layer_game.h"
 
 #include <gtest/gtest.h>
 

@@ -279,6 +279,8 @@ def test_compare_runs_every_planner():
     for row in rows:
         assert re.search(rf"^{row['planner']} .* (m?s|us)  pp", table, re.M), table
     assert "slower" in table, table
+    assert "free to choose what no one program runs. " in " ".join(table.split()), table
+    assert "free to choose" not in plait(*words, "--runs-on", "megatron")[0]
 
 
 RENTED = ["plan", "--model", "gpt2", "--cluster", "2xp4d.24xlarge+1xg5.24xlarge", "--global-batch",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/plan/other_programs.h"
 #include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
 #include "report/plan_tables.h"
@@ -33,11 +34,17 @@ std::string why_nothing(const Problem& problem, const PlannerResult& entry) {
 // How likely it is that the plan and auto's come in the order that they are predicted in.
 double order_to_auto(double behind) { return chance_of_order(builtin_error_table(), 1 + behind); }
 
-// How far off the best plan may be, and which planners' plans cannot be told from it.
-std::string errors_in_words(const CompareAnswer& answer) {
+// nullptr when nothing was found.
+const PlannerResult* best_of(const CompareAnswer& answer) {
   const PlannerResult* best = nullptr;
   for (const PlannerResult& entry : answer.planners)
     if (entry.found() && (!best || entry.step() < best->step())) best = &entry;
+  return best;
+}
+
+// How far off the best plan may be, and which planners' plans cannot be told from it.
+std::string errors_in_words(const CompareAnswer& answer) {
+  const PlannerResult* best = best_of(answer);
   if (!best) return "";
   std::vector<std::string> close;
   for (const PlannerResult& entry : answer.planners) {
@@ -71,6 +78,7 @@ CompareAnswer answer(const CompareRequest& request, const Session& session) {
   LoadedSearch loaded = load_search(open);
   session.warn(loaded.warnings);
   CompareAnswer out{std::move(loaded.problem), {}, std::move(loaded.warnings)};
+  out.any_program = loaded.options.target.name == "any";
   for (const Planner& planner : planners()) {
     const bool exhaustive = planner.name == "exhaustive";
     if (session.stop.stop_requested() || (exhaustive && !is_small(out.problem))) continue;
@@ -104,8 +112,14 @@ std::string as_text(const CompareAnswer& answer, const Style& style) {
                entry.found() ? short_description(entry.result.plans.front().plan)
                              : why_nothing(answer.problem, entry)});
   }
-  return problem_heading(answer.problem, style) + "\n" + table.str(style) +
-         paragraph(errors_in_words(answer), style);
+  std::string out = problem_heading(answer.problem, style) + "\n" + table.str(style) +
+                    paragraph(errors_in_words(answer), style);
+  const PlannerResult* best = best_of(answer);
+  if (answer.any_program && best)
+    out += paragraph("The planners were free to choose what no one program runs. " +
+                         runners_remark(answer.problem, best->result.plans.front().plan),
+                     style);
+  return out;
 }
 
 std::string to_json(const CompareAnswer& answer) {

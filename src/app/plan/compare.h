@@ -28,6 +28,7 @@ struct CompareAnswer {
   Problem problem;
   std::vector<PlannerResult> planners;  // `exhaustive` only where the problem is small
   std::vector<std::string> warnings;
+  bool any_program = false;  // plans need not be such as the framework runs
 
   bool found() const;  // by any of them
   // Step time over auto's, less 1; nothing where either has no plan.

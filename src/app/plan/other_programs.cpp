@@ -113,14 +113,12 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins) {
                     "The degrees are good: with others, no plan was found that is faster by 1 %."};
 }
 
-std::string runners_remark(const PlanAnswer& answer) {
-  const RankedPlan& best = answer.result.plans.front();
+std::string runners_remark(const Problem& problem, const Plan& best) {
   std::vector<std::string_view> names;
   for (const Target& target : targets()) {
     if (target.name == "any") continue;
-    const bool runs = target.name == "plait"
-                          ? runtime::unsupported_reason(answer.problem, best.plan).empty()
-                          : !why_not(target, answer.problem, best.plan);
+    const bool runs = target.name == "plait" ? runtime::unsupported_reason(problem, best).empty()
+                                             : !why_not(target, problem, best);
     if (runs) names.push_back(target.program);
   }
   if (names.empty())

@@ -28,7 +28,7 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins);
 // Another way where an open layout is faster by 1 % or more, and otherwise a remark.
 void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out);
 
-// "Megatron-LM, plait train" as a remark: who runs the best plan, where any program was allowed.
-std::string runners_remark(const PlanAnswer& answer);
+// "The best plan runs on Megatron-LM, plait train.", where any program was allowed.
+std::string runners_remark(const Problem& problem, const Plan& best);
 
 }  // namespace plait

@@ -149,7 +149,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   if (loaded.newer_job && !request.objective.needs_prices())
     try_newer_devices(request, *loaded.newer_job, session, out);
   if (said) judge_layout(*said, session, out);
-  if (out.found() && request.source.runs_on == "any") out.remarks.push_back(runners_remark(out));
+  if (out.found() && request.source.runs_on == "any")
+    out.remarks.push_back(runners_remark(out.problem, out.result.plans.front().plan));
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
     out.no_plan = why_no_plan(out.problem, out.options, out.result, session);

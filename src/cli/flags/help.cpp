@@ -52,7 +52,8 @@ std::string usage_line(const Verb& verb, const Command& command) {
   bool optional = false;
   for (const FlagGroup& group : command.groups)
     for (const Flag& flag : group.flags) {
-      if (flag.required) out += " " + spelled(flag);
+      const bool several = flag.repeats && !flag.name.starts_with('-');
+      if (flag.required) out += " " + spelled(flag) + (several ? " ..." : "");
       optional = optional || !flag.required;
     }
   return out + (optional ? " [flags]" : "");

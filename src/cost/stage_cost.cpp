@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cost/aceso_rules.h"
 #include "cost/comm/measured_links.h"
 #include "cost/framework/framework.h"
 #include "cost/pipeline/schedule.h"
@@ -16,27 +17,15 @@ bool cut_differently(const Stage& stage) {
   });
 }
 
-// Where a span is less data-parallel than the one before it, its devices gather the samples of one
-// micro-batch; where it is more so, they gather the gradients on the way back.
-struct Resharding {
-  Seconds forward;
-  Seconds backward;
-};
-
-Resharding resharding(const Problem& problem, const Plan& plan, const Stage& stage,
-                      const Span& before, const Span& after) {
-  if (before.data == after.data || before.chunk != after.chunk) return {};
-  const Span& wide = before.data > after.data ? before : after;
-  const int fewer = std::min(before.data, after.data);
-  const int members = (wide.data + fewer - 1) / fewer;
-  std::vector<DeviceId> group;
-  for (int d = 0; d < members; ++d) group.push_back(stage.devices[d * wide.tensor * plan.context]);
-  const double samples = static_cast<double>(problem.job.global_batch) / plan.micro_batches / fewer;
-  const Bytes size(activation_bytes(problem.job.precision) *
-                   problem.model.unit(after.units.begin - 1).output * samples / plan.context);
-  const MeasuredLinks links(problem.profile, problem.cluster.type_of(group.front()).name);
-  const Seconds time = links.all_gather(group_of(problem.cluster, group), size);
-  return before.data > after.data ? Resharding{time, Seconds(0)} : Resharding{Seconds(0), time};
+// Whether a tensor group has all of a unit's result on every device, or each a part of its
+// features.
+bool leaves_whole(const LayerKind& unit) {
+  if (unit.ops.size() == 1) {
+    const AcesoLayout layout = aceso_layout(unit.name, 2, 1, 0, false);
+    if (layout.known && layout.copies < 2) return false;
+  }
+  const Split split = unit.ops.back().split;
+  return split != Split::column && split != Split::heads && split != Split::shard;
 }
 
 // Spans that touch and are cut alike: they differ in what is recomputed, and are one in all else.
@@ -152,6 +141,34 @@ Ends ends_of(const Cluster& cluster, DeviceId a, DeviceId b, const std::vector<N
 
 }  // namespace
 
+Resharding resharding(const Problem& problem, const PlanSettings& settings,
+                      std::span<const DeviceId> devices, const Span& before, const Span& after) {
+  const bool alike = before.data == after.data && before.tensor == after.tensor;
+  if (alike || before.chunk != after.chunk) return {};
+  const LayerKind& unit = problem.model.unit(after.units.begin - 1);
+  const double samples = static_cast<double>(problem.job.global_batch) / settings.micro_batches;
+  const Bytes whole(activation_bytes(problem.job.precision) * unit.output * samples /
+                    settings.context);
+  const MeasuredLinks links(problem.profile, problem.cluster.type_of(devices.front()).name);
+  const auto gather = [&](int members, int stride, int parts) {
+    if (members < 2) return Seconds(0);
+    std::vector<DeviceId> group;
+    for (int i = 0; i < members; ++i) group.push_back(devices[i * stride]);
+    return links.all_gather(group_of(problem.cluster, group), whole / parts);
+  };
+  const auto samples_of = [&](const Span& wide, const Span& other) {
+    const int fewer = std::min(wide.data, other.data);
+    return gather((wide.data + fewer - 1) / fewer, wide.tensor * settings.context, fewer);
+  };
+  Resharding time;
+  if (before.data > after.data) time.forward = samples_of(before, after);
+  if (after.data > before.data) time.backward = samples_of(after, before);
+  if (leaves_whole(unit)) return time;
+  time.forward += gather(before.tensor, 1, before.data);
+  time.backward += gather(after.tensor, 1, after.data);
+  return time;
+}
+
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables) {
   const Stage& stage = plan.stages[index];
@@ -174,7 +191,8 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     const UnitCost own = frame.time(piece.runs);
     UnitCost time = own;
     if (&piece != &pieces.front()) {
-      const Resharding between = resharding(problem, plan, stage, *(piece.first - 1), *piece.first);
+      const Resharding between =
+          resharding(problem, settings_of(plan), stage.devices, *(piece.first - 1), *piece.first);
       time.forward_comm += between.forward;
       time.backward_comm += between.backward;
     }

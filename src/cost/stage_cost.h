@@ -22,6 +22,17 @@ struct StageResult {
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables);
 
+// What it takes, for a micro-batch, to go on with other degrees on the same devices. Where a span
+// is less data-parallel than the one before it, its devices gather samples; where it is more so,
+// they gather gradients on the way back. Between ops that share their features among a tensor
+// group, each group gathers these as well: forward before the change, backward behind it.
+struct Resharding {
+  Seconds forward;
+  Seconds backward;
+};
+Resharding resharding(const Problem& problem, const PlanSettings& settings,
+                      std::span<const DeviceId> devices, const Span& before, const Span& after);
+
 // A micro-batch that is handed over the cut between two stages.
 struct HandOver {
   Seconds time;  // until all of it is there

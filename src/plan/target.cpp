@@ -121,6 +121,7 @@ Target aceso() {
           .expert = false,
           .sequence_parallel = false,
           .key_value_heads = KeyValueHeads::divided,
+          .split_choices = true,
           .cuts = CutRule::between_ops,
           .schedules = {one_f_one_b},
           .zero = {off},

@@ -50,6 +50,7 @@ struct Target {
   bool experts_need_sequence_parallel = false;  // beside a tensor degree
   bool tensor_across_nodes = true;
   KeyValueHeads key_value_heads = KeyValueHeads::any;
+  bool split_choices = false;  // ops may be cut in another way than the usual one
 
   // Pipeline.
   CutRule cuts = CutRule::between_ops;

@@ -109,7 +109,7 @@ Reason nodes_reason(const Question& q) {
 }
 
 Reason split_reason(const Question& q) {
-  if (q.target.name == "any") return std::nullopt;
+  if (q.target.split_choices) return std::nullopt;
   for (const int split : values_of(q.plan, &Span::split))
     if (split != 0)
       return fmt::format("{} cuts every product in its usual way, the plan has split {}",

@@ -44,6 +44,8 @@ std::string summary(const Profile& profile) {
 }
 
 ImportedPlan import_aceso_plan(const ImportRequest& request) {
+  if (!request.model.empty())
+    throw RequestError("model", "is named by the configuration itself, whose ops the plan is of");
   if (request.database.empty())
     throw RequestError("database", "is needed: the directory with Aceso's tables of ops");
   if (request.cluster.empty())

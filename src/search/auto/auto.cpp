@@ -8,7 +8,9 @@
 #include "search/auto/fit_first.h"
 #include "search/auto/paper_plans.h"
 #include "search/auto/single_stage.h"
+#include "search/inside/inside_pipelines.h"
 #include "search/moves/improve.h"
+#include "search/space/planners.h"
 #include "search/space/schedules.h"
 #include "search/space/worthwhile.h"
 
@@ -63,6 +65,8 @@ Seconds since(Clock::time_point begin) {
 //                           shares
 //   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
 //                           recomputes all or none, so that more freedom is never worse
+//   op by op            p   inside/inside_pipelines.h: degrees and recompute of each op by itself;
+//                           what Aceso's search finds so
 //   bound of all        b   proof.h: of every plan, where more than the space was free
 //   more effort         pb  the gap and the moves again, with more work
 //   idle ZeRO           p   plans that are as fast without ZeRO go without
@@ -87,6 +91,7 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
       {"moves", normal, &A::may_move, &A::move_best},
       {"recompute by stage", normal, &A::recomputes_some, &A::try_by_stage},
+      {"op by op", normal, &A::chooses_inside, &A::choose_inside},
       {"bound of all", quick, &A::may_prove, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
       {"idle ZeRO", quick, &A::always, &A::drop_idle_zero},
@@ -118,6 +123,7 @@ SearchResult AutoSearch::run() {
   result.nearest = found_.nearest();
   result.cut_short = stopped_ || !candidates_.is_complete();
   if (!found_.empty()) result.lower_bound = lower_bound();
+  result.left_space = chooses_inside();
   if (is_free()) result.floor = floor_;
   return result;
 }
@@ -240,6 +246,17 @@ void AutoSearch::move_first() {
 void AutoSearch::move_best() {
   improve(context_, space_, engine_, found_, {}, [this] { return stop(); });
   if (aside_) found_.merge(*aside_);
+}
+
+bool AutoSearch::chooses_inside() const { return may_choose_inside(context_); }
+
+void AutoSearch::choose_inside() {
+  offer_insides(context_, found_, [this] { return stop(); });
+  SearchContext quiet = context_;
+  quiet.on_improvement = {};
+  quiet.on_progress = {};
+  if (stop()) return;
+  for (const RankedPlan& ranked : search_like_aceso(quiet).plans) found_.offer(ranked.plan);
 }
 
 void AutoSearch::prove() { prove_with(std::min(effort(), Effort::normal)); }

@@ -35,7 +35,8 @@ void AutoSearch::try_layers() {
 // that a target with rules of its own runs.
 bool AutoSearch::may_list_all() const {
   const Target& target = context_.options.target;
-  return is_small() && is_enumerable() && (target.ranks_in_order || !target.idle_in_node);
+  return !layers_ && is_small() && is_enumerable() &&
+         (target.ranks_in_order || !target.idle_in_node);
 }
 
 void AutoSearch::try_every_plan() {

@@ -64,6 +64,7 @@ class AutoSearch {
   void go_on();
   void prove();
   void prove_with(Effort effort);
+  void choose_inside();
   void drop_idle_zero();
 
   // When they run.
@@ -82,6 +83,7 @@ class AutoSearch {
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;
   bool recomputes_some() const;
+  bool chooses_inside() const;
   bool has_slower_types() const;
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
   // Whether there are plans beyond those that are listed one by one, under other schedules.

@@ -64,8 +64,8 @@ void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
   if (!result.lower_bound || result.plans.empty()) return;
   const Seconds best = result.plans.front().cost.step;
   const bool holds = *result.lower_bound <= (1 + kRoundingOfProof) * best;
-  if (result.searched_whole_space) return;
-  if (proves_one_schedule(context) && holds) {
+  if (result.searched_whole_space && !result.left_space) return;
+  if (proves_one_schedule(context) && holds && !result.left_space) {
     *result.lower_bound = (1 - most_saved_forward(context, engine)) * *result.lower_bound;
     return;
   }

@@ -2,11 +2,14 @@
 // different here.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "cost/engine.h"
 #include "plan/check.h"
+#include "search/inside/inside_pipelines.h"
+#include "search/inside/stage_insides.h"
 #include "search/papers/alleviation.h"
 #include "search/space/planners.h"
 #include "search/space/shortlist.h"
@@ -18,6 +21,7 @@ constexpr std::int64_t kUsualEvaluations = 20'000;
 constexpr int kMostTargets = 3;        // stages that are tried as the bottleneck
 constexpr int kMostRestarts = 4;       // from pipelines that were left aside
 constexpr double kWorthKeeping = 1.2;  // over the best
+constexpr double kNear = 2e-3;         // of the best inside, while pipelines are compared
 
 // A pipeline and what it costs.
 struct Costed {
@@ -34,6 +38,7 @@ class Alleviation {
         space_(*context.space),
         engine_(*context.engine),
         memo_(context.problem),
+        op_by_op_(may_choose_inside(context)),
         found_(engine_, context.options.keep, context.options.target),
         budget_(context.options.max_evaluations > 0 ? context.options.max_evaluations
                                                     : kUsualEvaluations) {}
@@ -44,6 +49,9 @@ class Alleviation {
   bool is_over() const { return evaluations_ >= budget_ || context_.should_stop(); }
   std::optional<Costed> costed(Alleviated pipeline);
   void cost(Costed& costed, const std::vector<PlacedStage>& stages);
+  bool set_insides(const Costed& costed, const std::vector<PlacedStage>& stages, double precision,
+                   Plan& plan);
+  std::optional<Costed> costed_inside(Costed costed, const std::vector<PlacedStage>& stages);
   std::vector<int> bottlenecks(const Costed& costed) const;
   std::optional<Costed> alleviate(const Costed& from, int hops, double bar);
   std::optional<Costed> try_group(const Costed& from, int target, bool memory_only, double bar,
@@ -57,6 +65,8 @@ class Alleviation {
   const Space& space_;
   const CostEngine& engine_;
   StageMemo memo_;
+  bool op_by_op_;
+  std::map<int, StageInsides> insides_;  // by setting
   Shortlist found_;
   std::int64_t budget_;
   std::int64_t evaluations_ = 0;
@@ -71,6 +81,39 @@ void Alleviation::cost(Costed& costed, const std::vector<PlacedStage>& stages) {
     recompute_first(context_.problem.model, *layers, costed.plan);
   costed.cost = engine_.outline(costed.plan, &memo_);
   ++evaluations_;
+}
+
+// Every stage with the best inside of its devices, whatever degree it came with; false where one
+// has none.
+bool Alleviation::set_insides(const Costed& costed, const std::vector<PlacedStage>& stages,
+                              double precision, Plan& plan) {
+  const int setting = costed.pipeline.setting;
+  StageInsides& insides =
+      insides_.try_emplace(setting, space_, engine_, space_.settings()[setting]).first->second;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Take& take = stages[s].option.takes.front();
+    const auto* inside =
+        insides.best({take.pool, stages[s].begin.front(), take.devices}, stages[s].units,
+                     static_cast<int>(stages.size() - 1 - s), precision);
+    if (inside == nullptr) return false;
+    plan.stages[s].spans = inside->spans;
+  }
+  insides.set_switches(plan);
+  return true;
+}
+
+// The same pipeline, its stages run op by op; as it was where a stage does not fit so.
+std::optional<Costed> Alleviation::costed_inside(Costed costed,
+                                                 const std::vector<PlacedStage>& stages) {
+  Plan plan = costed.plan;
+  if (!set_insides(costed, stages, kNear, plan)) return costed;
+  if (!check_plan(context_.problem, plan).empty()) return costed;
+  const Estimate cost = engine_.outline(plan, &memo_);
+  if (cost.fits && cost.step.value < costed.step()) {
+    costed.plan = std::move(plan);
+    costed.cost = cost;
+  }
+  return costed;
 }
 
 // Each stage takes the fastest recompute that fits, judged by itself: only changed stages are
@@ -99,7 +142,7 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
       if (out.cost.stages[s].spare() < Bytes(0)) recompute(out.pipeline, s, ways[way]);
     cost(out, *stages);
   }
-  return out;
+  return op_by_op_ ? costed_inside(std::move(out), *stages) : out;
 }
 
 // Stages by what is wrong with them: those that do not fit first, then the busiest.
@@ -118,7 +161,10 @@ std::vector<int> Alleviation::bottlenecks(const Costed& costed) const {
 void Alleviation::offer(const Costed& costed) {
   const auto stages = placed(space_, costed.pipeline);
   const PlanSettings& settings = space_.settings()[costed.pipeline.setting];
-  for (const Plan& plan : space_.plans_of(*stages, settings))
+  std::vector<Plan> plans = space_.plans_of(*stages, settings);
+  if (Plan fine = costed.plan; op_by_op_ && set_insides(costed, *stages, 0, fine))
+    plans.push_back(std::move(fine));
+  for (const Plan& plan : plans)
     if (check_plan(context_.problem, plan).empty() && found_.offer(plan) && context_.on_improvement)
       context_.on_improvement(found_.plans().front());
 }

@@ -75,6 +75,7 @@ struct SearchResult {
   std::optional<Seconds> floor{};
   // Whether the bound holds for every plan, not only for those of the space (proof.h).
   bool bounds_every_plan = false;
+  bool left_space = false;            // plans were looked for beyond the space (search/inside)
   bool searched_whole_space = false;  // all plans that were free to choose are of the space
   bool cut_short = false;             // a limit or a stop request ended it
   std::vector<PassReport> passes{};   // in the order in which they ran; of planners that have any

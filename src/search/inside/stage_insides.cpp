@@ -1,0 +1,274 @@
+#include "search/inside/stage_insides.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cost/pipeline/schedule.h"
+
+namespace plait {
+namespace {
+
+constexpr int kMostShrinks = 4;      // of the memory, where what does not add up was missed
+constexpr std::size_t kLabels = 48;  // chain_choice.h
+constexpr std::size_t kMostKept = 20'000;
+
+}  // namespace
+
+StageInsides::StageInsides(const Space& space, const CostEngine& engine,
+                           const PlanSettings& settings)
+    : space_(space),
+      engine_(engine),
+      settings_(settings),
+      tables_([&engine](const ReplicaShape& shape) -> const UnitTable& {
+        return engine.table(shape);
+      }) {
+  const int samples = space.problem().job.global_batch / settings.micro_batches;
+  for (StageOption& option : space.stage_options(settings))
+    if (option.takes.size() == 1 && samples % option.data == 0)
+      options_.push_back(std::move(option));
+}
+
+std::vector<DeviceId> StageInsides::devices_of(const Place& place) const {
+  const auto from = space_.pools()[place.pool].devices.begin() + place.begin;
+  return {from, from + place.devices};
+}
+
+// Nodes of a pool are alike.
+StageInsides::Place StageInsides::canonical(const Place& place) const {
+  return {place.pool, place.begin % space_.pools()[place.pool].per_node, place.devices};
+}
+
+StageInsides::Ground& StageInsides::ground(const Place& place) {
+  const auto [at, is_new] = grounds_.try_emplace(canonical(place));
+  Ground& ground = at->second;
+  if (!is_new) return ground;
+  const std::vector<DeviceId> devices = devices_of(place);
+  for (const StageOption& option : options_) {
+    const Take& take = option.takes.front();
+    if (take.pool != place.pool || take.devices != place.devices) continue;
+    if (space_.aligned(place.pool, place.begin, option.tensor) != place.begin) continue;
+    ground.cuts.push_back(
+        {option.tensor, option.data,
+         std::make_unique<SpanFrame>(space_.problem(), settings_, devices, option.tensor,
+                                     option.data, std::span<const int>(), tables_)});
+  }
+  add_units(ground);
+  return ground;
+}
+
+StageInsides::UnitWay StageInsides::unit_way(const Cut& cut, int index, int unit,
+                                             Recompute recompute) const {
+  const UnitRange one{unit, unit + 1};
+  const SpanFrame& frame = *cut.frame;
+  const SpanFrame::Memory memory = frame.memory(0, one, recompute, 0);
+  UnitWay out;
+  out.time = frame.pass_time(one, recompute).total().value;
+  out.finish = (frame.least_gradient_sync(one) + frame.optimizer(one)).value;
+  out.gradients = memory.keeps_gradients ? memory.gradients.value : 0;
+  out.held = (memory.weights + memory.optimizer_state + memory.workspace).value + out.gradients;
+  out.way.repeated = memory.working_set.value;
+  out.way.transient = memory.transient.value;
+  out.loss = memory.loss.value;
+  if (recompute == Recompute::full) {
+    out.way.opened = frame.recompute_input(0, unit).value;
+    out.way.run = 1;
+  } else if (recompute == Recompute::selective) {
+    out.way.run = 2 + index;
+  }
+  out.saved = memory.saved.value - out.way.opened;
+  return out;
+}
+
+void StageInsides::add_units(Ground& ground) {
+  if (ground.cuts.empty()) return;
+  const int units = space_.problem().model.unit_count();
+  ground.least_times.push_back(0);
+  for (int u = 0; u < units; ++u) {
+    std::vector<UnitWay>& ways = ground.units.emplace_back();
+    double least = HUGE_VAL;
+    for (std::size_t c = 0; c < ground.cuts.size(); ++c)
+      for (const Recompute recompute : space_.recomputes()) {
+        ways.push_back(unit_way(ground.cuts[c], static_cast<int>(c), u, recompute));
+        least = std::min(least, ways.back().time);
+      }
+    ground.least_times.push_back(ground.least_times.back() + least);
+  }
+}
+
+const std::vector<double>& StageInsides::least_times(const Place& place) {
+  return ground(place).least_times;
+}
+
+// After a unit, from each cut to each other one.
+const std::vector<double>& StageInsides::changes(Ground& ground, const Place& place, int unit) {
+  const int kind = space_.problem().model.units[unit];
+  const auto [at, is_new] = ground.changes.try_emplace(kind);
+  std::vector<double>& out = at->second;
+  if (!is_new) return out;
+  const std::size_t kinds = space_.recomputes().size();
+  const std::size_t count = ground.cuts.size() * kinds;
+  out.assign(count * count, 0);
+  const std::vector<DeviceId> devices = devices_of(place);
+  for (std::size_t v = 0; v < count; ++v)
+    for (std::size_t w = 0; w < count; ++w) {
+      const Cut& from = ground.cuts[v / kinds];
+      const Cut& to = ground.cuts[w / kinds];
+      if (v / kinds == w / kinds) continue;
+      const Span before{.units = {unit, unit + 1}, .tensor = from.tensor, .data = from.data};
+      const Span after{.units = {unit + 1, unit + 2}, .tensor = to.tensor, .data = to.data};
+      const Resharding time = resharding(space_.problem(), settings_, devices, before, after);
+      out[v * count + w] = settings_.micro_batches * (time.forward + time.backward).value;
+    }
+  return out;
+}
+
+ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange& units, int after,
+                             const std::vector<int>& cuts) {
+  const std::size_t kinds = space_.recomputes().size();
+  const double live =
+      chunks_in_flight(Schedule::one_f_one_b, after + 1, 0, settings_.micro_batches, 1);
+  const SpanFrame& frame = *ground.cuts[cuts.front()].frame;
+  const bool mixes = cuts.size() > 1;
+  const bool packs = mixes && space_.problem().job.framework.traits.packs_gradients;
+  ChainTask task;
+  const double tied = space_.tied_copies().of(units);
+  const UnitRange last{units.end - 1, units.end};
+  const SpanFrame::Memory none = frame.memory(0, last, Recompute::none, 0);
+  const SpanFrame::Memory with = frame.memory(0, last, Recompute::none, tied);
+  const Bytes room = none.capacity - none.reserve - none.fixed - (with.peak(0) - none.peak(0)) -
+                     live * frame.passing_by(0, units.begin);
+  task.memory = room.value;
+  task.ops.reserve(units.size());
+  for (int u = units.begin; u < units.end; ++u) {
+    ChainOp& op = task.ops.emplace_back();
+    op.starts_layer = space_.problem().model.unit(u).starts_layer;
+    if (mixes) op.change = &changes(ground, place, u);
+    double loss = HUGE_VAL;
+    for (const int c : cuts)
+      for (std::size_t r = 0; r < kinds; ++r) {
+        const UnitWay& own = ground.units[u][c * kinds + r];
+        ChainWay& way = op.ways.emplace_back(own.way);
+        way.time = settings_.micro_batches * own.time + (mixes ? own.finish : 0);
+        way.kept = own.held + (packs ? own.gradients : 0) + live * own.saved;
+        way.opened *= live;
+        loss = std::min(loss, own.loss);
+      }
+    task.at_least += loss;
+  }
+  return task;
+}
+
+Plan StageInsides::plan_of(const Place& place, std::vector<Span> spans, int after) const {
+  Plan plan;
+  plan.schedule = Schedule::one_f_one_b;
+  plan.micro_batches = settings_.micro_batches;
+  plan.context = settings_.context;
+  plan.expert = settings_.expert;
+  plan.zero = settings_.zero;
+  plan.sequence_parallel = settings_.sequence_parallel;
+  plan.offload = settings_.offload;
+  plan.stages.resize(after + 1);
+  plan.stages.front() = {std::move(spans), devices_of(place), {}};
+  return plan;
+}
+
+void StageInsides::set_switches(Plan& plan) const {
+  int copies = settings_.context;
+  int tensor = 1;
+  for (const Stage& stage : plan.stages)
+    for (const Span& span : stage.spans) {
+      copies = std::max(copies, span.data * settings_.context);
+      tensor = std::max(tensor, span.tensor);
+    }
+  const Pins& pins = space_.pins();
+  plan.sequence_parallel = settings_.sequence_parallel && (tensor > 1 || pins.sequence_parallel);
+  plan.zero = copies > 1 || pins.zero ? settings_.zero : ZeroStage::off;
+}
+
+// As the engine costs it; `excess` is what does not fit.
+std::optional<StageInsides::Inside> StageInsides::costed(const Place& place,
+                                                         std::vector<Span> spans, int after,
+                                                         Bytes& excess) const {
+  const Plan plan = plan_of(place, spans, after);
+  const StageCost cost = stage_cost(space_.problem(), plan, 0, tables_).cost;
+  excess = Bytes(0) - cost.spare();
+  if (excess > Bytes(0)) return std::nullopt;
+  return Inside{std::move(spans), cost.forward_total() + cost.backward_total(),
+                cost.gradient_sync + cost.optimizer};
+}
+
+std::optional<StageInsides::Inside> StageInsides::with_cuts(const Place& place,
+                                                            const UnitRange& units, int after,
+                                                            const std::vector<int>& cuts,
+                                                            double precision) {
+  Ground& own = ground(place);
+  const std::size_t kinds = space_.recomputes().size();
+  ChainTask task = this->task(own, place, units, after, cuts);
+  for (int i = 0; i <= kMostShrinks; ++i) {
+    ++evaluations_;
+    const auto answer = choose_in_chain(task, {precision, precision > 0 ? 0 : kLabels});
+    if (!answer) return std::nullopt;
+    Stage stage;
+    for (int u = units.begin; u < units.end; ++u) {
+      const int way = answer->ways[u - units.begin];
+      const Cut& cut = own.cuts[cuts[way / kinds]];
+      stage.spans.push_back({.units = {u, u + 1},
+                             .tensor = cut.tensor,
+                             .data = cut.data,
+                             .recompute = space_.recomputes()[way % kinds]});
+    }
+    join_alike(stage);
+    Bytes excess;
+    if (auto inside = costed(place, std::move(stage.spans), after, excess)) return inside;
+    task.memory = std::min(task.memory, answer->memory) - 1.001 * excess.value;
+  }
+  return std::nullopt;
+}
+
+const StageInsides::Inside* StageInsides::best(const Place& place, const UnitRange& units,
+                                               int after, double precision) {
+  const RunClasses& classes = space_.run_classes();
+  const int live =
+      chunks_in_flight(Schedule::one_f_one_b, after + 1, 0, settings_.micro_batches, 1);
+  const int exact = precision > 0 ? 0 : 1;
+  const std::tuple where{canonical(place), units.begin, units.end, live, exact};
+  if (const auto at = at_.find(where); at != at_.end()) return at->second;
+  const Key key{canonical(place), classes.of(units), live, exact};
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    if (known_.size() >= kMostKept) {
+      known_.clear();
+      at_.clear();
+    }
+    Ground& own = ground(place);
+    std::optional<Inside> best;
+    const auto look = [&](const std::vector<int>& cuts) {
+      auto inside = with_cuts(place, units, after, cuts, precision);
+      const auto load = [&](const Inside& i) {
+        return settings_.micro_batches * i.time + i.finish;
+      };
+      if (inside && (!best || load(*inside) < load(*best))) best = std::move(inside);
+    };
+    std::vector<int> all(own.cuts.size());
+    std::iota(all.begin(), all.end(), 0);
+    for (const int c : all) look({c});
+    if (all.size() > 1 && !space_.target().one_layout) look(all);
+    known = known_.emplace(key, std::move(best)).first;
+  }
+  const Inside* out = nullptr;
+  if (known->second) {
+    auto moved = std::make_unique<Inside>(*known->second);
+    const int shift = units.begin - moved->spans.front().units.begin;
+    for (Span& span : moved->spans) {
+      span.units.begin += shift;
+      span.units.end += shift;
+    }
+    out = moved.get();
+    moved_.push_back(std::move(moved));
+  }
+  at_.emplace(where, out);
+  return out;
+}
+
+}  // namespace plait

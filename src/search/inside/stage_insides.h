@@ -1,0 +1,96 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "cost/engine.h"
+#include "search/inside/chain_choice.h"
+#include "search/space/space.h"
+
+namespace plait {
+
+// The best insides of stages: for each unit a tensor and a data degree, and how it is recomputed.
+// Stages have devices of one pool, under 1F1B.
+class StageInsides {
+ public:
+  StageInsides(const Space& space, const CostEngine& engine, const PlanSettings& settings);
+
+  struct Place {
+    int pool = 0;
+    int begin = 0;  // among the devices of the pool
+    int devices = 1;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Inside {
+    std::vector<Span> spans;
+    Seconds time;    // forward and backward pass of a micro-batch
+    Seconds finish;  // once a step
+  };
+  // When `after` stages follow; nullptr where nothing fits. Within `precision` of the best one.
+  const Inside* best(const Place& place, const UnitRange& units, int after, double precision);
+  // Times of all units before each one, each with the fastest of its ways: no stage of units [a, b)
+  // is faster than the difference. Empty where such a stage cannot be.
+  const std::vector<double>& least_times(const Place& place);
+
+  // Says in a plan whose stages have insides what its degrees make of ZeRO and the cutting of
+  // sequences: only where it means something.
+  void set_switches(Plan& plan) const;
+
+  const PlanSettings& settings() const { return settings_; }
+  std::vector<DeviceId> devices_of(const Place& place) const;
+  std::int64_t evaluations() const { return evaluations_; }
+
+ private:
+  // One pair of degrees and all that is known of the units under it.
+  struct Cut {
+    int tensor = 1;
+    int data = 1;
+    std::unique_ptr<SpanFrame> frame;
+  };
+  struct UnitWay {
+    double time = 0;
+    double finish = 0;
+    double held = 0;       // whatever is in flight
+    double gradients = 0;  // of that
+    double saved = 0;      // of each micro-batch in flight
+    ChainWay way;          // what does not depend on what is in flight
+    double loss = 0;
+  };
+  // Of the devices of a place, wherever it is.
+  struct Ground {
+    std::vector<Cut> cuts;
+    std::vector<std::vector<UnitWay>> units;     // by unit: [cut * recomputes + recompute]
+    std::map<int, std::vector<double>> changes;  // by kind of unit, between all ways
+    std::vector<double> least_times;
+  };
+  Ground& ground(const Place& place);
+  Place canonical(const Place& place) const;
+  void add_units(Ground& ground);
+  UnitWay unit_way(const Cut& cut, int index, int unit, Recompute recompute) const;
+  const std::vector<double>& changes(Ground& ground, const Place& place, int unit);
+  // With the ways of these cuts alone.
+  std::optional<Inside> with_cuts(const Place& place, const UnitRange& units, int after,
+                                  const std::vector<int>& cuts, double precision);
+  ChainTask task(Ground& ground, const Place& place, const UnitRange& units, int after,
+                 const std::vector<int>& cuts);
+  std::optional<Inside> costed(const Place& place, std::vector<Span> spans, int after,
+                               Bytes& excess) const;
+  Plan plan_of(const Place& place, std::vector<Span> spans, int after) const;
+
+  const Space& space_;
+  const CostEngine& engine_;
+  PlanSettings settings_;
+  TableSource tables_;
+  std::vector<StageOption> options_;
+  std::map<Place, Ground> grounds_;
+  using Key = std::tuple<Place, std::int64_t, int, int>;  // class or run, stages after, precision
+  std::map<Key, std::optional<Inside>> known_;
+  std::vector<std::unique_ptr<Inside>> moved_;
+  std::map<std::tuple<Place, int, int, int, int>, const Inside*> at_;
+  std::int64_t evaluations_ = 0;
+};
+
+}  // namespace plait

@@ -216,6 +216,37 @@ def _largest_difference(ours, theirs):
     return worst
 
 
+def _rounding(step, arguments):
+    """The largest rounding of a type that the step computes in, relative; 0 where each has its own."""
+    text = _jax().jit(step).lower(*arguments).as_text()
+    return 2.0**-8 if "xbf16>" in text else 2.0**-10 if "xf16>" in text else 0.0
+
+
+def _rounded_otherwise(arguments, rounding):
+    """The arguments with numbers that differ by one rounding: up, down or not at all."""
+    jax = _jax()
+    import numpy
+    random = numpy.random.default_rng(0)
+
+    def changed(leaf):
+        if _is_key(leaf) or not jax.numpy.issubdtype(jax.numpy.result_type(leaf), jax.numpy.floating):
+            return leaf
+        own = float(jax.numpy.finfo(jax.numpy.result_type(leaf)).eps)
+        values = numpy.asarray(leaf)
+        factor = 1 + max(own, rounding) * random.integers(-1, 2, values.shape)
+        return (values.astype(numpy.float64) * factor).astype(values.dtype)
+    return jax.tree.map(changed, jax.device_get(arguments))
+
+
+def own_difference(step, arguments, steps, expected):
+    """How far the results of one device move when its arguments are rounded otherwise: a plan cannot be
+    expected to be nearer. Large where 16 bits are computed with, or where Adam divides tiny gradients."""
+    jax = _jax()
+    arguments = _rounded_otherwise(arguments, _rounding(step, arguments))
+    moved = run_steps(jax.jit(step), arguments, steps)
+    return _largest_difference(moved, expected)
+
+
 def run_steps(function, arguments, steps, place=lambda given: given):
     """What the last of some steps gives; the new state is fed back as the first argument where a step
     gives one. `place` puts the arguments where the function wants them."""
@@ -326,7 +357,9 @@ def main():
         raise SystemExit("plait: --plan is missing: plait graph search writes one")
     plan = json.loads(pathlib.Path(options.plan).read_text())
     try:
-        report = check(step, plan, *arguments, steps=options.steps)
+        expected = run_steps(jax.jit(step), arguments, options.steps)
+        report = check(step, plan, *arguments, steps=options.steps, expected=expected)
+        report["own_difference"] = own_difference(step, arguments, options.steps, expected)
     except WrongPlan as error:
         print(f"plait: {options.plan}: {error}", file=sys.stderr)
         return 2

@@ -29,8 +29,10 @@ std::string to_json(const GraphRunAnswer& answer) { return answer.report; }
 
 std::string as_text(const GraphRunAnswer& answer, const Style& style) {
   const JsonValue report = parse_json("the runner's report", answer.report);
-  std::string out = fmt::format("largest relative difference to one device: {:.2e}\n\n",
-                                report.at("difference").number());
+  std::string out = fmt::format(
+      "largest relative difference to one device: {:.2e}\n"
+      "one device to itself, with its arguments rounded otherwise: {:.2e}\n\n",
+      report.at("difference").number(), report.at("own_difference").number());
   Table table({{"bytes sent", Align::left}, {"planned"}, {"in the compiled step"}});
   for (const auto& [kind, pair] : report.at("compared").members()) {
     const auto both = pair.items();

@@ -57,6 +57,13 @@ std::string head(const ShardingReport& report) {
   return out + copies_in_words(report) + "\n";
 }
 
+// Under a limit of memory another strategy may be faster, but not fit.
+std::string runner_up_in_words(const RunnerUp& second, const Block& block, const Mesh& mesh) {
+  const std::string words = graph::text_of(second.strategy, block, mesh);
+  if (second.loss >= Seconds(0)) return fmt::format("{} ({})", in_words(second.loss), words);
+  return fmt::format("gains {}, takes memory ({})", in_words(Seconds(-second.loss.value)), words);
+}
+
 std::string blocks_table(const ShardingReport& report, const Style& style) {
   const auto second = runners_up(report.costs, report.plan);
   const std::vector<int> choice = choice_of(report.costs, report.plan);
@@ -73,9 +80,7 @@ std::string blocks_table(const ShardingReport& report, const Style& style) {
     table.row({std::to_string(b), block.name, in_words(costs.compute[choice[b]]),
                in_words(costs.communication[choice[b]]), in_words(costs.memory[choice[b]]),
                graph::text_of(report.plan.strategies[b], block, report.plan.mesh),
-               second[b] ? fmt::format("{} ({})", in_words(second[b]->loss),
-                                       graph::text_of(second[b]->strategy, block, report.plan.mesh))
-                         : ""});
+               second[b] ? runner_up_in_words(*second[b], block, report.plan.mesh) : ""});
   }
   return table.str(style);
 }
@@ -152,8 +157,7 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
   if (!found.result.best) {
     out.reason = fmt::format(
         "no plan fits: the smallest that was found needs {} a device, and there are {}; more "
-        "devices "
-        "or fewer samples would help",
+        "devices, fewer samples or recomputation (jax.checkpoint) would help",
         in_words(found.needed), in_words(found.result.why_not->limit));
     return out;
   }

@@ -81,46 +81,140 @@ ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCo
   return plan;
 }
 
+namespace {
+
+// What is held at the end of the forward pass is the same for every order of the program; the rest
+// of the peak is taken from the limit, more of it as long as the plan does not fit.
+class LimitedSearch {
+ public:
+  LimitedSearch(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,
+                const ChoiceProblem& problem, Bytes limit)
+      : analysis_(analysis),
+        mesh_(mesh),
+        costs_(costs),
+        problem_(problem),
+        use_(uses_of(costs)),
+        // To close the gap; fewer where each takes longer.
+        branches_(std::max(1, 200 / static_cast<int>(costs.blocks.size() + 1))),
+        limit_(limit) {}
+
+  // `free`: the fastest plan, which does not fit.
+  SearchResult run(const ShardingPlan& free, const std::function<bool()>& stop) {
+    needed_ = free.peak;
+    bound_ = free.bound;
+    Bytes room = limit_ - costs_.shared_memory;
+    Bytes too_much = room;
+    bool fits = false;
+    for (int round = 0; round < 12 && room > Bytes(0) && !fits && !stop(); ++round) {
+      const auto peak = try_with(room);
+      if (!peak) break;
+      fits = *peak <= limit_;
+      if (fits) break;
+      too_much = room;
+      room = std::min(room * 0.97, held_ - (*peak - limit_) * 0.5);
+    }
+    // What is left between a room that fits and one that does not.
+    for (int round = 0; round < 4 && fits && room < too_much && !stop(); ++round) {
+      const Bytes middle = (room + too_much) * 0.5;
+      const auto peak = try_with(middle);
+      if (!peak) break;
+      (*peak <= limit_ ? room : too_much) = middle;
+    }
+    if (!result_.best && !stop()) take(least_memory(costs_));
+    for (int round = 0; round < 2 && result_.best && !stop() && fill(); ++round) {
+    }
+    if (result_.best) {
+      result_.best->bound = bound_;
+    } else {
+      result_.why_not = NoPlan{needed_, limit_};
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // The peak of the best plan with so much room.
+  std::optional<Bytes> try_with(Bytes room) {
+    const auto found = choose_within(problem_, use_, room.value, branches_);
+    if (!found) return std::nullopt;
+    if (!bounded_) bound_ = std::max(bound_, costs_.shared + Seconds(found->bound));
+    bounded_ = true;  // less room has a bound of its own
+    held_ = {};
+    for (std::size_t b = 0; b < found->values.size(); ++b)
+      held_ += costs_.blocks[b].memory[found->values[b]];
+    return take(found->values);
+  }
+
+  // Gives memory that is left to blocks that are faster with more: those that gain most for it
+  // first, as many as fit. True where that made a faster plan.
+  bool fill() {
+    struct Change {
+      std::size_t block = 0;
+      int choice = 0;
+      double gain = 0;  // for each byte
+    };
+    const std::vector<int> now = choice_of(costs_, *result_.best);
+    const auto second = runners_up(costs_, *result_.best);
+    std::vector<Change> changes;
+    for (std::size_t b = 0; b < now.size(); ++b) {
+      if (!second[b] || !(second[b]->loss < Seconds(0))) continue;
+      const auto& all = costs_.blocks[b].strategies;
+      const auto other =
+          static_cast<int>(std::ranges::find(all, second[b]->strategy) - all.begin());
+      const Bytes more = costs_.blocks[b].memory[other] - costs_.blocks[b].memory[now[b]];
+      changes.push_back({b, other, -second[b]->loss.value / std::max(more.value, 1.0)});
+    }
+    std::ranges::stable_sort(changes, std::ranges::greater{}, &Change::gain);
+    const Seconds before = result_.best->time();
+    std::size_t fit = 0;
+    for (std::size_t most = changes.size(); fit < most;) {
+      const std::size_t middle = (fit + most + 1) / 2;
+      std::vector<int> choice = now;
+      for (std::size_t i = 0; i < middle; ++i) choice[changes[i].block] = changes[i].choice;
+      if (take(choice) <= limit_) {
+        fit = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+    return result_.best->time() < before;
+  }
+
+  // The peak of a plan; keeps it where it fits and is faster.
+  Bytes take(const std::vector<int>& choice) {
+    const Bytes peak =
+        peak_memory(analysis_, mesh_, placements_of(analysis_, mesh_, costs_, choice));
+    needed_ = std::min(needed_, peak);
+    if (peak > limit_) return peak;
+    ShardingPlan plan = plan_with(analysis_, mesh_, costs_, choice);
+    if (!result_.best || plan.time() < result_.best->time()) result_.best = std::move(plan);
+    return peak;
+  }
+
+  const Analysis& analysis_;
+  const Mesh& mesh_;
+  const GraphCosts& costs_;
+  const ChoiceProblem& problem_;
+  const std::vector<std::vector<double>> use_;
+  const int branches_;
+  const Bytes limit_;
+  Bytes needed_;
+  Bytes held_;
+  Seconds bound_;
+  bool bounded_ = false;
+  SearchResult result_;
+};
+
+}  // namespace
+
 SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOptions& options) {
   const GraphCosts costs = costs_of(analysis, mesh, cost_options(options));
   const ChoiceProblem problem = as_problem(costs);
   const Bytes limit = options.memory.value_or(mesh.device.memory);
-  SearchResult result;
   const ChoiceResult free = choose(problem);
-  result.best = plan_with(analysis, mesh, costs, free.values);
-  result.best->bound = costs.shared + Seconds(free.bound);
-  if (result.best->peak <= limit) return result;
-  // What is held at the end of the forward pass is the same for every order of the program; the
-  // rest of the peak is taken from the limit, more of it as long as the plan does not fit.
-  const auto use = uses_of(costs);
-  Bytes room = limit - costs.shared_memory;
-  std::optional<Seconds> bound;
-  Bytes needed = result.best->peak;
-  result.best.reset();
-  const auto take = [&](const std::vector<int>& choice, Seconds at_least) {
-    ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
-    plan.bound = at_least;
-    needed = std::min(needed, plan.peak);
-    if (plan.peak <= limit) result.best = plan;
-    return plan.peak;
-  };
-  // To close the gap; fewer where each takes longer.
-  const int branches = std::max(1, 200 / static_cast<int>(costs.blocks.size() + 1));
-  for (int round = 0; round < 12 && room > Bytes(0) && !options.stop(); ++round) {
-    const auto found = choose_within(problem, use, room.value, branches);
-    if (!found) break;
-    if (!bound) bound = costs.shared + Seconds(found->bound);
-    const Bytes peak = take(found->values, *bound);
-    if (result.best) return result;
-    Bytes held;
-    for (std::size_t b = 0; b < found->values.size(); ++b)
-      held += costs.blocks[b].memory[found->values[b]];
-    room = std::min(room * 0.97, held - (peak - limit) * 0.5);
-  }
-  if (!options.stop())
-    take(least_memory(costs), bound.value_or(costs.shared + Seconds(free.bound)));
-  if (!result.best) result.why_not = NoPlan{needed, limit};
-  return result;
+  ShardingPlan fastest = plan_with(analysis, mesh, costs, free.values);
+  fastest.bound = costs.shared + Seconds(free.bound);
+  if (fastest.peak <= limit) return {std::move(fastest), std::nullopt};
+  return LimitedSearch(analysis, mesh, costs, problem, limit).run(fastest, options.stop);
 }
 
 std::vector<std::optional<RunnerUp>> runners_up(const GraphCosts& costs, const ShardingPlan& plan) {

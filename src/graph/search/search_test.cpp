@@ -240,6 +240,34 @@ TEST(Search, LessMemoryNeverGivesAFasterPlanAndIsKept) {
   EXPECT_GT(none.why_not->needed, Bytes(1000));
 }
 
+TEST(Search, UnderALimitTheBoundIsBelowTheBestOfAllThatFit) {
+  const Analysis analysis = analyze(samples::mlp_step(4, 1024, 512), "mlp");
+  const Mesh mesh = mesh_of({4});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  std::vector<ShardingPlan> all;
+  std::vector<int> choice(4, 0);
+  for (std::size_t b = 0; b < 4;) {
+    all.push_back(plan_with(analysis, mesh, costs, choice));
+    for (b = 0; b < 4 && ++choice[b] == static_cast<int>(costs.blocks[b].strategies.size()); ++b)
+      choice[b] = 0;
+  }
+  const Bytes most = search(analysis, mesh).best->peak;
+  for (double part = 0.98; part > 0.6; part -= 0.06) {
+    SearchOptions options;
+    options.memory = most * part;
+    const ShardingPlan* best = nullptr;
+    for (const ShardingPlan& plan : all)
+      if (plan.peak <= *options.memory && (best == nullptr || plan.time() < best->time()))
+        best = &plan;
+    const SearchResult found = search(analysis, mesh, options);
+    if (!found.best) continue;
+    ASSERT_NE(best, nullptr);
+    EXPECT_LE(found.best->peak, *options.memory);
+    EXPECT_GE(found.best->time().value, best->time().value * (1 - 1e-9));
+    EXPECT_LE(found.best->bound.value, best->time().value * (1 + 1e-9));
+  }
+}
+
 TEST(Search, AFasterLinkNeverMakesAPlanSlower) {
   const Analysis analysis = analyze(example("gpt.hlo"), "gpt.hlo");
   double before = 1e300;

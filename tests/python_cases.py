@@ -155,6 +155,7 @@ def test_wrong_arguments_are_input_errors_that_name_the_place():
     for function, words in ((plait.estimate, (5,)), (plait.estimate, ("no_such_file.json",)),
                             (plait.explain, ({"plan": 1},)), (plait.check, (None,)), (plait.diff, ("", "")),
                             (plait.replan, (plait.plan(**SMALL),)), (plait.describe_model, (7,)),
+                            (plait.describe_model, (None,)),
                             (plait.merge_profiles, ({"plait_profile": 2}, {})), (plait.Plan.load, ({},)),
                             (plait.Plan.loads, ("no",)), (plait.devices, (3,)), (plait.import_profile, ("no_such",))):
         raised(plait.InputError, function, *words)

@@ -31,6 +31,9 @@ CLUSTERS = ["1xA100-80GB:8", "2xA100-80GB:8", "1xH100:8", "4xH100:8", "1xA100-80
             "2xA100-80GB:8+4xV100-16GB:4", "1xA100-80GB:4+1xH100:4"]
 
 
+PROBLEMS = {}  # by the name of a plan file: --model M --cluster C of it
+
+
 def draw_plan(plait, draw, number):
     """A plan file, or nothing where the words that were drawn have no plan."""
     runs_on = PROGRAMS[number % len(PROGRAMS)]
@@ -49,7 +52,10 @@ def draw_plan(plait, draw, number):
             words += pin
     name = f"plan{number}.json"
     done = plait("plan", *words, "-o", name, ok=(0, 2, 3))
-    return name if done.returncode == 0 else None
+    if done.returncode != 0:
+        return None
+    PROBLEMS[name] = words[:4]
+    return name
 
 
 def example_plans(plait):
@@ -68,6 +74,7 @@ def example_plans(plait):
     for number, some in enumerate(words):
         name = f"example{number}.json"
         plait("plan", *some, "--global-batch", 64, "--time-limit", "3s", "-o", name)
+        PROBLEMS[name] = some
         yield name
 
 

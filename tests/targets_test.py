@@ -20,7 +20,7 @@ import tempfile
 import traceback
 import warnings
 
-from target_plans import make_pool
+from target_plans import PROBLEMS, make_pool
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "build" / "targets" / "bin" / "python"
@@ -46,12 +46,27 @@ class Plan:
     def __init__(self, path):
         saved = json.loads(path.read_text())
         self.plan, self.model, self.job = saved["plan"], saved["model"], saved["job"]
-        self.stages = self.plan["stages"]
+        self.stages, self.describe = self.plan["stages"], saved["describe"]
         self.network = self.model["architecture"].get("transformer")  # None: only ops are known
         span = self.stages[0]["spans"][0]
         self.tensor, self.data = span.get("tensor", 1), span.get("data", 1)
         self.context, self.expert = self.plan.get("context", 1), self.plan.get("expert", 1)
         self.devices = [d for s in self.stages for d in s["devices"]]
+
+    def padded_vocabulary(self, flags):
+        """As Megatron-LM pads it; the tokenizer that only counts adds a word."""
+        multiple = int(flags["make_vocab_size_divisible_by"]) * self.tensor
+        return -(-(int(flags["vocab_size"]) + 1) // multiple) * multiple
+
+    def known_to_torchtitan(self):
+        plan = {"tensor": self.tensor, "context": self.context, "data": self.data,
+                "zero": int(self.plan.get("zero", 0)) if self.data > 1 else 0,
+                "recompute": self.stages[0]["spans"][0].get("recompute", "none"),
+                "sequence_parallel": self.tensor > 1 and self.plan["sequence_parallel"],
+                "micro_batches": self.plan["micro_batches"]}
+        if len(self.stages) == 1:
+            return plan
+        return plan | {"schedule": self.plan["schedule"], "layers": self.layers_by_chunk(), "stages": len(self.stages)}
 
     def layers_by_chunk(self):
         """Layers of each chunk in the order of the pipeline: units without embedding and head."""
@@ -149,7 +164,7 @@ def check_megatron(out):
         assert len(more["moe_layer_freq"]) == layers
     if "fp8_format" in f:
         more |= dict(fp8=f["fp8_format"], fp8_recipe=f["fp8_recipe"])
-    kind(num_layers=layers, hidden_size=int(f["hidden_size"]),
+    built = kind(num_layers=layers, hidden_size=int(f["hidden_size"]),
          num_attention_heads=int(f["num_attention_heads"]), ffn_hidden_size=int(f["ffn_hidden_size"]),
          num_query_groups=number("num_query_groups"), kv_channels=number("kv_channels"),
          hidden_dropout=float(f["hidden_dropout"]), attention_dropout=float(f["attention_dropout"]),
@@ -179,6 +194,32 @@ def check_megatron(out):
         optimizer_offload_fraction=float(f.get("optimizer_offload_fraction", 0)),
         overlap_param_gather="overlap_param_gather" in f, bf16="bf16" in f, fp16="fp16" in f,
         fp8_recipe=f.get("fp8_recipe"))
+    if words[at].endswith("pretrain_gpt.py") and not latent:  # which needs Transformer Engine
+        f["padded_vocab_size"] = plan.padded_vocabulary(f)
+        check_megatron_shards(out, plan, built, f, {"tp": tp, "pp": pp, "cp": cp, "ep": ep,
+                                                    "chunks": chunks if chunks > 1 else None})
+
+
+def check_megatron_shards(out, plan, config, flags, degrees):
+    """Megatron-Core's own network has in every stage the parameters that plait counts there."""
+    from megatron_shards import parameters_of
+    config.bias_activation_fusion = config.bias_dropout_fusion = False
+    config.masked_softmax_fusion = config.moe_grouped_gemm = config.perform_initialization = False
+    # Neither changes parameters, and what stands for Transformer Engine refuses both.
+    config.sequence_parallel, config.context_parallel_size = False, 1
+    width = 4 if "bf16" not in flags and "fp16" not in flags else 2
+    stages = json.loads(plait("estimate", out / "plan.json", "--json").stdout)["stages"]
+    for number in {0, len(stages) // 2, len(stages) - 1}:
+        rank = number * len(plan.stages[0]["devices"])
+        parameters, _ = parameters_of(rank, len(plan.devices), degrees, config, flags)
+        own = stages[number]["memory"]["weights_GiB"] * 2**30 / width
+        # plait cuts biases that every rank has whole, and pads no table of words in memory.
+        assert abs(parameters / own - 1) < 3e-3, (number, parameters, own)
+
+
+def written_zero(plan):
+    """Offloading is part of ZeRO: one replica alone has stage 1 then, which cuts nothing."""
+    return max(int(plan.get("zero", 0)), 1 if plan.get("offload", 0) > 0 else 0)
 
 
 def check_deepspeed(out):
@@ -195,7 +236,7 @@ def check_deepspeed(out):
     assert config.train_micro_batch_size_per_gpu * config.gradient_accumulation_steps * plan.data \
         == config.train_batch_size == plan.job["global_batch"]
     assert config.gradient_accumulation_steps == plan.plan["micro_batches"]
-    assert int(config.zero_config.stage) == int(plan.plan.get("zero", 0))
+    assert int(config.zero_config.stage) == written_zero(plan.plan)
     assert (config.zero_config.offload_optimizer is not None) == (plan.plan.get("offload", 0) > 0)
     precision = plan.job.get("precision", "bf16")
     assert config.bfloat16_config.enabled == (precision == "bf16")
@@ -247,9 +288,34 @@ def check_torchtitan(out):
     else:
         assert config.training.local_batch_size * plan.plan["micro_batches"] * plan.data \
             == config.training.global_batch_size
-    kind = type(config.activation_checkpoint).__qualname__.split(".")[0]
-    want = {"none": "NoneType", "selective": "SelectiveAC", "full": "FullAC"}
-    assert kind == want[plan.stages[0]["spans"][0].get("recompute", "none")], kind
+    assert read_torchtitan(config, dims, len(plan.devices)) == plan.known_to_torchtitan()
+    import torch
+    with torch.device("meta"):
+        built = model.build()
+    stages = json.loads(plait("estimate", out / "plan.json", "--json").stdout)["stages"]
+    copies = plan.tensor * (plan.data * plan.context if zero == 3 else 1)  # what a device has is this part of the whole
+    width = 2 if plan.job.get("precision", "bf16") == "bf16" else 4
+    own = sum(stage["memory"]["weights_GiB"] for stage in stages) * 2**30 * copies / width
+    count = sum(p.numel() for p in built.parameters())
+    assert abs(count / own - 1) < 1e-2, (count, own, plan.describe)
+
+
+def read_torchtitan(config, dims, world):
+    """The plan that a configuration is, in the fields that TorchTitan has."""
+    p, training = config.parallelism, config.training
+    recompute = {"NoneType": "none", "SelectiveAC": "selective", "FullAC": "full"}
+    schedules = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interleaved", "ZBVZeroBubble": "zb-v"}
+    data = dims.dp_replicate * dims.dp_shard
+    zero = 0 if dims.dp_shard == 1 else 3 if p.fsdp_reshard_after_forward == "always" else 2
+    plan = {"tensor": dims.tp, "context": dims.cp, "data": data, "zero": zero,
+            "recompute": recompute[type(config.activation_checkpoint).__qualname__.split(".")[0]],
+            "sequence_parallel": dims.tp > 1 and p.enable_sequence_parallel}
+    if dims.pp == 1:
+        return plan | {"micro_batches": training.global_batch_size // (training.local_batch_size * data)}
+    parts = [sum(m.startswith("layers.") for m in part) for part in p.module_fqns_per_model_part]
+    return plan | {"micro_batches": training.local_batch_size // p.pipeline_parallel_microbatch_size,
+                   "schedule": schedules[p.pipeline_parallel_schedule], "layers": parts,
+                   "stages": world // (data * dims.tp * dims.cp)}
 
 
 def check_fsdp(out):
@@ -300,6 +366,42 @@ def check_jax(out):
     return "run"
 
 
+def sizes_of(plan):
+    """Units of each stage, sorted: DeepSpeed decides itself which stages have one layer more."""
+    return sorted(sum(end - begin for begin, end in (span["units"] for span in stage["spans"]))
+                  for stage in plan["stages"])
+
+
+def check_round_trip(target, name, out):
+    """plait's own reader makes the same plan of it, where all devices are used in the order of their ranks."""
+    own = json.loads((out / "plan.json").read_text())
+    devices = [d for stage in own["plan"]["stages"] for d in stage["devices"]]
+    words = PROBLEMS[name]
+    if target == "megatron":
+        words = words[words.index("--cluster"):]
+        file = out / "run.sh"
+    else:
+        file = out / "ds_config.json"
+    if devices != list(range(sum(run["count"] for run in own["cluster"]["devices"]))):
+        return False
+    back = out / "back.json"
+    plait("import", "--from", target, file, *words, "-o", back)
+    read = json.loads(back.read_text())
+    own["plan"]["zero"] = written_zero(own["plan"])
+    for key in ("global_batch", "precision", "optimizer"):
+        assert own["job"].get(key) == read["job"].get(key), (key, own["job"], read["job"])
+    if target == "megatron":
+        assert own["plan"] == read["plan"], (own["plan"], read["plan"])
+        return True
+    decided = {"stages"} if len(set(sizes_of(own["plan"]))) > 1 else set()
+    if len(own["plan"]["stages"]) == 1:
+        decided.add("schedule")  # without a pipeline there is none
+    assert sizes_of(own["plan"]) == sizes_of(read["plan"])
+    for key in (own["plan"].keys() | read["plan"].keys()) - decided:
+        assert own["plan"].get(key) == read["plan"].get(key), (key, own["plan"], read["plan"])
+    return True
+
+
 CHECKS = {"megatron": check_megatron, "deepspeed": check_deepspeed, "torchtitan": check_torchtitan,
           "fsdp": check_fsdp, "jax": check_jax}
 
@@ -324,14 +426,14 @@ def check_scripts(out):
         subprocess.run(["bash", "-n", script], check=True)
         if shutil.which("shellcheck"):
             done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
-            assert done.returncode == 0, done.stdout
+            assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
         if script.suffix == ".sbatch" and slurm_answers():
             check_job(script)
 
 
 def judge(target, plans):
     """Numbers of plans that are accepted, refused and wrong."""
-    accepted = nearest = refused = wrong = 0
+    accepted = nearest = refused = wrong = returned = 0
     reasons = {}
     for number, name in enumerate(plans):
         out = folder / f"{target}-{name}"
@@ -352,11 +454,13 @@ def judge(target, plans):
             check_scripts(out)
             with contextlib.redirect_stdout(io.StringIO()):
                 CHECKS[target](out)
+            if target in ("megatron", "deepspeed"):
+                returned += check_round_trip(target, name, out)
         except Exception:
             wrong += 1
             print(f"{target}: {name} ({out}):\n{traceback.format_exc()[-2500:]}", flush=True)
     print(f"{target}: {len(plans)} plans, {accepted} accepted as they are, {refused} refused with a reason, "
-          f"for {nearest} of them the nearest accepted, {wrong} wrong", flush=True)
+          f"for {nearest} of them the nearest accepted, {returned} read back the same, {wrong} wrong", flush=True)
     for reason, count in sorted(reasons.items(), key=lambda row: -row[1])[:8]:
         print(f"    {count} x {reason}")
     return wrong

@@ -158,7 +158,7 @@ def models() -> KnownList[KnownModel]:
 
 def describe_model(model: Model, *, seq: Optional[int] = None) -> ModelSummary:
     """Parameters, layers and work of a model, given as `plan()` takes it."""
-    given = dict(words({"model": model}))["model"]
+    given = dict(words({"model": model})).get("model")
     if not isinstance(given, str):
         raise InputError("model", f"must be a name, a path or a dict, is {model!r}"[:200])
     if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or not 1 <= seq <= 1 << 24):

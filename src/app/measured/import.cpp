@@ -64,6 +64,7 @@ void import_configuration(const ImportRequest& request, const Session& session, 
   ConfiguredRequest configured{request.from, request.path, {}};
   configured.source.model = request.model;
   configured.source.cluster = request.cluster;
+  configured.source.device = request.device;
   configured.source.sequence = request.sequence;
   Configured read = load_configured(configured);
   session.warn(read.warnings);

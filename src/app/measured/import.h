@@ -19,6 +19,7 @@ struct ImportRequest {
   std::optional<int> sequence;
   std::string database;  // aceso-plan: the directory with Aceso's tables of ops
   std::string cluster;   // aceso-plan, megatron, deepspeed: what the plan is for
+  std::string device;    // megatron, deepspeed: of all hosts, where the cluster is a hostfile
 };
 std::vector<std::string> import_forms();
 

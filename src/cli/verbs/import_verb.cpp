@@ -66,6 +66,11 @@ Command import_command() {
          .value = "C",
          .help = "aceso-plan, megatron, deepspeed: what the plan is for, as plait plan takes it",
          .set = into_text(arguments->request.cluster)},
+        {.name = "--device",
+         .value = "TYPE",
+         .help =
+             "megatron, deepspeed: the device type of all hosts, where the cluster is a hostfile",
+         .set = into_text(arguments->request.device)},
         {.name = "--output",
          .value = "FILE",
          .help = "where to write the profile or plan; stdout by default",

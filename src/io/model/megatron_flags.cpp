@@ -50,6 +50,8 @@ std::vector<int> expert_pattern(const ShellFlags& flags, int layers) {
 void read_experts(const ShellFlags& flags, TransformerConfig& c) {
   const char* flag = flags.has("num-experts") ? "num-experts" : "num-moe-experts";
   if (!flags.has(flag)) return;
+  // Megatron-DeepSpeed's scripts say so that there are none.
+  if (flags.size(flag, 1) == 1 && !flags.has("moe-router-topk")) return;
   c.moe.experts = flags.size(flag, 0);
   c.moe.top_k = flags.size("moe-router-topk", 2);
   c.moe.ffn = flags.size("moe-ffn-hidden-size", c.ffn);

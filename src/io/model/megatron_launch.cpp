@@ -157,6 +157,9 @@ void warn_of_more(const ShellFlags& flags, MegatronLaunch& out) {
   warn(flags.size("cpu-offloading-num-layers", 0, 0) > 0,
        "activations in host memory (--cpu-offloading-num-layers)");
   warn(flags.has("zero-stage"), "the ZeRO stage of Megatron-DeepSpeed (--zero-stage)");
+  warn(flags.has("deepspeed-config"), "what DeepSpeed's file says (--deepspeed_config)");
+  warn(flags.size("moe-expert-parallel-size", 1) > 1,
+       "the expert parallelism of Megatron-DeepSpeed (--moe-expert-parallel-size)");
 }
 
 // Switches that are off where they are not given.

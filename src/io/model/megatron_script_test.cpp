@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "io/format/test_folder.h"
 #include "io/format/text_file.h"
+#include "io/model/megatron_flags.h"
 #include "io/model/megatron_launch.h"
 
 namespace plait {
@@ -77,6 +78,14 @@ TEST(MegatronScript, SaysWhatIsNotPriced) {
   const auto others =
       read_megatron_launch("run.sh", kSizes + "--recompute-activations --recompute-modules mlp");
   EXPECT_EQ(others->pins.recompute, Recompute::none);
+}
+
+TEST(MegatronScript, OneExpertIsNone) {
+  const auto experts = [](const std::string& flags) {
+    return read_megatron_flags("run.sh", kSizes + flags, std::nullopt).config.moe.experts;
+  };
+  EXPECT_EQ(experts("--num-experts 1"), 0);
+  EXPECT_EQ(experts("--num-experts 1 --moe-router-topk 1"), 1);
 }
 
 }  // namespace

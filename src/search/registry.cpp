@@ -51,7 +51,10 @@ SearchResult run_search(const Planner& planner, const SearchContext& context) {
   // Callers that pin what a user did not ask for (other numbers of stages, say) may pin what no
   // plan can have; planners need at least one setting to begin with.
   SearchResult result;
-  if (!space.settings().empty()) result = planner.search(shared);
+  if (!space.settings().empty())
+    result = planner.search(shared);
+  else if (space.violation())
+    result.reason = in_words(*space.violation());
   if (result.lower_bound && !(*result.lower_bound > Seconds(0))) result.lower_bound.reset();
   for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());

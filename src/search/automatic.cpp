@@ -15,9 +15,6 @@ SearchResult search_in_order(const SearchContext& context) {
 // Hosts are searched in an order of their own, so that the order in which they are listed changes
 // nothing.
 SearchResult search_automatically(const SearchContext& context) {
-  // Callers that pin what a user did not ask for (other numbers of stages, say) may pin what no plan
-  // can have; the searches need at least one setting to begin with.
-  if (context.space->settings().empty()) return {};
   const HostOrder order(context.problem.cluster);
   if (order.is_canonical()) return search_in_order(context);
   Problem sorted = context.problem;

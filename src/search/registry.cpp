@@ -48,7 +48,13 @@ SearchResult run_search(const Planner& planner, const SearchContext& context) {
   shared.deadline =
       begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::min(
                   kLongest, std::chrono::duration<double>(context.options.time_limit.value)));
-  SearchResult result = planner.search(shared);
+  // Callers that pin what a user did not ask for (other numbers of stages, say) may pin what no
+  // plan can have; planners need at least one setting to begin with.
+  SearchResult result;
+  if (!space.settings().empty())
+    result = planner.search(shared);
+  else if (space.violation())
+    result.reason = in_words(*space.violation());
   if (result.lower_bound && !(*result.lower_bound > Seconds(0))) result.lower_bound.reset();
   for (const RankedPlan& ranked : result.plans)
     PLAIT_CHECK(check_plan(context.problem, ranked.plan).empty());

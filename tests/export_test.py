@@ -257,6 +257,18 @@ def test_what_cannot_be_written_is_said():
     assert not (Here.folder / "run").exists()
 
 
+def test_adapters_are_left_to_the_program_that_builds_the_network():
+    for flag, words in (("--lora", "the adapters of rank 8: PROGRAM puts them in"),
+                        ("--qlora", "the adapters of rank 8: PROGRAM puts them in, beside weights that it reads in 4 bits")):
+        make_plan(flag, 8, "--framework", "fsdp", "--dp", 8)
+        for target in ("fsdp", "deepspeed"):
+            out = " ".join(export(target, f"{target}{flag}")[0].split())
+            assert words in out, out
+    make_plan("--lora", 8, *EVEN)
+    message = export("megatron", "no", status=3)[1]
+    assert "Megatron-LM's own training script adds no adapters; exports to fsdp and deepspeed" in message, message
+
+
 def test_a_plan_that_does_not_say_what_the_network_is_is_refused():
     make_plan(*EVEN, "--zero", "0", "--recompute", "none")
     saved = json.loads((Here.folder / "plan.json").read_text())

@@ -89,7 +89,6 @@ std::string ds_config(const Problem& problem, const Plan& plan) {
 void limit_deepspeed(const Problem&, Target& target) {
   target.expert = false;  // a matter of the network's own layers
   target.precisions = {Precision::fp32, Precision::fp16, Precision::bf16};
-  target.adapters = false;
 }
 
 std::string deepspeed_network(const Problem& problem) {
@@ -120,6 +119,8 @@ ExportedRun deepspeed_run(const Problem& problem, const Plan& plan) {
   if (plan.stages.front().spans.front().recompute == Recompute::full && plan.stage_count() == 1)
     out.losses.push_back(
         "which layers are recomputed: PROGRAM calls deepspeed.checkpointing.checkpoint for each");
+  if (std::string adapters = adapters_to_add(problem.job); !adapters.empty())
+    out.losses.push_back(std::move(adapters));
   return out;
 }
 

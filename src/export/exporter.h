@@ -59,6 +59,8 @@ std::span<const Exporter> exporters();
 Target target_of(const Exporter& exporter, const Problem& problem);
 const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
 std::vector<std::string> exporter_names();
+// Of programs whose network the user's program builds: what it adds for LoRA. "" = nothing.
+std::string adapters_to_add(const Job& job);
 std::vector<std::string> format_names();  // those that have rows or a text of one plan
 
 // Several plans in the words of one program.

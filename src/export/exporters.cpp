@@ -113,6 +113,13 @@ std::vector<std::string> exporter_names() {
   return names;
 }
 
+std::string adapters_to_add(const Job& job) {
+  if (!job.adapters) return "";
+  const std::string rank = job.adapter_rank > 0 ? fmt::format(" of rank {}", job.adapter_rank) : "";
+  return fmt::format("the adapters{}: PROGRAM puts them in{}", rank,
+                     job.four_bit_weights ? ", beside weights that it reads in 4 bits" : "");
+}
+
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters())

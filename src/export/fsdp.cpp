@@ -61,7 +61,6 @@ std::string accelerate_yaml(const Problem& problem, const Plan& plan,
 void limit_fsdp(const Problem&, Target& target) {
   target.recomputes = {Recompute::none, Recompute::full};
   target.precisions = {Precision::fp32, Precision::fp16, Precision::bf16};
-  target.adapters = false;
   // What accelerate adds: as many processes on every node, checkpoints under FSDP only.
   target.equal_nodes = target.recompute_beside_zero = true;
   target.program = "accelerate with FSDP2";
@@ -91,6 +90,8 @@ ExportedRun fsdp_run(const Problem& problem, const Plan& plan) {
   if (problem.job.optimizer != Optimizer::adam)
     out.losses.push_back(
         fmt::format("the optimizer: PROGRAM makes it, {}", name_of(problem.job.optimizer)));
+  if (std::string adapters = adapters_to_add(problem.job); !adapters.empty())
+    out.losses.push_back(std::move(adapters));
   return out;
 }
 

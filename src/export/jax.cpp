@@ -65,7 +65,6 @@ std::string module_text(const Problem& problem, const Plan& plan) {
 void limit_jax(const Problem&, Target& target) {
   target.cuts = CutRule::none;
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
-  target.adapters = false;
   target.experts_over_replicas = true;  // axes of the mesh
   target.parts_from = std::nullopt;
 }
@@ -77,6 +76,7 @@ std::string jax_network(const Problem& problem) {
                  "plan again"
                : "the parameters of the network have no names that plait knows";
   const auto& config = std::get<TransformerConfig>(problem.model.architecture);
+  if (problem.job.adapters) return "the file for JAX has no rules for adapters";
   if (config.mla.kv_rank > 0) return "the file for JAX has no rules for latent attention";
   if (config.decoder_layers > 0) return "the file for JAX has no rules for encoder-decoders";
   if (config.patches.patch > 0) return "the file for JAX has no rules for networks of images";

@@ -253,10 +253,13 @@ void limit_megatron(const Problem& problem, Target& target) {
   }
   target.precisions = {Precision::fp32, Precision::fp16,    Precision::bf16,
                        Precision::fp8,  Precision::fp8_row, Precision::fp4};
-  target.adapters = false;
 }
 
 std::string megatron_network(const Problem& problem) {
+  if (problem.job.adapters)
+    return "Megatron-LM's own training script adds no adapters; exports to fsdp and deepspeed "
+           "leave the "
+           "network to a program of yours";
   if (problem.job.optimizer == Optimizer::adam8bit)
     return "Megatron-LM has no Adam with moments of 8 bits";
   return megatron_model(problem).refusal;

@@ -174,7 +174,6 @@ void limit_torchtitan(const Problem& problem, Target& target) {
   }
   target.expert = false;  // the networks with experts are others than Llama 3
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
-  target.adapters = false;
 }
 
 std::string torchtitan_network(const Problem& problem) {
@@ -183,6 +182,10 @@ std::string torchtitan_network(const Problem& problem) {
   if (problem.job.optimizer != Optimizer::adam)
     return fmt::format("TorchTitan's configuration is written with AdamW, the job has {}",
                        name_of(problem.job.optimizer));
+  if (problem.job.adapters)
+    return "TorchTitan's configuration is written for a network without adapters; exports to fsdp "
+           "and "
+           "deepspeed leave the network to a program of yours";
   if (problem.job.attention != AttentionKernel::flash)
     return "TorchTitan has no attention that keeps its scores, the job has plain attention";
   return "";

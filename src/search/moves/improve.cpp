@@ -17,12 +17,11 @@ constexpr int kSimulatedOfSchedule = 4;  // starts of each schedule
 constexpr double kNear = 1.6;            // starts may be so many times slower than the best
 // Work (descent.h) of the first round, and of each one more while they gain enough: a few
 // milliseconds on tens of devices. A plan has more neighbours the more devices there are, and each
-// takes longer to outline, so that work grows faster than their number. On 31 problems of 12 to 256
-// devices where a second opinion of 8 s was 1 to 14 % faster, 4.5 % in the mean, walks with
-// 1'500 + 100 n are still 4.2 % behind it, with this work they are 0.9 % ahead, for 1.6 times the
-// time.
-constexpr double kWork = 4'000;
-constexpr double kWorkOfDevices = 50;
+// takes longer to outline, so that work grows faster than their number. On 24 mixed problems of 12
+// to 128 devices plans are 1.2 % slower in the mean than the best one known (1.6 % with half of
+// this work, 0.7 % with half as much again, which makes small problems take twice as long).
+constexpr double kWork = 8'000;
+constexpr double kWorkOfDevices = 100;
 constexpr double kGrowth = 1.5;
 constexpr double kMostWork = 400'000;
 constexpr double kForStarts = 0.35;     // of it, to look for starts

@@ -15,6 +15,18 @@ namespace {
 
 // Of the speed of all devices: what the types that are kept must have.
 constexpr double kWorthAlone = 0.5;
+constexpr double kMostCuts = 1e6;  // of a chain into stages, that all plans are listed for
+
+// Of a chain of units into at most so many stages.
+double ways_to_cut(int units, int stages) {
+  double ways = 1;  // into s stages
+  double sum = 1;
+  for (int s = 2; s <= std::min(stages, units); ++s) {
+    ways *= (units - s + 1.0) / (s - 1);
+    sum += ways;
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -35,8 +47,9 @@ void AutoSearch::try_layers() {
 // that a target with rules of its own runs.
 bool AutoSearch::may_list_all() const {
   const Target& target = context_.options.target;
-  return !layers_ && is_small() && is_enumerable() &&
-         (target.ranks_in_order || !target.idle_in_node);
+  const bool rules = target.ranks_in_order || !target.idle_in_node;
+  return !layers_ && rules && is_small() && is_enumerable() &&
+         ways_to_cut(context_.problem.model.unit_count(), devices()) <= kMostCuts;
 }
 
 void AutoSearch::try_every_plan() {

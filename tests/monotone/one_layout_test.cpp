@@ -20,7 +20,9 @@
 namespace plait::monotone {
 namespace {
 
-constexpr double kRounding = 1e-9;
+// Of sums in another order; and where memory is not short, a layer that is computed twice without
+// need waits for the host a little less: a plan was 6e-8 below the bound that leaves these out.
+constexpr double kRounding = 1e-6;
 
 class Judge {
  public:

@@ -29,20 +29,6 @@ void ModelTimes::want(const ReplicaCopies& copies, int micro_batch) {
   if (!finishes_.contains(copies)) wanted_copies_.try_emplace(copies, micro_batch);
 }
 
-double ModelTimes::most_saved_forward() const {
-  double most = 0;
-  for (const auto& [cut, time] : times_) {
-    if (cut.recompute != Recompute::none) continue;
-    ReplicaCut other = cut;
-    other.recompute = Recompute::full;
-    const auto at = times_.find(other);
-    if (at == times_.end()) continue;
-    for (std::size_t u = 0; u < time.forward.size(); ++u)
-      if (time.forward[u] > 0) most = std::max(most, 1 - at->second.forward[u] / time.forward[u]);
-  }
-  return most;
-}
-
 ModelTime ModelTimes::made(const ReplicaCut& cut) const {
   const Problem& problem = engine_.problem();
   const Model& model = problem.model;

@@ -63,9 +63,6 @@ class ModelTimes {
   // Makes what was wanted.
   void make(int threads);
   const ModelTime& at(const ReplicaCut& cut) const { return times_.at(cut); }
-  // The largest part of a unit's forward pass that recompute saves: a unit that waits for the host
-  // does so a little less when it is computed twice.
-  double most_saved_forward() const;
   // `micro_batch`: samples of a replica, any.
   void want(const ReplicaCopies& copies, int micro_batch);
   const FinishTimes& at(const ReplicaCopies& copies) const { return finishes_.at(copies); }

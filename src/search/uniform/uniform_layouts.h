@@ -35,7 +35,6 @@ class UniformLayouts {
   std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
                                   Seconds limit);
 
-  double most_saved_forward() const { return times_.most_saved_forward(); }
   // The schedule of plain pipelines that cuts are searched under.
   Schedule base_schedule() const { return base_; }
 

@@ -11,9 +11,7 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "model/layers.h"
 #include "search/bound/cluster_lower_bound.h"
-#include "search/space/units_recomputed.h"
 #include "search/space/worthwhile.h"
 #include "search/uniform/chunk_descent.h"
 #include "search/uniform/chunk_layers.h"
@@ -221,7 +219,7 @@ class UniformSearch {
     if (found_.empty() || !space_.pins().stages.empty()) return;
     std::vector<RankedPlan> best;
     for (const auto& [shape, ranked] : by_shape_)
-      if (ranked.plan.stage_count() > 1) best.push_back(ranked);
+      if (ranked.plan.stage_count() > 1 && recomputes_alike(ranked.plan)) best.push_back(ranked);
     std::ranges::stable_sort(best, {}, [](const RankedPlan& own) { return own.cost.step; });
     if (best.size() > kPolished) best.resize(kPolished);
     for (const RankedPlan& own : best) {
@@ -238,30 +236,21 @@ class UniformSearch {
     }
   }
 
-  // The plan with its layers elsewhere, as many of each chunk recomputed; nothing where the program
-  // does not run that.
+  // Whether all layers are recomputed alike. Of others, each number that is recomputed would have
+  // to be looked at, so that pinning one does not give a better plan.
+  bool recomputes_alike(const Plan& plan) const {
+    if (space_.pins().recompute_layers) return false;
+    const Recompute first = plan.stages.front().spans.front().recompute;
+    return std::ranges::all_of(plan.stages, [&](const Stage& stage) {
+      return std::ranges::all_of(stage.spans,
+                                 [&](const Span& span) { return span.recompute == first; });
+    });
+  }
+
+  // The plan with its layers elsewhere; nothing where the program does not run that.
   std::optional<Plan> recut_like(const Plan& like, const std::vector<int>& begins) const {
     const Model& model = context_.problem.model;
-    Plan base = like;
-    int recomputed = 0;
-    for (Stage& stage : base.stages) {
-      const bool mixed = std::ranges::any_of(stage.spans, [&](const Span& span) {
-        return span.recompute != stage.spans.front().recompute;
-      });
-      if (!mixed) continue;
-      for (const Span& span : stage.spans) {
-        int layers = 0;
-        for (int u = span.units.begin; u < span.units.end; ++u)
-          layers += begins_layer(model.unit(u)) ? 1 : 0;
-        if (span.recompute == Recompute::full) recomputed = std::max(recomputed, layers);
-      }
-    }
-    Plan plan = recut(base, like.schedule, begins, model.unit_count());
-    if (recomputed > 0) {
-      for (Stage& stage : plan.stages)
-        for (Span& span : stage.spans) span.recompute = Recompute::none;
-      recompute_first(model, recomputed, plan);
-    }
+    const Plan plan = recut(like, like.schedule, begins, model.unit_count());
     const std::vector<int> layers = layers_in_order(model, plan);
     const auto [least, most] = std::ranges::minmax(layers);
     if (space_.pins().even_layers && most > least + 1) return std::nullopt;
@@ -332,18 +321,9 @@ class UniformSearch {
     result.evaluations = found_.evaluations() + evaluations_;
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
-    if (!found_.empty()) result.lower_bound = (1 - saved_forward()) * lower_bound();
+    if (!found_.empty()) result.lower_bound = lower_bound();
     result.searched_whole_space = true;
     return std::move(result);
-  }
-
-  // Where memory is not short, layouts that recompute some layers are not looked at: all that they
-  // gain is that.
-  double saved_forward() const {
-    const Pins& pins = space_.pins();
-    const bool may = space_.target().recompute_layers != RecomputeLayers::same && !pins.recompute &&
-                     !pins.recompute_layers;
-    return may ? layouts_.most_saved_forward() : 0;
   }
 
   const SearchContext& context_;

@@ -19,7 +19,8 @@ constexpr double kNear = 1.6;            // starts may be so many times slower t
 // milliseconds on tens of devices. A plan has more neighbours the more devices there are, and each
 // takes longer to outline, so that work grows faster than their number. On 24 mixed problems of 12
 // to 128 devices plans are 1.2 % slower in the mean than the best one known (1.6 % with half of
-// this work, 0.7 % with half as much again, which makes small problems take twice as long).
+// this work, 0.7 % with half as much again, which makes small problems take twice as long); the
+// amount was chosen on these.
 constexpr double kWork = 8'000;
 constexpr double kWorkOfDevices = 100;
 constexpr double kGrowth = 1.5;

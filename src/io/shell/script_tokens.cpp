@@ -7,7 +7,7 @@
 namespace plait {
 namespace {
 
-constexpr int kDeepest = 200;  // of what stands in each other
+constexpr int kMostBrackets = 200;  // of what stands in each other
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool ends_word(char c) {
@@ -19,7 +19,7 @@ std::size_t end_of_quote(const std::string& text, std::size_t at, int depth);
 
 // One past the parenthesis or brace that closes the one at `at`.
 std::size_t end_of_bracket(const std::string& text, std::size_t at, int depth) {
-  if (depth > kDeepest) throw ScriptFault{0, "too many brackets stand in each other"};
+  if (depth > kMostBrackets) throw ScriptFault{0, "too many brackets stand in each other"};
   const char open = text[at];
   const char close = open == '(' ? ')' : '}';
   for (std::size_t i = at + 1; i < text.size(); ++i) {

@@ -17,7 +17,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostSteps = 20'000;  // commands, those of loops each time
-constexpr int kDeepest = 40;        // of compound commands, functions and included files
+constexpr int kMostNested = 40;     // of compound commands, functions and included files
 constexpr std::size_t kMostWords = 100'000;
 constexpr std::size_t kMostCharacters = 1 << 25;  // of all values that were ever set
 constexpr std::size_t kMostWarnings = 5;
@@ -87,7 +87,7 @@ class Runner : TokenCursor {
   ScriptStatus command(bool live) {
     if (ended()) fault("a command is missing");
     if (++steps_ > kMostSteps) fault("the script runs for too long");
-    if (++depth_ > kDeepest) fault("too many commands stand in each other");
+    if (++depth_ > kMostNested) fault("too many commands stand in each other");
     const ScriptStatus status = any_command(live);
     --depth_;
     return status;
@@ -354,7 +354,7 @@ class Runner : TokenCursor {
   }
 
   ScriptStatus inside(const std::string& text) {
-    if (++depth_ > kDeepest) fault("too many scripts stand in each other");
+    if (++depth_ > kMostNested) fault("too many scripts stand in each other");
     run_text(text);
     --depth_;
     return ScriptStatus::ran;

@@ -6,7 +6,7 @@
 namespace plait {
 namespace {
 
-constexpr int kHalvings = 14;
+constexpr int kCellHalvings = 14;
 constexpr double kRounding = 1e-9;  // relative; a layer more finds room rather than one less
 
 bool have_room(const std::vector<StagesOfAKind>& kinds, int layers, double step) {
@@ -35,7 +35,7 @@ double least_with_whole_layers(const std::vector<StagesOfAKind>& kinds, int laye
   } else if (!have_room(kinds, layers, high)) {
     return high;
   }
-  for (int i = 0; i < kHalvings; ++i) {
+  for (int i = 0; i < kCellHalvings; ++i) {
     const double middle = (low + high) / 2;
     (have_room(kinds, layers, middle) ? high : low) = middle;
   }

@@ -26,7 +26,8 @@ set_source_files_properties(
   ${own_names} src/app/clusters/replan_test.cpp src/cli/flags/setters_test.cpp
   src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp src/graph/search/route_test.cpp
   src/search/space/shortlist_test.cpp tests/nearest_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
-  tests/aceso_formula_test.cpp tests/property/metamorphic_test.cpp tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  src/search/inside/stage_insides_test.cpp tests/aceso_formula_test.cpp tests/cover_bound_test.cpp
+  tests/second_opinion/one_layout.cpp tests/property/metamorphic_test.cpp tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 compile_together(plait_tests 0)
 target_include_directories(plait_tests PRIVATE tests)
 target_link_libraries(plait_tests PRIVATE plait_cli plait_core GTest::gtest_main)

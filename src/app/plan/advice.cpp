@@ -251,7 +251,7 @@ std::optional<Remedy> four_bits(const Problem& problem, const Trial& trial) {
   lean.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
   SearchOptions options = trial.options;
   options.target = *target_named(lean.job.framework.target);
-  if (!is_solvable_thriftily(lean, {options, trial.session})) return std::nullopt;
+  if (!is_solvable_thriftily(lean, {options, trial.session, trial.end})) return std::nullopt;
   return Remedy{.words = fmt::format("with `qlora` {}", job.adapter_rank)};
 }
 

@@ -183,11 +183,21 @@ class UniformSearch {
   void keep(const Shortlist& result) {
     found_.merge(result);
     for (const RankedPlan& ranked : result.plans()) {
-      const auto [at, is_new] = by_shape_.try_emplace(shape_of(ranked.plan), ranked);
-      if (!is_new && std::pair(ranked.cost.step, ranked.plan) <
-                         std::pair(at->second.cost.step, at->second.plan))
-        at->second = ranked;
+      const Shape shape = shape_of(ranked.plan);
+      keep_best(by_shape_, shape, ranked);
+      if (ranked.plan.stage_count() > 1 && recomputes_alike(ranked.plan))
+        keep_best(alike_,
+                  {shape, ranked.plan.schedule, ranked.plan.stages.front().spans.front().recompute},
+                  ranked);
     }
+  }
+
+  template <typename Key>
+  static void keep_best(std::map<Key, RankedPlan>& best, const Key& key, const RankedPlan& ranked) {
+    const auto [at, is_new] = best.try_emplace(key, ranked);
+    if (!is_new &&
+        std::pair(ranked.cost.step, ranked.plan) < std::pair(at->second.cost.step, at->second.plan))
+      at->second = ranked;
   }
 
   // Mixes of fewer nodes whose devices could compute fast enough.
@@ -214,12 +224,11 @@ class UniformSearch {
   }
 
   // Layers of the best plans are moved one by one: how far a layout was looked into depends on what
-  // was known by then.
+  // was known by then, and chunks of a stage may be as uneven as its memory asks for.
   void polish() {
     if (found_.empty() || !space_.pins().stages.empty()) return;
     std::vector<RankedPlan> best;
-    for (const auto& [shape, ranked] : by_shape_)
-      if (ranked.plan.stage_count() > 1 && recomputes_alike(ranked.plan)) best.push_back(ranked);
+    for (const auto& [kind, ranked] : alike_) best.push_back(ranked);
     std::ranges::stable_sort(best, {}, [](const RankedPlan& own) { return own.cost.step; });
     if (best.size() > kPolished) best.resize(kPolished);
     for (const RankedPlan& own : best) {
@@ -335,6 +344,8 @@ class UniformSearch {
   Shortlist found_;
   UniformGround ground_;
   std::map<Shape, RankedPlan> by_shape_;
+  // Those whose layers are all recomputed alike, by what else can be pinned.
+  std::map<std::tuple<Shape, Schedule, Recompute>, RankedPlan> alike_;
   std::vector<UniformLayout> open_;  // that were not evaluated
   std::vector<UniformLayout> short_of_memory_;
   Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at

@@ -41,7 +41,7 @@ struct GraphCosts {
   std::vector<EdgeCosts> edges;
   Seconds shared;  // work that every device does whatever the strategies
   Bytes shared_memory;
-  bool whole = false;  // as CostOptions::whole
+  bool whole = false;                          // as CostOptions::whole
   std::vector<std::optional<Placement>> kept;  // of values whose sharding is kept; or nothing
 
   // Where a value of no block is: whole on every device, or where its sharding says.

@@ -112,12 +112,12 @@ ExportedRun deepspeed_run(const Problem& problem, const Plan& plan) {
       fmt::format("the network and its sequences of {} tokens: PROGRAM builds them",
                   problem.model.sequence_length));
   if (plan.stage_count() > 1)
-    out.losses.push_back(
+    out.losses.emplace_back(
         "the stages' bounds: PROGRAM gives PipelineModule the words of \"pipeline\" in the file, "
         "and "
         "DeepSpeed decides which stages have one layer more");
   if (plan.stages.front().spans.front().recompute == Recompute::full && plan.stage_count() == 1)
-    out.losses.push_back(
+    out.losses.emplace_back(
         "which layers are recomputed: PROGRAM calls deepspeed.checkpointing.checkpoint for each");
   if (std::string adapters = adapters_to_add(problem.job); !adapters.empty())
     out.losses.push_back(std::move(adapters));

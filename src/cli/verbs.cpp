@@ -26,6 +26,7 @@ Command models_command();
 Command model_command();
 Command devices_command();
 Command instances_command();
+Command frameworks_command();
 Command completion_command();
 Command version_command();
 Command help_command();
@@ -177,6 +178,11 @@ std::span<const Verb> verbs() {
            "  plait instances\n"
            "  plait plan --model gpt2-xl --cluster 2xp4d.24xlarge --global-batch 64\n",
            instances_command},
+      Verb{"frameworks", "list the training programs whose execution is predicted, and their names",
+           "  plait frameworks\n"
+           "  plait plan --model llama-2-7b --cluster 8xH100 --global-batch 64 --framework "
+           "torchtune\n",
+           frameworks_command},
       Verb{"completion", "print a script that completes plait's words in your shell",
            "  source <(plait completion bash)           # in ~/.bashrc\n"
            "  source <(plait completion zsh)            # in ~/.zshrc\n"

@@ -19,12 +19,12 @@ constexpr double kMemoryTolerance = 0.15;
 constexpr int kRack = 32;
 
 std::string without_remarks(const std::string& text) {
-  static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b)");
+  static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b|^\d+\s*[xX]\s*|\s+[xX]\s*\d+$)");
   return std::regex_replace(text, remark, "");
 }
 
 // Tables name a device in many ways: as the catalogue does, with a remark ("T4 (g4dn.12xlarge)"),
-// by its class and its memory ("A100", 40), with its power ("H100 700W").
+// by its class and its memory ("A100", 40), with its power ("H100 700W"), counted ("8x H100").
 const DeviceEntry& device_of(const RunRow& row, const Catalogue& catalogue) {
   std::vector<std::string> names{row.gpu, without_remarks(row.gpu)};
   if (row.gpu_memory_gb)

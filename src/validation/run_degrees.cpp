@@ -27,6 +27,15 @@ std::pair<int, int> split_model_parallel(const RunRow& row, Assumptions& assumpt
   return {tensor, whole / tensor};
 }
 
+// Programs that share a model by its states alone unless they are told otherwise, which tables then
+// state: FSDP, ZeRO and plain data parallelism.
+bool cuts_states_only(const RunRow& row, const Job& job) {
+  const bool by_words = mentions(row.data_sharding, "FSDP") ||
+                        mentions(row.data_sharding, "ZeRO") || mentions(row.data_sharding, "DDP") ||
+                        mentions(row.data_sharding, "FULL_SHARD");
+  return by_words && !runs_in_degrees(job.framework);
+}
+
 // Stages that differ: "gpus/stage 4|2|2; tp set 1,2": the largest tensor degree of the set that
 // divides the stage's devices.
 std::vector<StageDegrees> listed_stages(const RunRow& row, Assumptions& assumptions) {
@@ -57,11 +66,23 @@ std::vector<StageDegrees> listed_stages(const RunRow& row, Assumptions& assumpti
   return stages;
 }
 
-std::vector<StageDegrees> equal_stages(const RunRow& row, int context, Assumptions& assumptions) {
+// tp and pp of a row that states neither, where one reading alone is possible: its replicas take
+// all devices, or its program cuts states and nothing else.
+std::pair<int, int> unstated_degrees(const RunRow& row, const Job& job, int context,
+                                     Assumptions& assumptions) {
+  const bool replicas = row.data && static_cast<double>(*row.data) * context == *row.gpus;
+  const bool only_states = !row.data && cuts_states_only(row, job);
+  if (!replicas && !only_states) return split_model_parallel(row, assumptions);
+  if (only_states) assumptions.emplace_back("tp 1 and pp 1");
+  return {1, 1};
+}
+
+std::vector<StageDegrees> equal_stages(const RunRow& row, const Job& job, int context,
+                                       Assumptions& assumptions) {
   int tensor = row.tensor.value_or(1);
   int pipeline = row.pipeline.value_or(1);
   if (!row.tensor && !row.pipeline && *row.gpus > 1)
-    std::tie(tensor, pipeline) = split_model_parallel(row, assumptions);
+    std::tie(tensor, pipeline) = unstated_degrees(row, job, context, assumptions);
   const double others = static_cast<double>(tensor) * pipeline * context;
   const double data = *row.gpus / others;
   if (data < 1 || data != std::floor(data))
@@ -79,7 +100,7 @@ int micro_batch_of(const RunRow& row, const Job& job, int pipeline, double data,
   if (row.micro_batch) return *row.micro_batch;
   const double batch = row.global_batch.value_or(0);
   // Without a pipeline, frameworks other than Megatron take the batch in one go.
-  const bool whole = pipeline == 1 && (job.framework.fully_sharded || job.framework.name == "jax");
+  const bool whole = pipeline == 1 && !runs_in_degrees(job.framework);
   double size = 1;
   if (batch > 0 && row.accumulation) size = batch / (data * *row.accumulation);
   if (batch > 0 && !row.accumulation && whole) size = batch / data;
@@ -153,7 +174,7 @@ RunDegrees degrees_of(const RunRow& row, const Job& job, Assumptions& assumption
   degrees.chunks = row.chunks.value_or(1);
   if (degrees.chunks > kMostChunks) throw RowRefused(fmt::format("vpp is {}", degrees.chunks));
   degrees.stages = row.mixed_degrees ? listed_stages(row, assumptions)
-                                     : equal_stages(row, degrees.context, assumptions);
+                                     : equal_stages(row, job, degrees.context, assumptions);
   set_batch(row, job, degrees, assumptions);
   set_experts(row, degrees, assumptions);
   if (static_cast<double>(degrees.micro_batches) * degrees.pipeline() * degrees.chunks > kMostTasks)

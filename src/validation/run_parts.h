@@ -22,6 +22,8 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
 void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
                 const Catalogue& catalogue, Job& job);
 
+// Whether programs of this kind are given tensor and pipeline degrees as a matter of course.
+bool runs_in_degrees(const Framework& framework);
 bool is_megatron_core(const Framework& framework);  // NeMo and Megatron-Bridge as well
 
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <regex>
 
 #include "validation/run_parts.h"
@@ -26,6 +27,13 @@ Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
   throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
 }
 
+// 3 of "ZeRO-3", "zero3", "ZeRO stage 3", "Z3"; 0 when there is none.
+int zero_stage_in(const std::string& text) {
+  static const std::regex stage(R"((?:zero|\bz|stage)[-_= ]{0,2}([1-3])\b)", std::regex::icase);
+  std::smatch match;
+  return std::regex_search(text, match, stage) ? std::stoi(match[1]) : 0;
+}
+
 ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
   const std::string& text = row.data_sharding;
   static const std::regex fully(R"(FSDP=(\d{1,6}))");
@@ -38,14 +46,17 @@ ZeroStage zero_of(const RunRow& row, const Job& job, int pipeline) {
                              : ZeroStage::off;
   if (std::regex_search(text, match, fully))
     return match[1] == "1" ? ZeroStage::off : ZeroStage::parameters;
-  if (mentions(text, "SHARD_GRAD_OP") || mentions(text, "HSDP") || mentions(text, "ZeRO-2"))
+  if (mentions(text, "NO_SHARD")) return ZeroStage::off;
+  const int stage = zero_stage_in(text);
+  if (mentions(text, "SHARD_GRAD_OP") || mentions(text, "HSDP") || stage == 2)
     return ZeroStage::gradients;
   // FSDP2 does not reshard between the micro-batches of a pipeline: weights are gathered once a
   // step and gradients added up whole, as under ZeRO-1.
-  if (job.framework.fully_sharded && pipeline > 1 && mentions(text, "FSDP"))
+  const bool whole = mentions(text, "FSDP") || mentions(text, "FULL_SHARD");
+  if (job.framework.fully_sharded && pipeline > 1 && whole) return ZeroStage::optimizer;
+  if (stage == 3 || whole) return ZeroStage::parameters;
+  if (stage == 1 || mentions(text, "distributed optimizer") || mentions(text, "dist_opt"))
     return ZeroStage::optimizer;
-  if (mentions(text, "ZeRO-3") || mentions(text, "FSDP")) return ZeroStage::parameters;
-  if (mentions(text, "ZeRO-1")) return ZeroStage::optimizer;
   return text.empty() && is_megatron_core(job.framework) ? ZeroStage::optimizer : ZeroStage::off;
 }
 
@@ -89,6 +100,20 @@ Recomputing recomputed_layers(const std::string& text, const std::vector<int>& l
   return out;
 }
 
+// The ways in which people say it: "none", "off", "gradient checkpointing", "AC=selective", "yes".
+std::optional<Recompute> recompute_of(const std::string& text) {
+  static const std::regex selective(R"(selective|\bSAC\b|core_attn)", std::regex::icase);
+  static const std::regex none(R"(^\W*(?:none|no|not|without|0|n)\b|\b(?:off|false|disabled)\b)",
+                               std::regex::icase);
+  static const std::regex full(
+      R"(full|checkpoint|recompute|uniform|\b(?:all|yes|on|true|enabled|AC|1|y)\b)",
+      std::regex::icase);
+  if (std::regex_search(text, none)) return Recompute::none;
+  if (std::regex_search(text, selective)) return Recompute::selective;
+  if (std::regex_search(text, full)) return Recompute::full;
+  return std::nullopt;
+}
+
 Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<int>& layers,
                            Assumptions& assumptions) {
   const std::string& text = row.recompute;
@@ -112,9 +137,8 @@ Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<
     const double part = 1 / std::max(1.0, std::stod(match[1]));
     return {Recompute::full, std::vector<double>(layers.size(), part)};
   }
-  if (mentions(text, "selective") || mentions(text, "SAC")) return {Recompute::selective};
-  if (mentions(text, "full")) return {Recompute::full};
-  if (!mentions(text, "none")) assumptions.push_back(fmt::format("no recompute for '{}'", text));
+  if (const auto kind = recompute_of(text)) return {*kind};
+  assumptions.push_back(fmt::format("no recompute for '{}'", text));
   return {Recompute::none};
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cctype>
 #include <regex>
 
 #include "validation/run_parts.h"
@@ -24,6 +25,9 @@ constexpr const char* kRouterGraphsSince = "2025-09";
 // first generation, Triton's among them.
 constexpr const char* kSecondFlashSince = "2024";
 
+// Megatron-LM's own layers became Megatron-Core in 2023; what was published later runs these.
+constexpr const char* kCoreSince = "2024";
+
 // Names of the catalogue.
 constexpr const char* kMegatron = "megatron";
 constexpr const char* kMegatronRouter = "megatron-router";
@@ -31,36 +35,93 @@ constexpr const char* kMegatronGraph = "megatron-graph";
 constexpr const char* kMegatronLm = "megatron-lm";
 constexpr const char* kMegatronDeepspeed = "megatron-deepspeed";
 constexpr const char* kDeepspeed3d = "deepspeed-3d";
+constexpr const char* kAceso = "aceso";
 
-const char* pytorch(const RunRow& row) {
+// Letters and digits of each word, in lower case: "Lit-GPT + FSDP" is lit, gpt, fsdp.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0)
+      words.back() += static_cast<char>(std::tolower(byte));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  return words;
+}
+
+// Whether some neighbouring words are `name`, written together or apart, and not what something is
+// like ("Megatron-like").
+bool has_name(const std::vector<std::string>& words, const std::string& name) {
+  std::string wanted;
+  for (const std::string& word : words_of(name)) wanted += word;
+  for (std::size_t first = 0; first < words.size(); ++first) {
+    std::string joined;
+    for (std::size_t i = first; i < words.size() && joined.size() < wanted.size(); ++i)
+      if ((joined += words[i]) == wanted) return i + 1 == words.size() || words[i + 1] != "like";
+  }
+  return false;
+}
+
+// The framework of the catalogue whose name or alias the text has; the longest, so that
+// "NeMo AutoModel (PyTorch FSDP2)" is not NeMo. "" = none.
+std::string named_program(const std::string& text, const Catalogue& catalogue) {
+  const std::vector<std::string> words = words_of(text);
+  std::string best;
+  std::size_t longest = 0;
+  const auto consider = [&](const std::string& name, const FrameworkEntry& entry) {
+    if (name.size() <= longest || !has_name(words, name)) return;
+    longest = name.size();
+    best = entry.framework.name;
+  };
+  for (const FrameworkEntry& entry : catalogue.frameworks) {
+    consider(entry.framework.name, entry);
+    for (const std::string& alias : entry.aliases) consider(alias, entry);
+  }
+  return best;
+}
+
+std::string pytorch(const RunRow& row, const std::string& name) {
   const bool compiled = mentions(row.framework + row.plan_detail, "compile");
   if (mentions(row.framework, "fms")) return "fms-fsdp";
-  if (mentions_any(row.framework + row.data_sharding, {"torchtitan", "FSDP2"}))
+  if (name != "fsdp" || mentions(row.framework + row.data_sharding, "FSDP2"))
     return compiled ? "fsdp-compile" : "fsdp2";
   return compiled ? "fms-fsdp" : "fsdp";
 }
 
-// The catalogue's name of the program that the row names.
-const char* framework_of(const RunRow& row, Assumptions& assumptions) {
-  const std::string& name = row.framework;
-  if (mentions_any(name, {"llmq", "llm.c", "c++ cuda"})) return "cuda";
-  if (mentions(name, "plait")) return "plait";
-  if (mentions(name, "automodel")) return "automodel";
-  if (mentions(name, "nanotron")) return "nanotron";
-  if (mentions(name, "internevo")) return "internevo";
-  if (mentions_any(name, {"jax", "maxtext", "paxml", "t5x"})) return "jax";
-  if (mentions_any(name, {"eager", "hugging face"})) return "eager";
-  if (mentions(name, "deepspeed 3d")) return kDeepspeed3d;
-  if (mentions(name, "deepspeed"))
-    return mentions(name, "megatron") ? kMegatronDeepspeed : "deepspeed";
-  if (mentions_any(name, {"fsdp", "torchtitan"})) return pytorch(row);
-  if (mentions_any(name, {"core", "nemo", "bridge", "primus", "meta"})) return kMegatron;
-  if (!mentions_any(name, {"megatron", "aceso", "mist"}))
-    assumptions.emplace_back("a program like Megatron-LM");
-  return kMegatronLm;
+// A program that nobody has told us of runs as those do that cut the model in the same way.
+std::string like_others(const RunRow& row, Assumptions& assumptions) {
+  const bool cut = row.tensor.value_or(1) > 1 || row.pipeline.value_or(1) > 1 || row.mixed_degrees;
+  if (!cut && mentions(row.data_sharding, "FSDP")) {
+    assumptions.emplace_back("a program like PyTorch's FSDP");
+    return pytorch(row, "fsdp");
+  }
+  if (!cut && mentions(row.data_sharding, "ZeRO")) {
+    assumptions.emplace_back("a program like DeepSpeed");
+    return "deepspeed";
+  }
+  if (!cut && !row.framework.empty()) {
+    assumptions.emplace_back("a program like PyTorch, kernel by kernel");
+    return "eager";
+  }
+  assumptions.emplace_back("a program like Megatron-LM");
+  return row.date >= kCoreSince ? kMegatron : kMegatronLm;
 }
 
-Framework in_catalogue(const Catalogue& catalogue, const char* name) {
+// The catalogue's name of the program that the row names.
+std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
+  const std::string name = named_program(row.framework, catalogue);
+  if (name.empty()) {
+    if (mentions(row.framework, "mist")) return kMegatronLm;
+    return like_others(row, assumptions);
+  }
+  if (name.starts_with("fsdp")) return pytorch(row, name);
+  const bool core = mentions_any(row.framework, {"core", "nemo", "bridge", "primus"});
+  if (name == kMegatronLm && core) return kMegatron;
+  return name;
+}
+
+Framework in_catalogue(const Catalogue& catalogue, const std::string& name) {
   return find_framework(catalogue, name, "catalogue");
 }
 
@@ -68,8 +129,8 @@ Framework in_catalogue(const Catalogue& catalogue, const char* name) {
 AttentionKernel attention_of(const RunRow& row, const std::string& framework) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
-  const bool plain =
-      framework == kMegatronDeepspeed || framework == kDeepspeed3d || framework == kMegatronLm;
+  const bool plain = framework == kMegatronDeepspeed || framework == kDeepspeed3d ||
+                     framework == kMegatronLm || framework == kAceso;
   return plain ? AttentionKernel::plain : AttentionKernel::flash;
 }
 
@@ -99,12 +160,14 @@ int zero_group_of(const RunRow& row) {
 Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions) {
   const std::string& text = row.precision;
   if (mentions_any(text, {"fp4"})) return Precision::fp4;
-  if (mentions(text, "fp8")) return mentions(text, "row") ? Precision::fp8_row : Precision::fp8;
-  if (mentions(text, "pure bf16")) return Precision::pure_bf16;
-  if (mentions_any(text, {"bf16", "amp"})) return Precision::bf16;
-  if (mentions(text, "fp16")) return Precision::fp16;
+  if (mentions_any(text, {"fp8", "float8"}))
+    return mentions(text, "row") ? Precision::fp8_row : Precision::fp8;
+  // Lightning's "bf16-true".
+  if (mentions_any(text, {"pure bf16", "bf16-true"})) return Precision::pure_bf16;
+  if (mentions_any(text, {"bf16", "bfloat16", "amp"})) return Precision::bf16;
+  if (mentions_any(text, {"fp16", "float16", "16-mixed", "half"})) return Precision::fp16;
   if (mentions(text, "tf32")) return Precision::tf32;
-  if (mentions(text, "fp32")) return Precision::fp32;
+  if (mentions_any(text, {"fp32", "float32", "32-true"})) return Precision::fp32;
   const bool has_bf16 = cluster.device_types[0].supports(DType::bf16);
   assumptions.push_back(has_bf16 ? "bf16" : "fp16");
   return has_bf16 ? Precision::bf16 : Precision::fp16;
@@ -112,13 +175,14 @@ Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& a
 
 Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   Job job;
-  job.framework = in_catalogue(catalogue, framework_of(row, assumptions));
+  job.framework = in_catalogue(catalogue, framework_of(row, catalogue, assumptions));
   job.attention = attention_of(row, job.framework.name);
   job.flash_kernel = flash_kernel_of(row, job.framework);
   job.zero_group = zero_group_of(row);
   job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
   job.adapters = mentions(row.task, "lora");
+  job.four_bit_weights = mentions(row.task, "qlora");
   // Aceso, Mist, InternEvo and the recipes of NeMo and Megatron Bridge (grad_reduce_in_fp32 off)
   // keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in fp32.
   if (mentions_any(row.framework, {"aceso", "mist", "internevo", "nemo", "bridge"}))
@@ -144,6 +208,10 @@ void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluste
     job.framework = in_catalogue(catalogue, kMegatronGraph);
   else if (row.date >= kRouterGraphsSince && mentions(cluster.device_types[0].name, "GB"))
     job.framework = in_catalogue(catalogue, kMegatronRouter);
+}
+
+bool runs_in_degrees(const Framework& framework) {
+  return framework.target.starts_with("megatron") || framework.target == "aceso";
 }
 
 bool is_megatron_core(const Framework& framework) {

@@ -33,17 +33,21 @@ JsonObject& price_member(JsonObject& object, std::string_view key, UsdPerSecond 
              : object.json(key, "null");
 }
 
+std::string texts(const std::vector<std::string>& list) {
+  std::vector<std::string> items;
+  for (const std::string& text : list) items.push_back(json_text(text));
+  return json_list(items);
+}
+
 std::string device_item(const DeviceEntry& entry) {
   const DeviceType& type = entry.type;
   JsonObject peak;
   for (int i = 0; i < kDTypes; ++i)
     if (type.supports(static_cast<DType>(i)))
       peak.number(name_of(static_cast<DType>(i)), type.peak[i].value / 1e12);
-  std::vector<std::string> aliases;
-  for (const std::string& alias : entry.aliases) aliases.push_back(json_text(alias));
   JsonObject item;
   item.text("name", type.name)
-      .json("aliases", json_list(aliases))
+      .json("aliases", texts(entry.aliases))
       .number("memory_GiB", type.memory.value / 0x1p30)
       .number("memory_bandwidth_GBps", type.memory_bandwidth.value / 1e9)
       .json("peak_TFLOPs", peak.str())
@@ -75,14 +79,12 @@ std::vector<KnownModel> known_models() {
 std::string to_json(const std::vector<KnownModel>& models) {
   std::vector<std::string> items;
   for (const KnownModel& model : models) {
-    std::vector<std::string> aliases;
-    for (const std::string& alias : model.aliases) aliases.push_back(json_text(alias));
     items.push_back(JsonObject()
                         .text("name", model.name)
                         .number("parameters", model.parameters)
                         .number("layers", model.layers)
                         .number("sequence_length", model.sequence_length)
-                        .json("aliases", json_list(aliases))
+                        .json("aliases", texts(model.aliases))
                         .text("source", model.source)
                         .str());
   }
@@ -168,6 +170,30 @@ std::string as_text(const std::vector<Instance>& instances, const Style& style) 
                fmt::format("{} {}", instance.count, instance.device),
                fmt::format("{:.0f}", gigabits(instance)), dollars_an_hour(instance.price),
                dollars_an_hour(instance.spot), instance.date});
+  return table.str(style);
+}
+
+std::string to_json(const std::vector<FrameworkEntry>& frameworks) {
+  std::vector<std::string> items;
+  for (const FrameworkEntry& entry : frameworks)
+    items.push_back(JsonObject()
+                        .text("name", entry.framework.name)
+                        .json("aliases", texts(entry.aliases))
+                        .text("what", entry.what)
+                        .text("runs_on", entry.framework.target)
+                        .text("like", entry.like)
+                        .str());
+  return json_lines(items);
+}
+
+std::string as_text(const std::vector<FrameworkEntry>& frameworks, const Style& style) {
+  Table table({{"framework", Align::left},
+               {"what it is", Align::left},
+               {"plans of", Align::left, 1},
+               {"also called", Align::left}});
+  for (const FrameworkEntry& entry : frameworks)
+    table.row({entry.framework.name, entry.what, entry.framework.target,
+               fmt::format("{}", fmt::join(entry.aliases, ", "))});
   return table.str(style);
 }
 

@@ -150,8 +150,9 @@ FlagGroup problem_flags(PlanRequest& request) {
         .choices = as_strings(attention_names())},
        {.name = "--framework",
         .value = "F",
-        .help = fmt::format("whose execution is predicted: {} (megatron)",
-                            fmt::join(framework_names(builtin_catalogue()), ", ")),
+        .help = fmt::format(
+            "whose execution is predicted: {}, or a name of `plait frameworks` (megatron)",
+            fmt::join(framework_names(builtin_catalogue()), ", ")),
         .set = into_text(a.framework),
         .choices = as_strings(framework_names(builtin_catalogue()))},
        {.name = "--runs-on",

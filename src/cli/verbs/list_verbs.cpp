@@ -19,7 +19,7 @@ Flag json_flag(ListArguments& arguments) {
 Flag catalogue_flag(ListArguments& arguments) {
   return {.name = "--catalogue",
           .value = "FILE",
-          .help = "devices and instances of your own, besides those that are built in",
+          .help = "devices, instances and frameworks of your own, besides those that are built in",
           .set = [&](const std::string&,
                      const std::string& text) { arguments.catalogue.push_back(text); },
           .repeats = true};
@@ -41,6 +41,10 @@ int list_instances(const ListArguments& arguments) {
   return print_list(arguments, load_catalogue(arguments.catalogue).instances);
 }
 
+int list_frameworks(const ListArguments& arguments) {
+  return print_list(arguments, load_catalogue(arguments.catalogue).frameworks);
+}
+
 Command list_command(int (*list)(const ListArguments&), bool has_catalogue) {
   const auto arguments = std::make_shared<ListArguments>();
   Command command;
@@ -55,5 +59,6 @@ Command list_command(int (*list)(const ListArguments&), bool has_catalogue) {
 Command models_command() { return list_command(list_models, false); }
 Command devices_command() { return list_command(list_devices, true); }
 Command instances_command() { return list_command(list_instances, true); }
+Command frameworks_command() { return list_command(list_frameworks, true); }
 
 }  // namespace plait

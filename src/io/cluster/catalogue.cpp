@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <regex>
 #include <utility>
 
 #include "base/error.h"
@@ -167,6 +168,21 @@ std::string plain_name(std::string_view name) {
   return out;
 }
 
+namespace {
+
+constexpr std::size_t kLongestName = 64;
+
+// "MI300X OAM", "H100 SXM5": the name without the board that the chip comes on; "" = has none.
+std::string without_board(std::string_view name) {
+  if (name.size() > kLongestName) return "";
+  static const std::regex board(R"([-_ ](?:SXM\d?|OAM|HBM\de?|GPU)(?![A-Za-z0-9]))",
+                                std::regex::icase);
+  std::string rest = std::regex_replace(std::string(name), board, "");
+  return rest == name ? "" : rest;
+}
+
+}  // namespace
+
 const DeviceEntry* lookup_device(const Catalogue& catalogue, std::string_view name) {
   for (const DeviceEntry& entry : catalogue.devices)  // the common case, without copies
     if (entry.type.name == name) return &entry;
@@ -176,7 +192,8 @@ const DeviceEntry* lookup_device(const Catalogue& catalogue, std::string_view na
   for (const DeviceEntry& entry : catalogue.devices)
     for (const std::string& alias : entry.aliases)
       if (plain_name(alias) == plain) return &entry;
-  return nullptr;
+  const std::string chip = without_board(name);
+  return chip.empty() ? nullptr : lookup_device(catalogue, chip);
 }
 
 const Instance* lookup_instance(const Catalogue& catalogue, std::string_view name) {
@@ -223,6 +240,10 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
 const Framework* lookup_framework(const Catalogue& catalogue, std::string_view name) {
   for (const FrameworkEntry& entry : catalogue.frameworks)
     if (name.empty() || same_word(entry.framework.name, name)) return &entry.framework;
+  const std::string plain = plain_name(name);
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    for (const std::string& alias : entry.aliases)
+      if (plain_name(alias) == plain) return &entry.framework;
   return nullptr;
 }
 
@@ -230,8 +251,12 @@ const Framework& find_framework(const Catalogue& catalogue, std::string_view nam
                                 const std::string& where) {
   if (const Framework* framework = lookup_framework(catalogue, name)) return *framework;
   const std::vector<std::string_view> known = framework_names(catalogue);
-  throw InputError(where, fmt::format("must be one of {}, is '{}'{}", fmt::join(known, ", "), name,
-                                      name.size() > 1 ? suggestion(name, known) : ""));
+  std::vector<std::string_view> near = known;
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    near.insert(near.end(), entry.aliases.begin(), entry.aliases.end());
+  throw InputError(where, fmt::format("must be one of {}, is '{}'{}; `plait frameworks` lists them",
+                                      fmt::join(known, ", "), name,
+                                      name.size() > 1 ? suggestion(name, near) : ""));
 }
 
 std::vector<std::string_view> framework_names(const Catalogue& catalogue) {

@@ -53,8 +53,8 @@ const Catalogue& builtin_catalogue();
 Catalogue load_catalogue(const std::vector<std::string>& paths);
 
 // By name or alias. Case, '-', '_' and blanks do not count, nor do the makers' "NVIDIA", "Tesla"
-// and "AMD Instinct" in front: "a100_80gb" and "NVIDIA A100-SXM4-80GB" find A100-80GB. nullptr =
-// none.
+// and "AMD Instinct" in front and the board: "a100_80gb" and "NVIDIA A100-SXM4-80GB" find
+// A100-80GB, "MI300X OAM" finds MI300X. nullptr = none.
 const DeviceEntry* lookup_device(const Catalogue& catalogue, std::string_view name);
 const Instance* lookup_instance(const Catalogue& catalogue, std::string_view name);
 
@@ -68,7 +68,8 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
 std::vector<std::string_view> device_names(const Catalogue& catalogue);
 std::vector<std::string_view> instance_names(const Catalogue& catalogue);
 
-// By name; case does not matter and "_" stands for "-". "" is the first. nullptr = none.
+// By name, else by alias as devices are; case does not matter and "_" stands for "-". "" is the
+// first. nullptr = none.
 const Framework* lookup_framework(const Catalogue& catalogue, std::string_view name);
 // The same, but InputError at `where` that names all there are.
 const Framework& find_framework(const Catalogue& catalogue, std::string_view name,

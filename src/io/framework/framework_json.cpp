@@ -189,7 +189,7 @@ FrameworkTraits read_traits(const JsonValue& object, const FrameworkTraits& fall
 }
 
 FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramework& known) {
-  object.allow_only({"name", "like", "what", "traits", "mixed_precision", "autocast",
+  object.allow_only({"name", "like", "aliases", "what", "traits", "mixed_precision", "autocast",
                      "fully_sharded", "target", "fits",
                      // Of plan files that were written before there were targets: not needed.
                      "without", "schedules"});
@@ -202,6 +202,8 @@ FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramewor
   framework.name = object.at("name").text();
   if (framework.name.empty()) throw InputError(object.at("name").where(), "must not be empty");
   out.what = object.text_or("what", "");
+  if (const auto aliases = object.find("aliases"))
+    for (const JsonValue& alias : aliases->items()) out.aliases.push_back(alias.text());
   if (const auto traits = object.find("traits"))
     framework.traits = read_traits(*traits, framework.traits);
   if (const auto mixed = object.find("mixed_precision"))

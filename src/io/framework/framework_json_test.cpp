@@ -133,6 +133,26 @@ TEST(Frameworks, NamesAreFoundWhateverTheirCase) {
             std::string::npos);
 }
 
+TEST(Frameworks, ProgramsThatRunAlikeAreAliases) {
+  const Catalogue& catalogue = builtin_catalogue();
+  EXPECT_EQ(find_framework(catalogue, "NeMo", "--framework").name, "megatron");
+  EXPECT_EQ(find_framework(catalogue, "lit_gpt", "--framework").name, "fsdp");
+  EXPECT_EQ(find_framework(catalogue, "huggingface", "--framework").name, "eager");
+  EXPECT_NE(complaint([&] {
+              find_framework(catalogue, "torchtun", "--framework");
+            }).find("did you mean 'torchtune'?"),
+            std::string::npos);
+}
+
+TEST(Frameworks, NoNameMeansTwoPrograms) {
+  const Catalogue& catalogue = builtin_catalogue();
+  for (const FrameworkEntry& entry : catalogue.frameworks) {
+    EXPECT_EQ(lookup_framework(catalogue, entry.framework.name), &entry.framework);
+    for (const std::string& alias : entry.aliases)
+      EXPECT_EQ(lookup_framework(catalogue, alias), &entry.framework) << alias;
+  }
+}
+
 // A plan file names what is built in and holds everything else.
 TEST(Frameworks, JobsAreSavedWithAFrameworkThatIsNotBuiltIn) {
   Job job;

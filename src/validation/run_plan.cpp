@@ -27,9 +27,9 @@ Schedule schedule_of(const RunRow& row, const RunDegrees& degrees) {
   throw RowRefused(fmt::format("the schedule '{}' is not known", row.schedule));
 }
 
-// 3 of "ZeRO-3", "zero3", "ZeRO stage 3", "Z3"; 0 when there is none.
+// 3 of "ZeRO-3", "zero3", "ZeRO stage 3", "Z3", "3"; 0 when there is none.
 int zero_stage_in(const std::string& text) {
-  static const std::regex stage(R"((?:zero|\bz|stage)[-_= ]{0,2}([1-3])\b)", std::regex::icase);
+  static const std::regex stage(R"((?:zero|\bz|stage|^)[-_= ]{0,2}([1-3])\b)", std::regex::icase);
   std::smatch match;
   return std::regex_search(text, match, stage) ? std::stoi(match[1]) : 0;
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "validation/run_columns.h"
 
 namespace plait {
 namespace {
@@ -236,10 +237,11 @@ bool mentions(const std::string& text, const std::string& word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
 }
 
-std::vector<RunRow> read_run_rows(const CsvTable& table) {
-  const bool steps = table.has("ms_median") && table.has("model") && table.has("mbs");
-  const bool published = table.has("model") && table.has("num_gpus");
-  const bool trials = table.has("experiment") && table.has("units_per_stage");
+std::vector<RunRow> read_run_rows(const CsvTable& given) {
+  const bool steps = given.has("ms_median") && given.has("model") && given.has("mbs");
+  const bool trials = given.has("experiment") && given.has("units_per_stage");
+  const CsvTable table = steps || trials ? given : with_known_columns(given);
+  const bool published = !trials && table.has("model") && table.has("num_gpus");
   if (!steps && !published && !trials)
     throw InputError(table.name,
                      "is not a table of runs: it needs the columns model and num_gpus "

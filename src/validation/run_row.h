@@ -88,8 +88,8 @@ struct RunRow {
 };
 
 // Understands three tables, told apart by their header:
-//   measured runs (model, num_gpus, gpu, ..): any subset of the columns, in any order; without
-//   source_id they are of one source, "own runs";
+//   measured runs (model, num_gpus, gpu, ..): any subset of the columns, in any order, under these
+//   names or others (run_columns.h); without source_id they are of one source, "own runs";
 //   AMP's trials (experiment, tp, dp, pp, micro_batch, units_per_stage, actual_s, ..): experiment
 //   is homogeneous (GPT-2 on 4 g4dn.12xlarge), het_cluster (on 3 p3.8xlarge and a g4dn.12xlarge) or
 //   het_model (TransGAN on 4 p3.8xlarge);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "validation/sample_rows.h"
 
 namespace plait {
@@ -81,12 +82,32 @@ TEST(RunWords, ShardedStatesAreSaidInManyWays) {
   };
   for (const char* text : {"ZeRO-3", "zero3", "ZeRO stage 3", "deepspeed stage3", "FULL_SHARD"})
     EXPECT_EQ(stage(text), ZeroStage::parameters) << text;
-  for (const char* text : {"ZeRO-2", "Z2", "SHARD_GRAD_OP", "zero_stage=2"})
+  for (const char* text : {"ZeRO-2", "Z2", "SHARD_GRAD_OP", "zero_stage=2", "2"})
     EXPECT_EQ(stage(text), ZeroStage::gradients) << text;
   for (const char* text : {"ZeRO-1", "distributed optimizer", "zero 1 (all ranks)"})
     EXPECT_EQ(stage(text), ZeroStage::optimizer) << text;
   for (const char* text : {"none", "DDP", "NO_SHARD", ""})
     EXPECT_EQ(stage(text), ZeroStage::off) << text;
+}
+
+TEST(RunWords, ColumnsHaveTheNamesOfOtherPrograms) {
+  const std::string values = "\n1,GPT,24,2048,16,1024,A100-80GB,16,2,2,64,2,1.5,A\n";
+  const auto runs = [&](const std::string& header) {
+    return read_published_runs("runs.csv", header + values, {});
+  };
+  const std::vector<MeasuredRun> own = runs(
+      "row_id,model,n_layers,hidden,n_heads,seq_len,gpu,num_gpus,tp,pp,gbs,mbs,iter_time_s,"
+      "quality");
+  const std::vector<MeasuredRun> theirs = runs(
+      "row_id,Model,num_layers,hidden_size,num-attention-heads,Sequence length,GPU type,GPUs,"
+      "tensor_model_parallel_size,pipeline_model_parallel_size,global_batch_size,"
+      "micro_batch_size,step_time_s,quality");
+  EXPECT_EQ(own.at(0).refusal, "");
+  EXPECT_EQ(theirs.at(0).plan, own.at(0).plan);
+  EXPECT_EQ(theirs.at(0).step, own.at(0).step);
+  EXPECT_THROW(runs("row_id,model,n_layers,hidden,n_heads,seq_len,gpu,num_gpus,tp,pp,"
+                    "global_batch,global_batch_size,iter_time_s,quality"),
+               InputError);
 }
 
 TEST(RunWords, PrecisionsAndDevices) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails on file and type names that name no idea, on paths of somebody's machine, on texts below the
 command line that name flags, on unfinished marks, on files that are far too long, on folders of src with
-too many files, and on READMEs that are not true of their folder; warns about files that grew too long.
-Run by ctest and ./dev lint from the repository root."""
+too many files, on two types of one name, and on READMEs that are not true of their folder; warns about
+files that grew too long. Run by ctest and ./dev lint from the repository root."""
 import fnmatch
 import pathlib
 import re
@@ -116,9 +116,34 @@ def folder_complaints(files):
             print(f"warning: {text}")
 
 
+def named_types(path):
+    """plait::graph::Shape and the like: types that all files of the program see, by their whole names."""
+    spaces = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"namespace(?: ([\w:]+))? \{", line):
+            spaces.append(found[1] or "")
+        elif line.startswith("}  // namespace") and spaces:
+            spaces.pop()
+        elif (found := re.match(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^;]*)? \{", line)) \
+                and "" not in spaces:
+            yield "::".join([*spaces, found[1]])
+
+
+def double_types(files):
+    """Two types of one name, in files that never meet, still share the functions that templates make of them:
+    the linker keeps one std::vector<T>::~vector() for both."""
+    homes = {}
+    for path in files:
+        if path.suffix in {".h", ".cpp"} and path.parts[0] in {"src", "tests"}:
+            for name in named_types(path):
+                if homes.setdefault(name, path) != path:
+                    yield f"{path}: {name} is another type in {homes[name]}"
+
+
 def main():
     bad = []
     files = tree()
+    bad += double_types(files)
     for path in files:
         bad += complaints(path)
         if path.suffix in {".h", ".cpp", ".py", ".sh"}:

@@ -78,7 +78,7 @@ fuzz() {
   [[ $seconds =~ ^[0-9]+$ ]] || die "'$seconds' is not a number of seconds; usage: ./dev fuzz [SECONDS [READER]]"
   setup
   install_packages "${fuzz_packages[@]}"
-  compile fuzz plait_fuzz
+  at_once=1 compile fuzz plait_fuzz
   mkdir -p build/fuzz/found
   for corpus in tests/fuzz/corpus/*; do
     reader=${corpus##*/}
@@ -89,7 +89,10 @@ fuzz() {
       -print_final_stats=1 -artifact_prefix="build/fuzz/found/$reader-" \
       "build/fuzz/corpus/$reader" "$corpus" 2>"build/fuzz/$reader.log" ||
       failed+=("$reader")
-    grep -h 'number_of_executed_units' "build/fuzz/$reader.log" >&2 || true
+    awk '/^stat::number_of_executed_units/ { runs = $2 } /^stat::slowest_unit/ { slowest = $2 }
+      /^stat::peak_rss/ { most = $2 }
+      END { print "    " runs " inputs, the slowest in " slowest " s, at most " most " MiB" }' \
+      "build/fuzz/$reader.log" >&2
   done
   ((${#failed[@]} == 0)) ||
     die "something was found: ${failed[*]}" "logs are build/fuzz/READER.log, inputs build/fuzz/found"

@@ -28,7 +28,7 @@ std::pair<Problem, Plan> random_deepspeed_run(std::mt19937& random) {
   const auto below = [&](int limit) {
     return std::uniform_int_distribution<int>(0, limit - 1)(random);
   };
-  UniformLayout layout;
+  LaunchedLayout layout;
   layout.stages = 1 << below(3);
   layout.data = 1 << below(4);
   const int layers = layout.stages + below(12);

@@ -122,7 +122,7 @@ class RandomRuns {
   std::pair<Problem, Plan> next() {
     const bool experts = below(3) == 0;
     TransformerConfig config = network(experts);
-    UniformLayout layout;
+    LaunchedLayout layout;
     layout.tensor = 1 << below(3);
     layout.context = below(3) == 0 ? 2 : 1;
     layout.data = 1 << below(3);
@@ -180,7 +180,7 @@ class RandomRuns {
   }
 
   // Layers of every chunk, and what of them is recomputed; gives their sum.
-  int place(UniformLayout& layout, int chunks) {
+  int place(LaunchedLayout& layout, int chunks) {
     const bool even = below(2) == 0;
     int layers = 0;
     for (int k = 0; k < layout.stages * chunks; ++k) {
@@ -264,7 +264,7 @@ Problem llama_on_eight() {
 }
 
 Plan plan_of(const Problem& problem, std::vector<int> layers, int tensor) {
-  UniformLayout layout{.tensor = tensor, .stages = static_cast<int>(layers.size())};
+  LaunchedLayout layout{.tensor = tensor, .stages = static_cast<int>(layers.size())};
   layout.data = problem.cluster.device_count() / tensor / layout.stages;
   for (const int count : layers) layout.chunks.push_back({.layers = count});
   Plan plan;

@@ -54,7 +54,7 @@ Schedule schedule_of(const std::string& name) {
 
 // The plan that the module describes.
 Plan read_module(const std::string& text, const Problem& problem) {
-  UniformLayout layout;
+  LaunchedLayout layout;
   layout.tensor = number(text, "tensor_parallel_degree");
   layout.context = number(text, "context_parallel_degree");
   layout.stages = number(text, "pipeline_parallel_degree");
@@ -85,7 +85,7 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
   const auto below = [&](int limit) {
     return std::uniform_int_distribution<int>(0, limit - 1)(random);
   };
-  UniformLayout layout;
+  LaunchedLayout layout;
   layout.tensor = 1 << below(3);
   layout.context = below(3) == 0 ? 2 : 1;
   layout.data = 1 << below(3);

@@ -97,7 +97,8 @@ void set_keywords(const std::vector<FlagGroup>& groups, const Keywords& keywords
       throw InputError(name, fmt::format("is the same as {}, which is also given", before->second));
     all.push_back({found->second, name, std::move(meant)});
   }
-  std::ranges::stable_partition(all, [](const Given& given) { return given.flag->early; });
+  std::stable_partition(all.begin(), all.end(),
+                        [](const Given& given) { return given.flag->early; });
   for (const Given& given : all) set_flag(*given.flag, given.name, given.value);
   check_required(groups, names);
 }

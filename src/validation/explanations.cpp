@@ -63,8 +63,8 @@ std::vector<Part> parts_of(const std::vector<std::size_t>& rows, const StepTerm&
 
 }  // namespace
 
-std::vector<Explanation> explanations(const std::vector<MeasuredRun>& runs,
-                                      const std::vector<RunPrediction>& predictions) {
+std::vector<ErrorExplanation> explanations(const std::vector<MeasuredRun>& runs,
+                                           const std::vector<RunPrediction>& predictions) {
   std::vector<std::string> sources;
   std::map<std::string, std::vector<std::size_t>> rows_of;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -73,11 +73,11 @@ std::vector<Explanation> explanations(const std::vector<MeasuredRun>& runs,
     if (rows.empty()) sources.push_back(runs[i].source);
     rows.push_back(i);
   }
-  std::vector<Explanation> out;
+  std::vector<ErrorExplanation> out;
   for (const std::string& source : sources) {
     const std::vector<std::size_t>& rows = rows_of[source];
     if (static_cast<int>(rows.size()) < kFewestRows) continue;
-    Explanation best{.source = source, .rows = static_cast<int>(rows.size())};
+    ErrorExplanation best{.source = source, .rows = static_cast<int>(rows.size())};
     best.before = mean_error(parts_of(rows, kStepTerms[0], runs, predictions), 1, kNone) /
                   static_cast<double>(rows.size());
     best.after = kWorthSaying * best.before;

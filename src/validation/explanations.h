@@ -27,7 +27,7 @@ inline constexpr std::array kStepTerms{
 };
 
 // One factor on one term for all rows of a source.
-struct Explanation {
+struct ErrorExplanation {
   std::string source;
   int rows = 0;
   std::string_view term;
@@ -38,7 +38,7 @@ struct Explanation {
 
 // For each source with at least three timed rows: the term whose one factor, found on the other
 // rows, leaves the least error in each row; nothing where none lowers it by a tenth or more.
-std::vector<Explanation> explanations(const std::vector<MeasuredRun>& runs,
-                                      const std::vector<RunPrediction>& predictions);
+std::vector<ErrorExplanation> explanations(const std::vector<MeasuredRun>& runs,
+                                           const std::vector<RunPrediction>& predictions);
 
 }  // namespace plait

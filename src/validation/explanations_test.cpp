@@ -26,7 +26,7 @@ TEST(Explanations, NameTheTermWhoseOneFactorMakesAllRowsRight) {
   add(runs, predictions, 8, 1, 11);
   add(runs, predictions, 2, 2, 8);
   add(runs, predictions, 5, 0.5, 6.5);
-  const std::vector<Explanation> found = explanations(runs, predictions);
+  const std::vector<ErrorExplanation> found = explanations(runs, predictions);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].term, "data");
   EXPECT_NEAR(found[0].factor, 3, 1e-9);

@@ -96,14 +96,14 @@ std::string worst_rows_text(const ValidateAnswer& answer, const Style& style) {
                what_would_change(prediction, *run.step)});
   }
   std::string out = style.bold("Furthest off") + "\n" + worst.str(style);
-  const std::vector<Explanation> found = explanations(answer.runs, predictions);
+  const std::vector<ErrorExplanation> found = explanations(answer.runs, predictions);
   if (found.empty()) return out;
   Table reasons({{"source", Align::left},
                  {"rows"},
                  {"all of it", Align::left},
                  {"time %"},
                  {"would be %", Align::right}});
-  for (const Explanation& e : found)
+  for (const ErrorExplanation& e : found)
     reasons.row({e.source, std::to_string(e.rows), fmt::format("{} x{:.2g}", e.term, e.factor),
                  percent(e.before), percent(e.after)});
   return out + "\n" + style.bold("One change for all rows of a source") +

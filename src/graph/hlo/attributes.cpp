@@ -160,7 +160,7 @@ std::vector<Alias> aliases(const Module& module) {
     alias.output = integers_in(view.substr(open, close - open));
     const auto number = integers_in(view.substr(paren, path - paren));
     if (number.empty()) return all;
-    alias.parameter = static_cast<int>(number.front());
+    alias.parameter = number.front();
     alias.parameter_path = integers_in(view.substr(path, end - path));
     all.push_back(std::move(alias));
     at = view.find(')', end);

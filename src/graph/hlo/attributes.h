@@ -52,7 +52,7 @@ std::string custom_call_target(const Instruction& it);
 // input_output_alias of the module: which output leaf reuses which parameter leaf.
 struct Alias {
   std::vector<std::int64_t> output;  // path in the result's tuple
-  int parameter = 0;
+  std::int64_t parameter = 0;
   std::vector<std::int64_t> parameter_path;
 };
 std::vector<Alias> aliases(const Module& module);

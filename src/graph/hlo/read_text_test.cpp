@@ -153,6 +153,27 @@ TEST(ReadHlo, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(message_of("").find("not HLO"), std::string::npos);
 }
 
+// What shares memory must be there: an alias that leads nowhere is a text of another program.
+TEST(Flatten, AliasesOfWhatIsNotThereAreRefused) {
+  const auto with = [](const std::string& alias) {
+    return message_of("HloModule m, input_output_alias={ " + alias +
+                      " }\n\nENTRY main {\n  x = f32[4] parameter(0)\n  y = f32[4] negate(x)\n"
+                      "  ROOT z = (f32[4], f32[4]) tuple(y, x)\n}\n");
+  };
+  EXPECT_EQ(with("{1}: (0, {}, may-alias)"), "");
+  EXPECT_EQ(with("{}: (0, {}, may-alias)"), "");
+  EXPECT_EQ(with("{2}: (0, {}, may-alias)"),
+            "step.hlo: input_output_alias: the result has no part 2 there");
+  EXPECT_EQ(with("{0,0}: (0, {}, may-alias)"),
+            "step.hlo: input_output_alias: the result has no part 0 there");
+  EXPECT_EQ(with("{0}: (1, {}, may-alias)"),
+            "step.hlo: input_output_alias: there is no parameter 1");
+  EXPECT_EQ(with("{0}: (4294967296, {}, may-alias)"),
+            "step.hlo: input_output_alias: there is no parameter 4294967296");
+  EXPECT_EQ(with("{0}: (0, {3}, may-alias)"),
+            "step.hlo: input_output_alias: parameter 0 has no part 3 there");
+}
+
 TEST(Flatten, RecursionIsRefused) {
   const std::string text =
       "HloModule m\n\nf {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f\n}\n\n"

@@ -237,7 +237,7 @@ ConfiguredPlan deepspeed_plan(const std::string& name, const DeepspeedConfig& co
   DeepspeedConfig complete = config;
   const int data = world / config.stages;
   complete_batch(name, complete, data);
-  UniformLayout layout{
+  LaunchedLayout layout{
       .data = data, .stages = config.stages, .chunks = {}, .recomputed_layers = {}};
   layout.chunks = even_stages(layers, config.stages);
   layout.recompute = config.recomputes ? Recompute::full : Recompute::none;

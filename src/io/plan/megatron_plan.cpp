@@ -46,7 +46,7 @@ std::vector<LayoutStage> chunks_of(const std::string& name, const MegatronLaunch
   return out;
 }
 
-void check_degrees(const std::string& name, const UniformLayout& layout, int world) {
+void check_degrees(const std::string& name, const LaunchedLayout& layout, int world) {
   const long long group = 1LL * layout.tensor * layout.stages * layout.context;
   if (world % group != 0)
     throw InputError(name, fmt::format("tp {} x pp {} x cp {} = {} does not divide the {} devices "
@@ -85,7 +85,7 @@ std::vector<int> bounds_of(const std::vector<LayoutStage>& chunks, const Model& 
 }
 
 // The spans of a chunk: one, or two where only its first layers are recomputed.
-void add_spans(const UniformLayout& layout, const Model& model, UnitRange units, int chunk,
+void add_spans(const LaunchedLayout& layout, const Model& model, UnitRange units, int chunk,
                Stage& stage) {
   Span span{.units = units, .tensor = layout.tensor, .data = layout.data};
   span.recompute = layout.recompute;
@@ -107,7 +107,7 @@ void add_spans(const UniformLayout& layout, const Model& model, UnitRange units,
 
 }  // namespace
 
-std::vector<Stage> stages_of(const UniformLayout& layout, const Model& model) {
+std::vector<Stage> stages_of(const LaunchedLayout& layout, const Model& model) {
   std::vector<Stage> stages(layout.stages);
   const std::vector<int> bounds = bounds_of(layout.chunks, model);
   for (std::size_t k = 0; k < layout.chunks.size(); ++k) {
@@ -123,13 +123,13 @@ std::vector<Stage> stages_of(const UniformLayout& layout, const Model& model) {
 ConfiguredPlan megatron_plan(const std::string& name, const MegatronLaunch& launch,
                              const Problem& problem) {
   const Pins& pins = launch.pins;
-  UniformLayout layout{.tensor = pins.tensor.value_or(1),
-                       .data = 1,
-                       .context = pins.context.value_or(1),
-                       .stages = pins.pipeline.value_or(1),
-                       .chunks = {},
-                       .recompute = pins.recompute.value_or(Recompute::none),
-                       .recomputed_layers = launch.pins.recompute_layers};
+  LaunchedLayout layout{.tensor = pins.tensor.value_or(1),
+                        .data = 1,
+                        .context = pins.context.value_or(1),
+                        .stages = pins.pipeline.value_or(1),
+                        .chunks = {},
+                        .recompute = pins.recompute.value_or(Recompute::none),
+                        .recomputed_layers = launch.pins.recompute_layers};
   const int world = problem.cluster.device_count();
   check_degrees(name, layout, world);
   layout.data = world / (layout.tensor * layout.stages * layout.context);

@@ -22,7 +22,7 @@ ConfiguredPlan megatron_plan(const std::string& name, const MegatronLaunch& laun
 
 // Chunks of consecutive units on consecutive ranks, all with the same degrees: what programs with
 // one layout for all stages run.
-struct UniformLayout {
+struct LaunchedLayout {
   int tensor = 1;
   int data = 1;
   int context = 1;
@@ -32,6 +32,6 @@ struct UniformLayout {
   std::optional<int> recomputed_layers;  // of each chunk, the first; nothing = all or none
 };
 // The stages of it, on the devices of the cluster from the first on.
-std::vector<Stage> stages_of(const UniformLayout& layout, const Model& model);
+std::vector<Stage> stages_of(const LaunchedLayout& layout, const Model& model);
 
 }  // namespace plait

@@ -34,7 +34,7 @@ Relaxation::Relaxation(const Space& space, const PlanSettings& settings, Schedul
 }
 
 // What a path counts a stage for that takes a chain from some pivots to as many or more.
-const PathWeights& Relaxation::part_of(const StepPath& path, int before, int after) {
+const PathWeights& Relaxation::part_of(const PivotPath& path, int before, int after) {
   return path.pivot < before ? path.after : path.pivot < after ? path.at : path.before;
 }
 
@@ -79,7 +79,7 @@ std::vector<double> Relaxation::slope(const Cell& cell) const {
   const std::vector<PricedPartition::Link> links = chains_.cheapest();
   for (const PricedPartition::Link& link : links) {
     for (std::size_t p = 0; p < pools; ++p) up[p] += table_.devices(link.offer->option, p);
-    const auto cost = [&](const StepPath& path) {
+    const auto cost = [&](const PivotPath& path) {
       return chains_.seconds(link, part_of(path, link.pivots_before, link.pivots_after));
     };
     const double first = cost(paths(cell)[0]);
@@ -222,7 +222,7 @@ PricedCell Relaxation::priced(const Cell& cell) {
     PricedCell::SuffixWeights& part = out.tail[pivots];
     part.each = cell.count;
     for (std::size_t i = 0; i < paths(cell).size(); ++i) {
-      const StepPath& path = paths(cell)[i];
+      const PivotPath& path = paths(cell)[i];
       const double weight = i == 0 ? first : cell.weights[i - 1];
       if (path.pivot < pivots) {
         part.time += weight * path.after.time;

@@ -84,10 +84,10 @@ class Relaxation {
     double first_bound = 0;  // before any cell was cut
   };
 
-  const std::vector<StepPath>& paths(const Cell& cell) const {
+  const std::vector<PivotPath>& paths(const Cell& cell) const {
     return paths_[static_cast<int>(cell.fill)];
   }
-  static const PathWeights& part_of(const StepPath& path, int before, int after);
+  static const PathWeights& part_of(const PivotPath& path, int before, int after);
   StageWeights prices(const Cell& cell) const;
   void evaluate(Cell& cell);
   std::vector<double> slope(const Cell& cell) const;
@@ -112,7 +112,7 @@ class Relaxation {
   std::function<bool()> stop_;
   OfferTable table_;
   PricedPartition chains_;
-  std::array<std::vector<StepPath>, 3> paths_;  // by PathFamily
+  std::array<std::vector<PivotPath>, 3> paths_;  // by PathFamily
   std::array<Front, 2> fronts_{Front{Slowest::by_time, {}}, Front{Slowest::by_step, {}}};
   SuffixBounds tails_;
   Seconds said_;          // by tighten()

@@ -32,7 +32,7 @@ PathWeights operator*(double weight, PathWeights part) {
   return part;
 }
 
-std::vector<StepPath> step_paths(PathFamily fill, double m, int pivots) {
+std::vector<PivotPath> step_paths(PathFamily fill, double m, int pivots) {
   const PathWeights ends{.time = m, .finish = 1, .in = 0.5};
   if (fill == PathFamily::gpipe)
     return {{0,
@@ -40,7 +40,7 @@ std::vector<StepPath> step_paths(PathFamily fill, double m, int pivots) {
              {.time = m, .closing = 1, .in = 1, .out = 1},
              {.time = 1, .in = 1, .out = 1}},
             {0, kForward, ends, {}}};
-  std::vector<StepPath> paths;
+  std::vector<PivotPath> paths;
   for (int pivot = 0; pivot < pivots; ++pivot) {
     paths.push_back({pivot, kRoundTrip, {.time = m, .closing = 1, .in = 1}, {}});
     paths.push_back({pivot, kForward, ends, {}});

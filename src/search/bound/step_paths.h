@@ -21,7 +21,7 @@ struct PathWeights {
 };
 
 // A path that stands out at one stage, the pivot.
-struct StepPath {
+struct PivotPath {
   int pivot = 0;
   PathWeights before;
   PathWeights at;
@@ -42,6 +42,6 @@ enum class PathFamily { filled, filling, gpipe };
 //   L + R + x + (m - 1) max(f, b)  filling: all of one kind of pass, and the way back
 //   L + R + m x                    gpipe
 // L ends with the finish of the first stage.
-std::vector<StepPath> step_paths(PathFamily fill, double micro_batches, int pivots);
+std::vector<PivotPath> step_paths(PathFamily fill, double micro_batches, int pivots);
 
 }  // namespace plait

@@ -23,7 +23,7 @@ Pipeline random_pipeline(std::mt19937_64& random, Schedule schedule) {
 }
 
 // The stage at which all pivots stand, with finish times, as a sum over stages.
-double length_of(const StepPath& path, const Pipeline& p, const std::vector<double>& finish,
+double length_of(const PivotPath& path, const Pipeline& p, const std::vector<double>& finish,
                  int pivot, double longest) {
   double sum = 0;
   for (int s = 0; s < p.stages; ++s) {
@@ -60,7 +60,7 @@ TEST(StepPaths, NoStepIsShorterThanAnyPathAtAnyStage) {
     const PathFamily fill = schedule == Schedule::gpipe  ? PathFamily::gpipe
                             : p.stages < p.micro_batches ? PathFamily::filled
                                                          : PathFamily::filling;
-    for (const StepPath& path : step_paths(fill, p.micro_batches, 1))
+    for (const PivotPath& path : step_paths(fill, p.micro_batches, 1))
       for (int pivot = 0; pivot < p.stages; ++pivot)
         ASSERT_LE(length_of(path, p, finish, pivot, longest), step * (1 + 1e-9))
             << "pipeline " << i << ", " << p.stages << " stages, pivot " << pivot << ", m "
@@ -77,7 +77,7 @@ TEST(StepPaths, AreTightForEqualStages) {
   p.time.assign(4, {Seconds(1), Seconds(2), Seconds(0)});
   p.send.assign(3, Seconds(0));
   const std::vector<double> finish(4, 0);
-  const std::vector<StepPath> paths = step_paths(PathFamily::filled, 8, 1);
+  const std::vector<PivotPath> paths = step_paths(PathFamily::filled, 8, 1);
   EXPECT_DOUBLE_EQ(length_of(paths[2], p, finish, 0, 3), 33);
   EXPECT_DOUBLE_EQ(length_of(paths[0], p, finish, 3, 3), 33);
   EXPECT_DOUBLE_EQ(simulate(p).makespan.value, 33);

@@ -66,10 +66,11 @@ std::optional<StagePlaces> places_of(const Space& space, const Plan& plan) {
     std::optional<StageInsides::Place> place;
     for (int p = 0; p < static_cast<int>(space.pools().size()); ++p) {
       const std::vector<DeviceId>& devices = space.pools()[p].devices;
-      const auto at = std::ranges::search(devices, stage.devices);
-      if (!at.empty())
-        place = {p, static_cast<int>(at.begin() - devices.begin()),
-                 static_cast<int>(stage.devices.size())};
+      // Not std::ranges::search: clang 14 cannot compile GCC 12's subranges.
+      const auto at =
+          std::search(devices.begin(), devices.end(), stage.devices.begin(), stage.devices.end());
+      if (at != devices.end())
+        place = {p, static_cast<int>(at - devices.begin()), static_cast<int>(stage.devices.size())};
     }
     if (!place || !stage.shares.empty()) return std::nullopt;
     places.push_back(*place);

@@ -14,6 +14,7 @@ constexpr double kSolved = 5e-4;  // bound and division are that near
 constexpr double kNear = 1.03;    // to what is wanted, for its neighbours to be looked at
 constexpr std::size_t kFound = 4;
 constexpr int kFirstHalvings = 10;  // for the first division
+constexpr int kRowsAtOnce = 256;    // between two looks at the clock
 
 using Division = std::vector<const LayerDivision*>;  // of every stage
 
@@ -37,11 +38,13 @@ class LayerGame {
 
   LayerBound run(double enough, const LayerGameEffort& effort) {
     LayerBound out;
+    stop_ = &effort.stop;
+    if (stop()) return {0, {}};
     allow(enough);
     double low = play(enough, effort.rounds);
     if (std::isinf(low)) return {may_be_placed(enough), {}};
     double high = std::min(enough, upper());
-    for (int i = 0; i < effort.halvings && low < high * (1 - kSolved); ++i) {
+    for (int i = 0; i < effort.halvings && low < high * (1 - kSolved) && !stop(); ++i) {
       const double middle = (low + high) / 2;
       allow(middle);
       const double own = play(middle, std::max(1, effort.rounds / 4));
@@ -55,13 +58,14 @@ class LayerGame {
   }
 
  private:
+  bool stop() const { return (*stop_)(); }
   double upper() const { return found_.empty() ? HUGE_VAL : found_.front().step; }
 
   // Nothing can be placed in less than `enough`: at all?
   double may_be_placed(double enough) {
     allow(HUGE_VAL);
     const MeanPath nothing = mean_of({});
-    return least(nothing).stages.empty() ? HUGE_VAL : enough;
+    return least(nothing).stages.empty() && !stop() ? HUGE_VAL : enough;
   }
 
   // Before a stage begins, the first micro-batch has passed the first chunks of those before it,
@@ -163,7 +167,7 @@ class LayerGame {
     Division stages;
   };
 
-  // The division that is shortest on a mean of paths, of those allowed.
+  // The division that is shortest on a mean of paths, of those allowed; none when it is stopped.
   Answer least(const MeanPath& mean) const {
     const int layers = pipeline_.layers;
     std::vector<double> before(layers + 1, HUGE_VAL);  // least sum, by layers placed
@@ -176,6 +180,7 @@ class LayerGame {
       auto& from = placed.emplace_back(layers + 1, -1);
       const int most = std::min(layers, static_cast<int>(allowed_[s].size()) - 1);
       for (int n = 0; n <= most; ++n) {
+        if (n % kRowsAtOnce == 0 && stop()) return {};
         double length = HUGE_VAL;
         const LayerDivision* best = nullptr;
         for (const LayerDivision* way : allowed_[s][n]) {
@@ -266,10 +271,11 @@ class LayerGame {
   // What the least mean of allowed divisions is at least; infinite if there is none.
   double play(double step, int rounds) {
     double bound = 0;
-    if (divisions_.empty() && !start(step)) return HUGE_VAL;
-    for (int round = 0; round < rounds; ++round) {
+    if (divisions_.empty() && !start(step)) return stop() ? 0 : HUGE_VAL;
+    for (int round = 0; round < rounds && !stop(); ++round) {
       const Mixtures mixed = solve_matrix_game(lengths_, kGameRounds);
       const Answer answer = least(mean_of(mixed.rows));
+      if (answer.stages.empty() && stop()) break;
       bound = std::max(bound, answer.length);
       if (bound >= step * (1 - kSame) || bound >= upper() * (1 - kSolved)) break;
       const bool more = add(answer.stages);
@@ -283,7 +289,7 @@ class LayerGame {
   void look_around(int most) {
     Division best = found_.front().stages;
     double step = found_.front().step;
-    for (bool moved = true; moved && most > 0;) {
+    for (bool moved = true; moved && most > 0 && !stop();) {
       moved = false;
       for (int from = 0; from < count_ && most > 0 && !moved; ++from)
         for (int to = 0; to < count_ && most > 0 && !moved; ++to) {
@@ -313,6 +319,7 @@ class LayerGame {
 
   StepGraph& graph_;
   const LayerPipeline& pipeline_;
+  const std::function<bool()>* stop_ = nullptr;
   int count_;
   int chunks_;
   std::vector<double> lead_in_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "search/paths/critical_path.h"
@@ -46,6 +47,8 @@ struct LayerGameEffort {
   int rounds = 12;
   int halvings = 3;
   int neighbours = 0;  // divisions that are tried beside the best one, in the end
+  // Asked again and again; a bound that was cut short holds, but is lower, zero at worst.
+  std::function<bool()> stop = [] { return false; };
 };
 
 // A bound on the step with layers divided in any way, and good ways to divide them.

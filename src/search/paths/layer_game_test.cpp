@@ -96,6 +96,24 @@ TEST(LayerGame, IsNeverAboveTheBestOfAllDivisionsAndSeldomFarBelow) {
   EXPECT_GE(found, 0.9 * kProblems);
 }
 
+// Whenever it is told to stop, the bound holds, and it asks often: at once when nothing is left.
+TEST(LayerGame, HoldsWhereverItIsCutShort) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 30; ++i) {
+    const DrawnLayers drawn = drawn_layers(random);
+    StepGraph graph(drawn.shape);
+    const double best = shortest(graph, drawn.pipeline, {}, drawn.pipeline.layers);
+    for (const int most : {0, 1, 2, 3, 5, 8, 13, 40}) {
+      int asked = 0;
+      const LayerBound bound =
+          bound_layers(graph, drawn.pipeline, 2 * best,
+                       {.neighbours = 50, .stop = [&] { return ++asked > most; }});
+      EXPECT_LE(bound.step, best * (1 + 1e-9)) << i << ", " << most;
+      EXPECT_LE(asked, most + 8) << i << ", " << most;
+    }
+  }
+}
+
 TEST(LayerGame, SaysEnoughWhereNothingIsThatShort) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 40; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cost/pipeline/schedule.h"
 
@@ -9,7 +10,8 @@ namespace plait {
 namespace {
 
 constexpr int kBisections = 24;
-constexpr double kFarAway = 16;  // times the least bound: nobody asks for more
+constexpr int kRowsAtOnce = 256;  // between two looks at the clock
+constexpr double kFarAway = 16;   // times the least bound: nobody asks for more
 
 // Most layers that the stage can have when `before` has passed, for the step to be no longer.
 int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& stage, double before,
@@ -73,8 +75,10 @@ double bound_by_memory(const InterleavedPipeline& pipeline, const RoundTrip& tri
   return pipeline.micro_batches * sum / k;
 }
 
-// Layers of the stages of a step that is no longer; empty when there are none.
-std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step) {
+// Layers of the stages of a step that is no longer; empty when there are none. Nothing when it is
+// stopped.
+std::optional<std::vector<int>> layers_within(const InterleavedPipeline& pipeline, double step,
+                                              const std::function<bool()>& stop) {
   const int layers = pipeline.layers;
   std::vector<double> before(layers + 1, HUGE_VAL);  // least sum so far, by layers placed
   std::vector<std::vector<int>> last;                // of them on the last stage, by stage
@@ -83,6 +87,7 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
     std::vector<double> next(layers + 1, HUGE_VAL);
     std::vector<int>& own = last.emplace_back(layers + 1, -1);
     for (int done = 0; done <= layers; ++done) {
+      if (done % kRowsAtOnce == 0 && stop()) return std::nullopt;
       if (!std::isfinite(before[done])) continue;
       const int most = std::min(layers - done, most_layers(pipeline, stage, before[done], step));
       // The end of a pipeline may be a chunk of its own.
@@ -96,7 +101,7 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
     }
     before = std::move(next);
   }
-  if (!std::isfinite(before[layers])) return {};
+  if (!std::isfinite(before[layers])) return std::vector<int>();
   std::vector<int> out(pipeline.stages.size());
   int placed = layers;
   for (std::size_t s = out.size(); s-- > 0; placed -= out[s]) out[s] = last[s][placed];
@@ -105,31 +110,35 @@ std::vector<int> layers_within(const InterleavedPipeline& pipeline, double step)
 
 }  // namespace
 
-InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least,
-                                   double enough) {
+InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least, double enough,
+                                   const std::function<bool()>& stop) {
   const RoundTrip trip = round_trip_of(pipeline);
   const int v = pipeline.chunks;
   double low = std::max(least, trip.compute + 2 * (v * trip.sends + (v - 1) * pipeline.wrap));
   for (int s = 0; s < static_cast<int>(pipeline.stages.size()); ++s)
     low = std::max(low, bound_by_memory(pipeline, trip, s));
-  InterleavedBound out{low, layers_within(pipeline, low)};
-  if (!out.layers.empty()) return out;
+  InterleavedBound out{low, {}};
+  auto found = layers_within(pipeline, low, stop);
+  if (found) out.layers = std::move(*found);
+  if (!found || !out.layers.empty()) return out;
   double high = std::min(enough, kFarAway * low);
   if (low >= high) return out;
-  out.layers = layers_within(pipeline, high);
-  if (out.layers.empty()) {
-    out.layers = layers_within(pipeline, HUGE_VAL);
-    out.step = out.layers.empty() ? HUGE_VAL : high;
-    return out;
+  found = layers_within(pipeline, high, stop);
+  if (found && found->empty()) {
+    out.step = high;
+    found = layers_within(pipeline, HUGE_VAL, stop);
+    if (found && found->empty()) out.step = HUGE_VAL;
   }
-  for (int i = 0; i < kBisections; ++i) {
+  if (found) out.layers = std::move(*found);
+  if (!found || out.step >= high) return out;
+  for (int i = 0; i < kBisections && found; ++i) {
     const double middle = (low + high) / 2;
-    std::vector<int> layers = layers_within(pipeline, middle);
-    if (layers.empty()) {
+    found = layers_within(pipeline, middle, stop);
+    if (found && found->empty()) {
       low = middle;
-    } else {
+    } else if (found) {
       high = middle;
-      out.layers = std::move(layers);
+      out.layers = std::move(*found);
     }
   }
   out.step = low;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <vector>
 
 namespace plait {
@@ -53,8 +54,11 @@ struct InterleavedBound {
 // are in memory from their forward pass to the end of their backward pass, k of them at a time
 // (chunks_in_flight() in cost/pipeline/schedule.h), so that with d_c the time from chunk c on
 //   step >= m / k * sum over the stage's chunks of d_c.
-InterleavedBound interleaved_bound(const InterleavedPipeline& pipeline, double least,
-                                   double enough = HUGE_VAL);
+//
+// A bound that `stop` cuts short holds, but is lower, and may come without layers.
+InterleavedBound interleaved_bound(
+    const InterleavedPipeline& pipeline, double least, double enough = HUGE_VAL,
+    const std::function<bool()>& stop = [] { return false; });
 
 // The same under any schedule, knowing only what the busiest stage has to do, with the layers by
 // stage with which it is least busy: each layer goes where it adds to the least. A stage has at

@@ -93,6 +93,23 @@ TEST(InterleavedBound, IsAboveNoWayToShareOutTheLayers) {
   EXPECT_GT(mean, 0.7);
 }
 
+// Whenever it is told to stop.
+TEST(InterleavedBound, HoldsWhereverItIsCutShort) {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 40; ++i) {
+    const Drawn problem = drawn(random);
+    std::vector<int> layers;
+    const double best = least_step(problem, layers, problem.pipeline.layers);
+    for (const int most : {0, 1, 2, 3, 5, 8, 13, 40}) {
+      int asked = 0;
+      const auto stop = [&] { return ++asked > most; };
+      EXPECT_LE(interleaved_bound(problem.pipeline, 0, HUGE_VAL, stop).step, (1 + 1e-6) * best)
+          << i << ", " << most;
+      EXPECT_LE(asked, most + 1) << i << ", " << most;
+    }
+  }
+}
+
 // A network that is busy for longer than all compute: 3 s for a layer and 1 s beside. Seven of
 // eight layers fit on the other stage, so that one is left: 1 + 3 * 1 = 4 s.
 TEST(InterleavedBound, IsNoShorterThanTheNetworkIsBusy) {

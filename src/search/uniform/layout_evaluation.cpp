@@ -28,7 +28,7 @@ class Evaluation {
         problem_(ground.context.problem),
         units_(problem_.model.unit_count()),
         stages_(ground, layout, space_),
-        bounds_(layout, space_, stages_) {}
+        bounds_(layout, space_, stages_, ground.stop) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
@@ -300,7 +300,8 @@ class Evaluation {
           lacks_memory_ ||
           layout_.settings.micro_batches * stage.most_layers * Seconds(stage.layer) < enough;
     const double known = std::max(busy - after, layout_.bound).value;
-    InterleavedBound found = interleaved_bound(pipeline_, known, (enough - after).value);
+    InterleavedBound found =
+        interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
     if (bounds_.layers()->equal) layers_ = std::move(found.layers);
     return Seconds(found.step) + after;
   }

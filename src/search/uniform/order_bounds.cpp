@@ -31,11 +31,13 @@ void set_recompute(const LayerLoad& load, int recomputed, int fewer, Interleaved
 
 }  // namespace
 
-OrderBounds::OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages)
+OrderBounds::OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages,
+                         std::function<bool()> stop)
     : layout_(layout),
       space_(space),
       problem_(space.problem()),
       stages_(stages),
+      stop_(std::move(stop)),
       units_(problem_.model.unit_count()),
       layers_(layers_by_kind(problem_.model)) {}
 
@@ -135,7 +137,8 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
   const int p = layout_.stages;
   const int v = layout_.chunks;
   const double m = layout_.settings.micro_batches;
-  if (2 * m * v * p > kMostStepTasks || splits_backward(layout_.schedule)) return {0, {}};
+  if (2 * m * v * p > kMostStepTasks || splits_backward(layout_.schedule) || stop_())
+    return {0, {}};
   std::vector<double> send;
   std::vector<double> busy;
   const HandOver wrap = least_wrap();
@@ -175,7 +178,8 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
   const auto tasks = static_cast<double>(graph_->task_count());
   return bound_layers(*graph_, divided, enough.value,
                       {.rounds = std::clamp(static_cast<int>(kRoundTasks / tasks), 3, 12),
-                       .neighbours = static_cast<int>(std::min(kNeighbourTasks / tasks, 120.0))});
+                       .neighbours = static_cast<int>(std::min(kNeighbourTasks / tasks, 120.0)),
+                       .stop = stop_});
 }
 
 // From the last stage back to the first, wherever the cut is.
@@ -305,7 +309,7 @@ std::vector<OrderBounds::Number> OrderBounds::numbers_in_chunks(Seconds limit) {
       layers += own.stages[s].most_layers;
     }
     if (layers < own.layers) continue;
-    const InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value);
+    const InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value, stop_);
     if (Seconds(found.step) < limit)
       numbers.push_back({first, Seconds(found.step) + after, std::move(own)});
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -16,7 +17,9 @@ namespace plait {
 // Lower bounds on all cuts of a layout whose stages are placed on the hosts in a given order.
 class OrderBounds {
  public:
-  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages);
+  // Where `stop` says so, bounds are cut short: they hold, but are lower.
+  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages,
+              std::function<bool()> stop);
 
   // Nothing for other models; then only tied() is known.
   const std::optional<LayersByKind>& layers() const { return layers_; }
@@ -61,6 +64,7 @@ class OrderBounds {
   const Space& space_;
   const Problem& problem_;
   LayoutStages& stages_;
+  std::function<bool()> stop_;
   int units_;
   std::optional<LayersByKind> layers_;
   std::optional<StepGraph> graph_;  // with the hand-overs of the order that was asked for last

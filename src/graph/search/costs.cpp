@@ -16,7 +16,8 @@ namespace {
 struct Wish {
   int value = 0;
   Placement to;
-  int loop = -1;  // that wants it, where it is made outside
+  int loop = -1;       // that wants it, where it is made outside
+  bool again = false;  // as gathers_again
   friend auto operator<=>(const Wish&, const Wish&) = default;
 };
 
@@ -24,7 +25,7 @@ struct Wish {
 struct BlockTable {
   std::vector<std::vector<Placement>> operands;
   std::vector<std::vector<Placement>> outputs;
-  std::vector<Seconds> replacing;  // bringing new values where the arguments are that they replace
+  std::vector<Seconds> handing;  // arguments to where they are wanted, and back what replaces them
 };
 
 // Blocks that are the same but for which layer they belong to are evaluated once, and so are pairs
@@ -99,11 +100,14 @@ class CostBuilder {
   void build_block(int b) {
     const Block& block = analysis_.blocks.blocks[b];
     for (Strategy& strategy : strategies_of(block, mesh_, options_.whole)) {
+      const std::size_t first = made_.blocks[b].strategies.size();
       add_strategy(b, strategy);
-      if (copied_axes(analysis_, mesh_, b, strategy) == 0) continue;
-      strategy.shares_update = true;
-      add_strategy(b, strategy);
-      drop_one_of_two(b);
+      if (copied_axes(block, mesh_, strategy) == 0) continue;
+      for (const Sharing sharing : sharings_of(analysis_, b)) {
+        strategy.sharing = sharing;
+        add_strategy(b, strategy);
+        drop_useless(b, first);
+      }
     }
     if (options_.measured != nullptr) take_measured(b);
   }
@@ -118,13 +122,14 @@ class CostBuilder {
     costs.memory.emplace_back();
     tables_[b].operands.emplace_back();
     tables_[b].outputs.emplace_back();
-    tables_[b].replacing.emplace_back();
+    tables_[b].handing.emplace_back();
     build_strategy(b, s);
   }
 
-  // Of the last two, which differ in who does the update, one goes if the other is neither slower
-  // nor larger and other blocks cannot tell.
-  void drop_one_of_two(int b) {
+  // Of those from `first` on, which differ in what devices share, the last was added: one goes if
+  // another is neither slower nor larger and other blocks cannot tell, or if nothing could be
+  // shared.
+  void drop_useless(int b, std::size_t first) {
     BlockCosts& costs = made_.blocks[b];
     const std::size_t last = costs.strategies.size() - 1;
     const auto beats = [&](std::size_t one, std::size_t other) {
@@ -132,15 +137,14 @@ class CostBuilder {
                  costs.compute[other] + costs.communication[other] &&
              costs.memory[one] <= costs.memory[other];
     };
-    if (tables_[b].outputs[last] == tables_[b].outputs[last - 1] &&
-        tables_[b].operands[last] == tables_[b].operands[last - 1])
-      return drop(b, last);  // nothing could be divided
-    if (uses_.updates_meet[b] != 0) return;
-    if (beats(last - 1, last)) {
-      drop(b, last);
-    } else if (beats(last, last - 1)) {
-      drop(b, last - 1);
+    for (std::size_t s = first; s < last; ++s) {
+      const bool same = tables_[b].outputs[last] == tables_[b].outputs[s] &&
+                        tables_[b].operands[last] == tables_[b].operands[s];
+      if (same || (uses_.updates_meet[b] == 0 && beats(s, last))) return drop(b, last);
     }
+    if (uses_.updates_meet[b] != 0) return;
+    for (std::size_t s = last; s-- > first;)
+      if (beats(costs.strategies.size() - 1, s)) drop(b, s);
   }
 
   void drop(int b, std::size_t s) {
@@ -153,7 +157,7 @@ class CostBuilder {
     costs.memory.erase(costs.memory.begin() + at);
     tables_[b].operands.erase(tables_[b].operands.begin() + at);
     tables_[b].outputs.erase(tables_[b].outputs.begin() + at);
-    tables_[b].replacing.erase(tables_[b].replacing.begin() + at);
+    tables_[b].handing.erase(tables_[b].handing.begin() + at);
   }
 
   void take_measured(int b) {
@@ -169,10 +173,10 @@ class CostBuilder {
         others.push_back(s);
         continue;
       }
-      by_formula += costs.compute[s] + costs.communication[s] - tables_[b].replacing[s];
+      by_formula += costs.compute[s] + costs.communication[s] - tables_[b].handing[s];
       by_clock += found->second;
       costs.compute[s] = found->second;
-      costs.communication[s] = tables_[b].replacing[s];  // what a block alone does not do
+      costs.communication[s] = tables_[b].handing[s];  // what a block alone does not do
     }
     if (!(by_formula > Seconds(0))) return;
     for (const std::size_t s : others) {
@@ -202,21 +206,25 @@ class CostBuilder {
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if ((owner(node.operands[i]) == b || owner(node.operands[i]) < 0) &&
             !program.values[node.operands[i]].dims().empty())
-          wishes.push_back(
-              {node.operands[i], at.operands[i], program.entered_loop(node.operands[i], n)});
+          wishes.push_back({node.operands[i], at.operands[i],
+                            program.entered_loop(node.operands[i], n),
+                            gathers_again(analysis_, costs.strategies[s], node.operands[i], n)});
     }
     for (const auto& [value, argument] : uses_.replacing[b]) {
       const Placement to =
           owner(argument) == b ? outputs[place(argument)] : made_.outside(argument);
-      wishes.push_back({value, to, -1});
-      tables_[b].replacing[s] += move_time(value, outputs[place(value)], to);
+      wishes.push_back({value, to, -1, false});
+      tables_[b].handing[s] += move_time(value, outputs[place(value)], to);
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
     for (const Wish& wish : wishes) {
       const Placement from =
           owner(wish.value) < 0 ? made_.outside(wish.value) : outputs[place(wish.value)];
-      costs.communication[s] += move_time(wish.value, from, wish.to);
+      const Seconds time = move_time(wish.value, from, wish.to);
+      costs.communication[s] += time;
+      if (program.nodes[program.values[wish.value].node].kind == NodeKind::argument)
+        tables_[b].handing[s] += time;
     }
   }
 
@@ -259,11 +267,15 @@ class CostBuilder {
       const int consumer = analysis_.blocks.of_node[use.node];
       const std::size_t s = consumer == edge.a ? chosen.first : chosen.second;
       const BlockTable& table = tables_[first_like_[consumer]];
+      const int maker = owner(use.value);
+      const bool again = gathers_again(
+          analysis_, made_.blocks[maker].strategies[maker == edge.a ? chosen.first : chosen.second],
+          use.value, use.node);
       wishes.push_back({use.value,
                         use.operand < 0
                             ? table.outputs[s][uses_.first_output[use.node]]
                             : table.operands[s][uses_.first_operand[use.node] + use.operand],
-                        analysis_.program.entered_loop(use.value, use.node)});
+                        analysis_.program.entered_loop(use.value, use.node), again});
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());

@@ -1,13 +1,58 @@
 // Where the values of a program are under a choice of strategies, and what is sent.
 
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "graph/block/numbering.h"
 #include "graph/search/costs.h"
 #include "graph/search/route.h"
+#include "graph/search/uses.h"
 
 namespace plait::graph {
+namespace {
+
+bool again_for(const Analysis& analysis, const GraphCosts& costs, const std::vector<int>& choice,
+               int value, int node) {
+  const int b = owner_of(analysis, value);
+  return b >= 0 && gathers_again(analysis, costs.blocks[b].strategies[choice[b]], value, node);
+}
+
+}  // namespace
+
+bool gathers_again(const Analysis& analysis, const Strategy& of_maker, int value, int node) {
+  return of_maker.sharing == Sharing::weights &&
+         analysis.updates.of_weight[analysis.program.values[value].node] != 0 &&
+         analysis.phases.of_node[node] != Phase::forward;
+}
+
+std::vector<Copy> copies_of(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,
+                            const std::vector<int>& choice,
+                            const std::vector<Placement>& placements) {
+  const Program& program = analysis.program;
+  std::map<std::tuple<int, int, bool, Placement>, std::size_t> known;
+  std::vector<Copy> all;
+  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
+    const int b = analysis.blocks.of_node[n];
+    const Node& node = program.nodes[n];
+    NodePlacement at;
+    if (b >= 0) at = place_node(analysis, mesh, n, costs.blocks[b].axes[choice[b]]);
+    at.operands.resize(node.operands.size());
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const int value = node.operands[i];
+      // What an op before made, or a loop hands on; a part of what is here needs no copy.
+      if (program.values[value].node >= n || is_made_anywhere(program, value)) continue;
+      if (transfers(mesh, Bytes(1), placements[value], at.operands[i]).empty()) continue;
+      const auto [it, fresh] =
+          known.try_emplace({value, program.entered_loop(value, n),
+                             again_for(analysis, costs, choice, value, n), at.operands[i]},
+                            all.size());
+      if (fresh) all.push_back({value, at.operands[i], n, n});
+      all[it->second].last = n;
+    }
+  }
+  return all;
+}
 
 std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
                                      const GraphCosts& costs, const std::vector<int>& choice) {
@@ -31,15 +76,16 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const std::vector<Placement> placed = placements_of(analysis, mesh, costs, choice);
   std::vector<Movement> all;
   // Each step of a value is done once, and once more before each loop that wants its end.
-  std::set<std::tuple<int, int, std::vector<Placement>>> met;
+  std::set<std::tuple<int, int, bool, std::vector<Placement>>> met;
   const auto move = [&](int value, const Placement& to, int consumer) {
     if (program.values[value].dims().empty() || is_made_anywhere(program, value)) return;
     std::vector<Placement> steps;
     const double times = program.trips(program.values[value].node);
     const int loop = program.entered_loop(value, consumer);
+    const bool again = again_for(analysis, costs, choice, value, consumer);
     for (const Leg& leg : route(mesh, size_of(*program.values[value].shape), placed[value], to)) {
       steps.push_back(leg.after);
-      if (leg.transfer && met.emplace(value, loop, steps).second)
+      if (leg.transfer && met.emplace(value, loop, again, steps).second)
         all.push_back({*leg.transfer, value, consumer, times, leg.after});
     }
   };

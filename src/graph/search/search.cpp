@@ -77,7 +77,8 @@ ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCo
         edge.time[choice[edge.a] * costs.blocks[edge.b].strategies.size() + choice[edge.b]];
   plan.placements = placements_of(analysis, mesh, costs, choice);
   plan.movements = movements_of(analysis, mesh, costs, choice);
-  plan.peak = peak_memory(analysis, mesh, plan.placements);
+  plan.peak = peak_memory(analysis, mesh, plan.placements,
+                          copies_of(analysis, mesh, costs, choice, plan.placements));
   return plan;
 }
 
@@ -181,8 +182,9 @@ class LimitedSearch {
 
   // The peak of a plan; keeps it where it fits and is faster.
   Bytes take(const std::vector<int>& choice) {
-    const Bytes peak =
-        peak_memory(analysis_, mesh_, placements_of(analysis_, mesh_, costs_, choice));
+    const std::vector<Placement> placements = placements_of(analysis_, mesh_, costs_, choice);
+    const Bytes peak = peak_memory(analysis_, mesh_, placements,
+                                   copies_of(analysis_, mesh_, costs_, choice, placements));
     needed_ = std::min(needed_, peak);
     if (peak > limit_) return peak;
     ShardingPlan plan = plan_with(analysis_, mesh_, costs_, choice);

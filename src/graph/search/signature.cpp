@@ -29,6 +29,8 @@ std::uint64_t signature_of(const CostContext& context, int b) {
     const Rule& rule = analysis.rules[n];
     add(static_cast<std::uint64_t>(node.kind));
     add(analysis.updates.of_node[n]);
+    add(analysis.updates.of_weight[n]);
+    add(static_cast<std::uint64_t>(analysis.phases.of_node[n]));
     if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
     add(static_cast<std::uint64_t>(program.trips(n)));
     add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
@@ -84,6 +86,7 @@ std::uint64_t signature_of(const CostContext& context, const std::vector<int>& f
                                  : uses.first_operand[use.node] + use.operand);
     hash = mixed(hash, static_cast<std::uint64_t>(program.trips(program.values[use.value].node)));
     hash = mixed(hash, seen.try_emplace(use.value, static_cast<int>(seen.size())).first->second);
+    hash = mixed(hash, static_cast<std::uint64_t>(analysis.phases.of_node[use.node]));
     const int loop = program.entered_loop(use.value, use.node);
     hash = mixed(hash, loops.try_emplace(loop, static_cast<int>(loops.size())).first->second);
   }

@@ -279,14 +279,24 @@ std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool w
   return all;
 }
 
-AxisSet copied_axes(const Analysis& analysis, const Mesh& mesh, int b, const Strategy& strategy) {
-  const Block& block = analysis.blocks.blocks[b];
-  const bool has_state = std::ranges::any_of(block.nodes, [&](int n) {
+std::vector<Sharing> sharings_of(const Analysis& analysis, int b) {
+  bool state = false;
+  bool weights = false;
+  for (const int n : analysis.blocks.blocks[b].nodes) {
     const Node& node = analysis.program.nodes[n];
-    return node.kind == NodeKind::argument && analysis.updates.is_state[node.argument] != 0;
-  });
+    if (node.kind != NodeKind::argument) continue;
+    state = state || analysis.updates.is_state[node.argument] != 0;
+    weights = weights || analysis.updates.of_weight[n] != 0;
+  }
+  std::vector<Sharing> all;
+  if (state) all.push_back(Sharing::update);
+  if (weights) all.push_back(Sharing::weights);
+  return all;
+}
+
+AxisSet copied_axes(const Block& block, const Mesh& mesh, const Strategy& strategy) {
   AxisSet axes = 0;
-  for (int a = 0; a < mesh.axes() && has_state; ++a)
+  for (int a = 0; a < mesh.axes(); ++a)
     if (strategy.role[a] < 0 || block.roles[strategy.role[a]].name == "rows") axes |= 1U << a;
   return axes;
 }
@@ -300,7 +310,9 @@ std::string text_of(const Strategy& strategy, const Block& block, const Mesh& me
     if (!axes.empty()) out += (out.empty() ? "" : ", ") + block.roles[r].name + " over " + axes;
   }
   if (out.empty()) out = "whole on every device";
-  return strategy.shares_update ? out + ", update shared" : out;
+  if (strategy.sharing == Sharing::update) out += ", update shared";
+  if (strategy.sharing == Sharing::weights) out += ", weights shared";
+  return out;
 }
 
 ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strategy) {
@@ -314,12 +326,11 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
   const Role* columns = nullptr;
   for (const Role& role : block.roles) {
     if (role.name == "columns") columns = &role;
-    if (!strategy.shares_update || role.name == "rows") continue;
+    if (strategy.sharing == Sharing::nothing || role.name == "rows") continue;
     made.shared_classes.insert(made.shared_classes.end(), role.classes.begin(), role.classes.end());
   }
-  for (int a = 0; a < mesh.axes() && strategy.shares_update; ++a)
-    if (strategy.role[a] < 0 || block.roles[strategy.role[a]].name == "rows")
-      made.shared |= 1U << a;
+  if (strategy.sharing != Sharing::nothing) made.shared = copied_axes(block, mesh, strategy);
+  made.shares_weights = strategy.sharing == Sharing::weights;
   for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {
     std::vector<std::pair<int, int>> divided;
     divide(block.roles[r], mesh, axes_with_role(strategy, mesh, r), divided);
@@ -344,8 +355,10 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int n, const ClassAxes& axes) {
   const Rule& rule = analysis.rules[n];
   AxisFactors factor = factor_of_axis(rule, analysis.blocks.classes[n], mesh, axes);
-  if (axes.shared != 0 && analysis.updates.of_node[n] != 0 &&
-      !is_contraction(analysis.program, analysis.program.nodes[n])) {
+  const bool in_parts = analysis.updates.of_node[n] != 0
+                            ? !is_contraction(analysis.program, analysis.program.nodes[n])
+                            : axes.shares_weights && analysis.updates.of_weight[n] != 0;
+  if (axes.shared != 0 && in_parts) {
     AxisSet free = 0;
     for (int a = 0; a < mesh.axes(); ++a)
       if (factor[a] < 0) free |= 1U << a;

@@ -16,10 +16,13 @@ void add_operands(const Analysis& analysis, Uses& uses) {
       const int from = owner_of(analysis, value);
       if (from < 0 || from == block) continue;
       uses.between[{std::min(from, block), std::max(from, block)}].push_back({value, n, i});
-      const bool wants_parts =
-          analysis.updates.of_node[n] != 0 && !is_contraction(program, program.nodes[n]);
-      if (wants_parts) uses.updates_meet[block] = 1;
-      if (analysis.updates.of_node[program.values[value].node] != 0) uses.updates_meet[from] = 1;
+      const int maker = program.values[value].node;
+      const auto may_be_in_parts = [&](int node) {
+        return analysis.updates.of_node[node] != 0 || analysis.updates.of_weight[node] != 0;
+      };
+      if (may_be_in_parts(n) && !is_contraction(program, program.nodes[n]))
+        uses.updates_meet[block] = 1;
+      if (may_be_in_parts(maker)) uses.updates_meet[from] = 1;
     }
   }
 }

@@ -21,7 +21,7 @@ struct Uses {
   std::map<std::pair<int, int>, std::vector<Use>> between;  // (smaller block, larger block)
   // Of each block: results, and the arguments (of the same block, or of none) that they replace.
   std::vector<std::vector<std::pair<int, int>>> replacing;
-  // Of each block: another one uses what its update makes, or makes what it uses.
+  // Of each block: another one uses its weights or what its update makes, or makes what these use.
   std::vector<char> updates_meet;
   std::vector<int> first_operand;  // of each node
   std::vector<int> first_output;

@@ -64,8 +64,8 @@ class Graph(unittest.TestCase):
     def test_enumerate_writes_every_combination(self):
         rows = list(csv.DictReader(io.StringIO(self.good(
             "enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8", "--blocks", "1,2"))))
-        # Columns, rows, rows with shared weights, inner summed, inner scattered: 5 x 5.
-        self.assertEqual(len(rows), 25)
+        # Columns, rows, positions, both with shared weights, inner summed, inner scattered: 7 x 7.
+        self.assertEqual(len(rows), 49)
         self.assertGreater(len({row["bytes_sent"] for row in rows}), 1)
 
     def test_what_is_wrong_is_said_with_its_place(self):

@@ -32,8 +32,7 @@ std::vector<char> find_weights(const Program& program, const Phases& phases,
     const int node = program.arguments[argument];
     const Value& value = program.values[program.nodes[node].outputs.front()];
     const bool weight = phases.trained[argument] != 0 && updates.is_state[argument] == 0;
-    if (weight && is_floating(value.shape->type) && !value.dims().empty())
-      made[node] = 1;
+    if (weight && is_floating(value.shape->type) && !value.dims().empty()) made[node] = 1;
   }
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const Node& node = program.nodes[n];

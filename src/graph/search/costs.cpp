@@ -196,7 +196,7 @@ class CostBuilder {
       const NodePlacement at = place_node(analysis_, mesh_, n, costs.axes[s]);
       const double trips = program.trips(n);
       costs.compute[s] += node_time(analysis_, mesh_.device, n) * (at.share * trips);
-      costs.communication[s] += time_of(mesh_, at.reductions) * trips;
+      costs.communication[s] += (time_of(mesh_, at.reductions) + time_of(mesh_, at.halos)) * trips;
       operands.insert(operands.end(), at.operands.begin(), at.operands.end());
       outputs.insert(outputs.end(), at.outputs.begin(), at.outputs.end());
       for (std::size_t o = 0; o < node.outputs.size(); ++o)

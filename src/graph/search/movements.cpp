@@ -102,6 +102,11 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       move(node.operands[i], at.operands[i], n);
+    for (std::size_t h = 0; h < at.halos.size(); ++h) {
+      const int operand = at.halo_operand[h];
+      all.push_back(
+          {at.halos[h], node.operands[operand], n, program.trips(n), at.operands[operand]});
+    }
   }
   for (const auto& [argument, result] : program.donated) {
     const int node = program.arguments[argument];

@@ -228,6 +228,75 @@ TEST(Search, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
   EXPECT_EQ(sent, 2.0 * 256 * 256 * 4 / 4 / 2);
 }
 
+// y = conv(x, w) of 3 x 3 positions, and the gradient of w.
+std::string convolution_step() {
+  return "HloModule conv\n\nENTRY main {\n  w = f32[3,3,8,16] parameter(0)\n"
+         "  x = f32[4,32,16,8] parameter(1)\n  y = f32[4,32,16,16] convolution(x, w), "
+         "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n"
+         "  d = f32[4,32,16,16] multiply(y, y)\n"
+         "  u = f32[3,3,8,16] convolution(x, d), window={size=32x16 pad=1_1x1_1}, "
+         "dim_labels=f01b_i01o->01bf\n  v = f32[3,3,8,16] subtract(w, u)\n"
+         "  ROOT r = (f32[3,3,8,16], f32[4,32,16,16]) tuple(v, y)\n}\n";
+}
+
+// What a device sends of a kind under the strategy that the words name; nothing where there is
+// none.
+std::optional<double> sent_under(const Analysis& analysis, const Mesh& mesh, CollectiveKind kind,
+                                 const std::string& words) {
+  const GraphCosts costs = costs_of(analysis, mesh);
+  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s)
+    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) == words)
+      return plan_with(analysis, mesh, costs, {static_cast<int>(s)})
+          .traffic()[static_cast<int>(kind)]
+          .value;
+  return std::nullopt;
+}
+
+TEST(Search, PositionsOfAnImageAreDividedAndTheirBordersSent) {
+  const Analysis analysis = analyze(convolution_step(), "conv");
+  ASSERT_EQ(analysis.blocks.blocks.size(), 1u);
+  // 8 devices have 4 rows of 16 x 8 features of 4 images each, and send one to either side, for the
+  // product and again for the gradient.
+  EXPECT_EQ(sent_under(analysis, mesh_of({8}), CollectiveKind::permute, "positions over x"),
+            4.0 * 4 * 16 * 8 * 4);
+  // Along both dimensions on 4 x 2: rows of 8 positions, then columns of 8 + 2 positions.
+  EXPECT_EQ(sent_under(analysis, mesh_of({4, 2}), CollectiveKind::permute,
+                       "positions over x, positions2 over y"),
+            4.0 * 4 * (8 + 10) * 8 * 4);
+  // XLA sums what images and positions leave one after the other: 2 (2-1)/2 + 2 (4-1)/4 weights.
+  EXPECT_EQ(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::all_reduce,
+                       "rows over x, positions over y"),
+            2.5 * 3 * 3 * 8 * 16 * 4);
+  // Together with features XLA does not divide positions.
+  EXPECT_FALSE(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::permute,
+                          "columns over x, positions over y"));
+}
+
+TEST(Search, PositionsOfASequenceAreDividedAndWhatTheyLookAtGathered) {
+  // Attention of 8 sequences of 32 positions, 64 features: a device has 4 positions of each and
+  // gathers keys and values (7/8 of 8 * 32 * 64 floats each); their gradients are scattered.
+  const Analysis analysis = analyze(example("gpt.hlo"), "gpt.hlo");
+  const Mesh mesh = mesh_of({8});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  std::vector<int> choice;
+  for (std::size_t b = 0; b < costs.blocks.size(); ++b) {
+    const auto& all = costs.blocks[b].strategies;
+    const auto found = std::ranges::find_if(all, [&](const Strategy& s) {
+      return text_of(s, analysis.blocks.blocks[b], mesh) == "positions over x";
+    });
+    ASSERT_NE(found, all.end());
+    choice.push_back(static_cast<int>(found - all.begin()));
+  }
+  const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
+  const double array = 8.0 * 32 * 64 * 4;
+  // Two layers.
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_gather)].value,
+            2 * 2 * array * 7 / 8);
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::reduce_scatter)].value,
+            2 * 2 * array * 7 / 8);
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_to_all)], Bytes(0));
+}
+
 TEST(Search, FindsWhatTryingEveryCombinationFinds) {
   const Analysis analysis = analyze(samples::mlp_step(3, 256, 256), "mlp");
   for (const std::vector<int>& sizes : {std::vector<int>{4}, std::vector<int>{2, 2}}) {

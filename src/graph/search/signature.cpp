@@ -34,10 +34,16 @@ std::uint64_t signature_of(const CostContext& context, int b) {
     if (node.kind == NodeKind::op) add(hash_of(node.source->opcode));
     add(static_cast<std::uint64_t>(program.trips(n)));
     add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
+    for (const Halo& halo : rule.halos) {
+      add(static_cast<std::uint64_t>(halo.operand * 8 + halo.dim));
+      add(static_cast<std::uint64_t>(halo.before));
+      add(static_cast<std::uint64_t>(halo.behind));
+    }
     for (std::size_t f = 0; f < rule.factors.size(); ++f) {
       add(rule.factors[f].size);
       add(static_cast<std::uint64_t>(rule.factors[f].kind));
       add_class(analysis.blocks.classes[n][f]);
+      add(analysis.blocks.yields[n][f]);
     }
     const auto add_tensor = [&](const TensorFactors& tensor, int value) {
       add(hash_of(program.values[value].shape->type));
@@ -63,9 +69,11 @@ std::uint64_t signature_of(const CostContext& context, int b) {
     add(owner_of(analysis, argument) == b ? uses.place(program, argument) : 1ULL << 40);
     if (owner_of(analysis, argument) != b) add_fixed(argument);
   }
+  add(block.convolves ? 1 : 0);
   for (const Role& role : block.roles) {
     add(hash_of(role.name));
     for (const int cls : role.classes) add_class(cls);
+    for (const int start : role.starts) add(static_cast<std::uint64_t>(start));
   }
   return hash;
 }

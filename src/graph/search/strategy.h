@@ -21,6 +21,7 @@ enum class Sharing : std::int8_t {
 // How a block is divided: for each axis of the mesh one of the block's roles, or none.
 struct Strategy {
   std::array<std::int8_t, kMostAxes> role{-1, -1, -1};  // -1: every device along the axis does all
+  std::array<std::int8_t, kMostAxes> part{0, 0, 0};  // of the role's classes: the first to divide
   // A divided inner range leaves partial results: they are scattered over the columns, or (false)
   // summed on every device.
   std::array<bool, kMostAxes> scatter{false, false, false};
@@ -68,6 +69,8 @@ struct NodePlacement {
   std::vector<Placement> outputs;    // as they are kept
   std::vector<Transfer> reductions;  // of partial results, and what brings them where they are kept
   std::vector<int> reduction_output;  // which output each is of
+  std::vector<Transfer> halos;        // what neighbours send of operands
+  std::vector<int> halo_operand;      // which operand each is of
   double share = 1;                   // of the node's work that one device does
 };
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int node,

@@ -297,9 +297,9 @@ class Flattener {
       const int result = leaf_at(root, alias.output);
       const auto parameter = static_cast<std::size_t>(alias.parameter);
       if (result < 0)
-        throw InputError(module_.alias_place, "input_output_alias names {" + text_of(alias.output) +
-                                                  "}, which is not an array of the result " +
-                                                  text_of(root, false));
+        throw InputError(module_.alias_place,
+                         "input_output_alias names {" + path_in_words(alias.output) +
+                             "}, which is not an array of the result " + text_of(root, false));
       const Computation& entry = module_.entry_computation();
       const int leaf = parameter >= arguments.size()
                            ? -1
@@ -308,20 +308,17 @@ class Flattener {
       if (leaf < 0)
         throw InputError(module_.alias_place, "input_output_alias names (" +
                                                   std::to_string(alias.parameter) + ", {" +
-                                                  text_of(alias.parameter_path) +
+                                                  path_in_words(alias.parameter_path) +
                                                   "}), which is not an array of the parameters");
       const int node = program_.values[arguments[parameter][leaf]].node;
       program_.donated.emplace_back(program_.nodes[node].argument, result);
     }
   }
 
-  static std::string text_of(const std::vector<std::int64_t>& path) {
+  static std::string path_in_words(const std::vector<std::int64_t>& path) {
     std::string out;
     for (const std::int64_t index : path) out += (out.empty() ? "" : ",") + std::to_string(index);
     return out;
-  }
-  static std::string text_of(const Shape& shape, bool layout) {
-    return graph::text_of(shape, layout);
   }
 
   // The position of the leaf that a path leads to; -1 where there is none.

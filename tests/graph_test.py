@@ -64,8 +64,18 @@ class Graph(unittest.TestCase):
     def test_enumerate_writes_every_combination(self):
         rows = list(csv.DictReader(io.StringIO(self.good(
             "enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8", "--blocks", "1,2"))))
-        self.assertEqual(len(rows), 16)  # columns, rows, inner summed, inner scattered: 4 x 4
+        # Columns, rows, positions, both with shared weights, inner summed, inner scattered: 7 x 7.
+        self.assertEqual(len(rows), 49)
         self.assertGreater(len({row["bytes_sent"] for row in rows}), 1)
+
+    def test_enumerate_writes_the_table_and_prints_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = pathlib.Path(folder) / "all.csv"
+            printed = json.loads(self.good("enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh",
+                                           "8", "--blocks", "1", "-o", table, "--json"))["combinations"]
+            written = list(csv.DictReader(table.read_text().splitlines()))
+        self.assertEqual([row["strategies"] for row in printed], [row["strategies"] for row in written])
+        self.assertEqual(printed[0]["bytes_sent"], int(written[0]["bytes_sent"]))
 
     def test_what_is_wrong_is_said_with_its_place(self):
         self.refused("import jax\n", "this is Python, not HLO")

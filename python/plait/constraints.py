@@ -279,7 +279,10 @@ class Pinner:
             if operand >= len(operation.operands) or \
                     _dims_of(operation.operands[operand]) != use["dims"]:
                 continue
-            operation.operands[operand] = self.moved_value(operation.operands[operand], use["route"])
+            value = operation.operands[operand]
+            if use.get("again"):
+                value = self.behind_barrier(value)
+            operation.operands[operand] = self.moved_value(value, use["route"])
 
     def pin_results(self, main, entries):
         """What replaces an argument goes to where the argument is."""
@@ -288,6 +291,15 @@ class Pinner:
         for number, entry in enumerate(entries):
             if entry["route"] and _dims_of(last.operands[number]) == entry["dims"]:
                 last.operands[number] = self.moved_value(last.operands[number], entry["route"])
+
+    def behind_barrier(self, value):
+        """The same value for what is moved a second time: the compiler does not see that it is the same."""
+        from jaxlib.mlir.dialects import stablehlo
+        key = (value, "again")
+        if key not in self.moved:
+            with _behind(value):
+                self.moved[key] = stablehlo.OptimizationBarrierOp([value]).results[0]
+        return self.moved[key]
 
     def moved_value(self, value, route):
         """The value after the steps of a route; each step stands once, right behind the one before."""

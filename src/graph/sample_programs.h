@@ -50,6 +50,7 @@ inline std::string mlp_step(int layers, int batch, int width) {
 
 // One square layer under SGD with momentum, whose state is given up and made anew:
 //   loss = sum(x W), m' = 0.9 m + gradient, W' = W - m'
+// The gradient of x is a result as well, so that both passes use the weight.
 inline std::string momentum_step(int batch, int width) {
   const std::string x = "f32[" + std::to_string(batch) + "," + std::to_string(width) + "]";
   const std::string w = "f32[" + std::to_string(width) + "," + std::to_string(width) + "]";
@@ -77,8 +78,11 @@ inline std::string momentum_step(int batch, int width) {
          "  new_w = " +
          w +
          " subtract(w, new_m)\n"
+         "  dx = " +
+         x +
+         " dot(ones, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}\n"
          "  ROOT r = (" +
-         w + ", " + w + ", f32[]) tuple(new_w, new_m, loss)\n}\n";
+         w + ", " + w + ", f32[], " + x + ") tuple(new_w, new_m, loss, dx)\n}\n";
 }
 
 // Devices of one node; a slow link and no latency make bytes decide.

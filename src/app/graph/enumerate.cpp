@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "app/request/request_error.h"
+#include "io/format/json_writer.h"
 
 namespace plait {
 namespace {
@@ -58,24 +59,43 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   graph::SearchResult best = search(analysis, mesh, options);
   std::vector<int> choice(costs.blocks.size(), 0);
   if (best.best) choice = choice_of(costs, *best.best);
-  std::string out = "strategies,bytes_sent,communication_s,compute_s,time_s,peak_memory_bytes\n";
+  GraphEnumerateAnswer out;
   for (const int b : blocks) choice[b] = 0;
   for (std::int64_t left = static_cast<std::int64_t>(combinations); left > 0; --left) {
     const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
     Bytes sent;
     for (const Bytes bytes : plan.traffic()) sent += bytes;
-    out += fmt::format("\"{}\",{:.0f},{:.9g},{:.9g},{:.9g},{:.0f}\n",
-                       names_of(analysis, mesh, costs, blocks, choice), sent.value,
-                       plan.communication.value, plan.compute.value, plan.time().value,
-                       plan.peak.value);
+    out.combinations.push_back({names_of(analysis, mesh, costs, blocks, choice), sent,
+                                plan.communication, plan.compute, plan.time(), plan.peak});
     for (const int b : blocks) {
       if (++choice[b] < static_cast<int>(costs.blocks[b].strategies.size())) break;
       choice[b] = 0;
     }
   }
-  return {std::move(out)};
+  return out;
 }
 
-std::string to_csv(const GraphEnumerateAnswer& answer) { return answer.table; }
+std::string to_csv(const GraphEnumerateAnswer& answer) {
+  std::string out = "strategies,bytes_sent,communication_s,compute_s,time_s,peak_memory_bytes\n";
+  for (const GraphCombination& one : answer.combinations)
+    out +=
+        fmt::format("\"{}\",{:.0f},{:.9g},{:.9g},{:.9g},{:.0f}\n", one.strategies, one.sent.value,
+                    one.communication.value, one.compute.value, one.time.value, one.peak.value);
+  return out;
+}
+
+std::string to_json(const GraphEnumerateAnswer& answer) {
+  std::vector<std::string> all;
+  for (const GraphCombination& one : answer.combinations)
+    all.push_back(JsonObject()
+                      .text("strategies", one.strategies)
+                      .number("bytes_sent", one.sent.value)
+                      .number("communication_s", one.communication.value)
+                      .number("compute_s", one.compute.value)
+                      .number("time_s", one.time.value)
+                      .number("peak_memory_bytes", one.peak.value)
+                      .str());
+  return lay_out_json(JsonObject().json("combinations", json_list(all)).str());
+}
 
 }  // namespace plait

@@ -13,11 +13,22 @@ struct GraphEnumerateRequest {
   std::vector<int> blocks;  // to vary; empty = those of the first segment
 };
 
+// One combination.
+struct GraphCombination {
+  std::string strategies;  // "rows over x | columns over x"
+  Bytes sent;              // by each device in a step
+  Seconds communication;
+  Seconds compute;
+  Seconds time;
+  Bytes peak;
+};
+
 struct GraphEnumerateAnswer {
-  std::string table;  // CSV, one line for each combination
+  std::vector<GraphCombination> combinations;
 };
 
 GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session& session);
 std::string to_csv(const GraphEnumerateAnswer& answer);
+std::string to_json(const GraphEnumerateAnswer& answer);
 
 }  // namespace plait

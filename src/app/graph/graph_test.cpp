@@ -46,6 +46,29 @@ TEST(GraphAnswers, ThePlanIsNoSlowerThanAnyCombinationOfItsStrategies) {
   }
 }
 
+TEST(GraphAnswers, AStopGivesTheBestPlanSoFar) {
+  GraphSource source = mlp_source();
+  source.mesh = "";  // 4 and 2x2
+  const Bytes peak = answer(GraphSearchRequest{source, {}}, {}).plan->peak;
+  std::stop_source stop;
+  stop.request_stop();
+  Session session;
+  session.stop = stop.get_token();
+  const GraphSearchAnswer fits = answer(GraphSearchRequest{source, {}}, session);
+  EXPECT_TRUE(fits.interrupted);
+  ASSERT_TRUE(fits.plan);
+  EXPECT_EQ(fits.plan->mesh.sizes, (std::vector<int>{4}));  // the second was not tried
+  // Where the fastest does not fit, one that holds less, or no plan with the reason.
+  source.memory_gib = peak.value / 0x1p30 * 0.98;
+  const GraphSearchAnswer tight = answer(GraphSearchRequest{source, {}}, session);
+  EXPECT_TRUE(tight.interrupted);
+  if (tight.plan) {
+    EXPECT_LT(tight.plan->peak, peak);
+  } else {
+    EXPECT_EQ(tight.reason, "interrupted before a plan that fits was found");
+  }
+}
+
 TEST(GraphAnswers, ASeedGivesALegalPlanAndTheSameAgain) {
   const GraphSource source = mlp_source();
   const GraphSearchAnswer a = answer(GraphSearchRequest{source, 7}, {});

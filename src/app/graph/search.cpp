@@ -117,6 +117,7 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
               const graph::SearchOptions& options) {
   Found found;
   for (const Mesh& mesh : meshes) {
+    if (found.result.best && options.stop()) break;
     graph::SearchResult result = search(analysis, mesh, options);
     if (result.why_not && (found.needed == Bytes(0) || result.why_not->needed < found.needed))
       found.needed = result.why_not->needed;
@@ -151,9 +152,15 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
   out.analysis = load_program(request.source, session);
   const MeasuredSource measured = load_measured(request.source, session);
   const std::vector<Mesh>& meshes = measured.meshes;
-  const graph::SearchOptions options = measured.options();
+  graph::SearchOptions options = measured.options();
+  options.stop = [&] { return session.stop.stop_requested(); };
   Found found = request.random ? random_plan(out.analysis, meshes.front(), options, *request.random)
                                : best_of(out.analysis, meshes, options);
+  out.interrupted = session.stop.stop_requested();
+  if (!found.result.best && out.interrupted) {
+    out.reason = "interrupted before a plan that fits was found";
+    return out;
+  }
   if (!found.result.best) {
     out.reason = fmt::format(
         "no plan fits: the smallest that was found needs {} a device, and there are {}; more "

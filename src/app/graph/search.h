@@ -19,7 +19,8 @@ struct GraphSearchAnswer {
   graph::Analysis analysis;
   graph::GraphCosts costs;  // on the plan's mesh
   std::optional<graph::ShardingPlan> plan;
-  std::string reason;  // why there is no plan
+  std::string reason;        // why there is no plan
+  bool interrupted = false;  // stopped on request: the plan is the best so far
   std::string cluster;
   std::vector<std::string> argument_names;
 };

@@ -53,12 +53,16 @@ int analyze(const GraphArguments& arguments) {
 }
 
 int search(const GraphArguments& arguments) {
+  const Interrupt interrupt;
+  Session session = warning_session();
+  session.stop = interrupt.token();
   const GraphSearchAnswer found =
-      answer(GraphSearchRequest{arguments.source, arguments.random}, warning_session());
+      answer(GraphSearchRequest{arguments.source, arguments.random}, session);
   if (!found.plan) {
     complain(found.reason);
-    return kNothingFits;
+    return found.interrupted ? kInterrupted : kNothingFits;
   }
+  if (found.interrupted) warn("interrupted: this is the best plan so far");
   if (!arguments.output.empty()) write_text_file(arguments.output, to_json(found));
   if (!arguments.annotated.empty()) write_text_file(arguments.annotated, annotated_program(found));
   print(arguments.json ? to_json(found) : as_text(found, style_of(stdout)));
@@ -66,12 +70,13 @@ int search(const GraphArguments& arguments) {
 }
 
 int enumerate(const GraphArguments& arguments) {
-  const std::string table =
-      to_csv(answer(GraphEnumerateRequest{arguments.source, arguments.blocks}, warning_session()));
-  if (arguments.output.empty()) {
-    print(table);
-  } else {
-    write_text_file(arguments.output, table);
+  const GraphEnumerateAnswer found =
+      answer(GraphEnumerateRequest{arguments.source, arguments.blocks}, warning_session());
+  if (!arguments.output.empty()) write_text_file(arguments.output, to_csv(found));
+  if (arguments.json) {
+    print(to_json(found));
+  } else if (arguments.output.empty()) {
+    print(to_csv(found));
   }
   return kDone;
 }

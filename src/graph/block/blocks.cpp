@@ -95,6 +95,7 @@ Blocks find_blocks(const Program& program, const std::vector<Rule>& rules, const
     Block& block = made.blocks[made.of_node[n]];
     block.nodes.push_back(n);
     if (is_contraction(program, program.nodes[n])) block.contractions.push_back(n);
+    block.convolves = block.convolves || program.nodes[n].is("convolution");
   }
   for (Block& block : made.blocks) {
     block.name = name_for_people(program, block.key);

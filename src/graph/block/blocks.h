@@ -14,6 +14,9 @@ struct Role {
   std::string name;          // "rows", "columns", "inner", "batch"; "batch2" for a second one
   std::vector<int> classes;  // of factors, the major one first
   std::vector<std::int64_t> sizes;
+  // Which of them begin a dimension, and can be divided without those before: of rows the batch,
+  // and the positions of a sequence or of an image.
+  std::vector<int> starts{0};
   friend bool operator==(const Role&, const Role&) = default;
 };
 
@@ -24,6 +27,7 @@ struct Block {
   std::vector<int> contractions;  // nodes, ascending
   std::vector<int> nodes;         // all, ascending
   std::vector<Role> roles;
+  bool convolves = false;         // some product has a window
   std::uint64_t fingerprint = 0;  // equal for blocks that behave alike
   int level = 0;                  // of the key, for the order of blocks
   std::string name;               // for people: where the program says it comes from
@@ -36,6 +40,9 @@ struct Blocks {
   // Of each node and factor of its rule: the class, shared inside a block by what is partitioned
   // together; -1 = never partitioned.
   std::vector<std::vector<int>> classes;
+  // Of each node and factor: 1 where an array has another range of the same class that is divided
+  // in its place. Attention has its positions twice, as rows and as what each row looks at.
+  std::vector<std::vector<char>> yields;
   int class_count = 0;
 };
 

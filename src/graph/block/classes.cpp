@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "graph/block/blocks.h"
+#include "graph/block/yields.h"
 
 namespace plait::graph {
 namespace {
@@ -211,13 +212,22 @@ class Classifier {
 
 Role role_of(std::string name, const std::vector<int>& factors, const Rule& rule,
              const std::vector<int>& classes) {
-  Role role{std::move(name), {}, {}};
+  Role role{std::move(name), {}, {}, {0}};
   for (const int f : factors) {
     if (classes[f] < 0) continue;
     role.classes.push_back(classes[f]);
     role.sizes.push_back(rule.factors[f].size);
   }
   return role;
+}
+
+// In every array that has the factor, it is the first of its dimension.
+bool begins_a_dimension(const Rule& rule, int factor) {
+  for (const auto* tensors : {&rule.operands, &rule.outputs})
+    for (const TensorFactors& tensor : *tensors)
+      for (const auto& dim : tensor)
+        if (std::ranges::find(dim, factor) != dim.end() && dim.front() != factor) return false;
+  return true;
 }
 
 // The columns of a key contraction of several siblings, and the rest, as ways to divide the block.
@@ -230,6 +240,11 @@ std::vector<Role> roles_of(const Node& node, const Rule& rule, const std::vector
   for (std::size_t i = 0; i < factors.batch.size(); ++i)
     roles.push_back(role_of(i == 0 ? "batch" : "batch" + std::to_string(i + 1), {factors.batch[i]},
                             rule, classes));
+  // Rows begin anew with each dimension of the activation.
+  Role& rows = roles[1];
+  for (std::size_t i = 1; i < factors.rows.size() && rows.classes.size() == factors.rows.size();
+       ++i)
+    if (begins_a_dimension(rule, factors.rows[i])) rows.starts.push_back(static_cast<int>(i));
   std::erase_if(roles, [](const Role& role) { return role.classes.empty(); });
   return roles;
 }
@@ -240,6 +255,7 @@ void find_classes(const Program& program, const std::vector<Rule>& rules, const 
                   const std::vector<std::uint64_t>& numbers, const Assignment& pairs,
                   Blocks& blocks) {
   Classifier(program, rules, phases, numbers, pairs, blocks).run();
+  blocks.yields = find_yielding(program, rules, blocks);
   for (Block& block : blocks.blocks)
     block.roles = roles_of(program.nodes[block.key], rules[block.key], blocks.classes[block.key],
                            phases.weight_operand[block.key]);

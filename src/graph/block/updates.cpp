@@ -1,5 +1,9 @@
 #include "graph/block/updates.h"
 
+#include <algorithm>
+#include <array>
+
+#include "graph/block/numbering.h"
 #include "graph/factor/rule.h"
 
 namespace plait::graph {
@@ -10,6 +14,31 @@ bool is_candidate(const Program& program, const Phases& phases, int n) {
   if (node.kind == NodeKind::argument)
     return is_floating(program.values[node.outputs.front()].shape->type);
   return phases.of_node[n] != Phase::forward && node.kind != NodeKind::join;
+}
+
+// Gives its operand, or a part of it, in another shape, order or type. A broadcast makes more of
+// it.
+bool hands_on(const Program& program, const Node& node) {
+  constexpr std::array<std::string_view, 7> kOps{"bitcast", "convert", "dynamic-slice", "reshape",
+                                                 "reverse", "slice",   "transpose"};
+  if (node.kind != NodeKind::op || node.outputs.size() != 1) return false;
+  return is_view(program, node) || std::ranges::find(kOps, node.source->opcode) != kOps.end();
+}
+
+std::vector<char> find_weights(const Program& program, const Phases& phases,
+                               const Updates& updates) {
+  std::vector<char> made(program.nodes.size(), 0);
+  for (const auto& [argument, result] : program.donated) {
+    const int node = program.arguments[argument];
+    const Value& value = program.values[program.nodes[node].outputs.front()];
+    const bool weight = phases.trained[argument] != 0 && updates.is_state[argument] == 0;
+    if (weight && is_floating(value.shape->type) && !value.dims().empty()) made[node] = 1;
+  }
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    const Node& node = program.nodes[n];
+    if (hands_on(program, node)) made[n] = made[program.values[node.operands.front()].node];
+  }
+  return made;
 }
 
 }  // namespace
@@ -48,6 +77,7 @@ Updates find_updates(const Program& program, const Phases& phases) {
     const bool read = !users[value].empty() && !program.values[value].dims().empty();
     made.is_state[a] = made.of_node[n] != 0 && read ? 1 : 0;
   }
+  made.of_weight = find_weights(program, phases, made);
   return made;
 }
 

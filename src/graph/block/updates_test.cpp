@@ -25,6 +25,22 @@ TEST(Updates, BeginWithTheGradientAndHoldTheState) {
   EXPECT_EQ(analysis.updates.is_state, (std::vector<char>{0, 1, 0}));
 }
 
+TEST(Updates, AWeightIsFollowedToItsUsesWithoutWhatMakesMoreOfIt) {
+  std::string text = samples::momentum_step(64, 32);
+  const std::size_t at = text.find("dx = ");
+  text.insert(
+      at,
+      "half = bf16[32,32] convert(w)\n  row = bf16[1,32] slice(half), slice={[0:1],[0:32]}\n  "
+      "wide = bf16[64,1,32] broadcast(row), dimensions={1,2}\n  "
+      "long = f32[64,32] reshape(wide)\n  ");
+  text.replace(text.find("dot(ones, w)"), 12, "dot(long, w)");
+  const Analysis analysis = analyze(text, "momentum");
+  std::string names;
+  for (std::size_t n = 0; n < analysis.program.nodes.size(); ++n)
+    if (analysis.updates.of_weight[n] != 0) names += analysis.program.nodes[n].source->name + " ";
+  EXPECT_EQ(names, "w half row ");
+}
+
 TEST(Updates, EndWhereAResultDoesNotTakeAnArgumentsPlace) {
   std::string text = samples::momentum_step(64, 32);
   const std::size_t from = text.find(", input_output_alias");

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "graph/factor/rule_builder.h"
+#include "graph/factor/window.h"
 #include "graph/hlo/attributes.h"
 
 namespace plait::graph {
@@ -54,7 +55,9 @@ void dot_rule(RuleBuilder& rule) {
 }
 
 // Feature groups are a factor of all three tensors; groups of the batch are one of the batch and of
-// the features that come out. Spatial dimensions pass only where the window is of one position.
+// the features that come out. Positions pass, or are summed over where the window is as large as
+// the operand, with what the window wants of neighbours; with groups only where it is of one
+// position.
 void convolution_rule(RuleBuilder& rule) {
   rule.need_operands(2);
   const ConvolutionDims dims = convolution_dims(rule.source());
@@ -93,15 +96,14 @@ void convolution_rule(RuleBuilder& rule) {
     rule.bind_output(0, dims.out_feature, f);
   }
   rule.bind_output(0, dims.out_batch, rows);
-  const auto size = window_field(rule.source(), "size", spatial, 1);
-  const auto stride = window_field(rule.source(), "stride", spatial, 1);
-  const auto pad = window_field(rule.source(), "pad", spatial, 0);
-  const auto dilate = window_field(rule.source(), "lhs_dilate", spatial, 1);
-  for (int s = 0; s < spatial; ++s) {
-    const bool plain = size[s] == 1 && stride[s] == 1 && pad[2 * s] == 0 && pad[2 * s + 1] == 0 &&
-                       dilate[s] == 1 && rule.operand(1)[dims.rhs_spatial[s]] == 1;
-    if (plain) rule.pass(0, dims.lhs_spatial[s], 0, dims.out_spatial[s]);
+  if (groups == 1 && batches == 1) {
+    bind_positions(rule, dims);
+    return;
   }
+  const std::vector<Window> windows = windows_of(rule.source(), spatial);
+  for (int s = 0; s < spatial; ++s)
+    if (windows[s] == Window() && rule.operand(1)[dims.rhs_spatial[s]] == 1)
+      rule.pass(0, dims.lhs_spatial[s], 0, dims.out_spatial[s]);
 }
 
 // Rows of the operand that whole slices are taken from are summed over, as in a product with a

@@ -156,6 +156,7 @@ class Refiner {
     if (all_aligned && is_whole(n)) return;
     Rule made;
     made.known = rule.known;
+    made.halos = rule.halos;
     for (const TensorFactors& tensor : rule.operands) made.operands.emplace_back(tensor.size());
     for (const TensorFactors& tensor : rule.outputs) made.outputs.emplace_back(tensor.size());
     // Of each factor: its parts, or none where its places do not agree.

@@ -26,11 +26,22 @@ struct Factor {
 // the dimension, and a dimension of one has none.
 using TensorFactors = std::vector<std::vector<int>>;
 
+// What an op wants of a divided dimension besides its part: so many elements of the part before,
+// and of the part behind. A convolution's window reaches over the border.
+struct Halo {
+  int operand = 0;
+  int dim = 0;
+  std::int64_t before = 0;
+  std::int64_t behind = 0;
+  friend bool operator==(const Halo&, const Halo&) = default;
+};
+
 // How the dimensions of an op's operands and outputs hang together.
 struct Rule {
   std::vector<Factor> factors;
   std::vector<TensorFactors> operands;
   std::vector<TensorFactors> outputs;
+  std::vector<Halo> halos;
   bool known = true;  // false: an op without a rule, planned as replicated
 };
 

@@ -1,5 +1,7 @@
 #include "graph/factor/rule_builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace plait::graph {
@@ -56,6 +58,12 @@ void RuleBuilder::pass(int operand_index, std::int64_t dim, int output_index,
   const int made = factor(operand(operand_index)[dim]);
   bind_operand(operand_index, dim, made);
   bind_output(output_index, output_dim, made);
+}
+
+void RuleBuilder::halo(const Halo& halo) {
+  if (halo.before > 0 || halo.behind > 0)
+    rule_.halos.push_back({halo.operand, halo.dim, std::max<std::int64_t>(halo.before, 0),
+                           std::max<std::int64_t>(halo.behind, 0)});
 }
 
 void RuleBuilder::need_operands(int count) const {

@@ -42,6 +42,9 @@ class RuleBuilder {
   // A factor of their common size for a dimension of an operand and one of an output.
   void pass(int operand_index, std::int64_t dim, int output_index, std::int64_t output_dim);
 
+  // Nothing where no neighbour has what is wanted.
+  void halo(const Halo& halo);
+
   void need_operands(int count) const;
   void need_outputs(int count) const;
   // Dimensions that nothing was said about cannot be divided.

@@ -37,6 +37,46 @@ TEST(Rules, DotSharesBatchFreeAndContractedDimensions) {
             "([i,k,j],[j,i,l])->([i,k,l]) {i=3, j=2, k=4, l=8} reduction={j}");
 }
 
+// The positions of a convolution of one dimension: what the second row of its operand gives.
+std::vector<Halo> halos_of(const std::string& operand, const std::string& kernel,
+                           const std::string& result, const std::string& window) {
+  const Module module =
+      read_hlo("HloModule m\n\nENTRY main {\n  x = " + operand + " parameter(0)\n  w = " + kernel +
+                   " parameter(1)\n  ROOT r = " + result + " convolution(x, w), window={" + window +
+                   "}, dim_labels=b0f_0io->b0f\n}\n",
+               "m");
+  const Program program = flatten(module);
+  std::vector<std::string> warnings;
+  return rules_of(program, warnings).back().halos;
+}
+
+// The same numbers as in programs that XLA's partitioner compiled (rows of its
+// collective-permutes).
+TEST(Rules, WindowsReachIntoNeighbours) {
+  const auto halo = [](std::int64_t before, std::int64_t behind) {
+    return std::vector<Halo>{{0, 1, before, behind}};
+  };
+  const std::string x = "f32[4,32,8]";
+  // 3 positions, the middle one its own; 5 positions.
+  EXPECT_EQ(halos_of(x, "f32[3,8,16]", "f32[4,32,16]", "size=3 pad=1_1"), halo(1, 1));
+  EXPECT_EQ(halos_of(x, "f32[5,8,16]", "f32[4,32,16]", "size=5 pad=2_2"), halo(2, 2));
+  EXPECT_TRUE(halos_of(x, "f32[1,8,16]", "f32[4,32,16]", "size=1").empty());
+  // Stride 2: results 0 1 2 begin at 0 2 4 and end at 2 4 6: a part of 0 .. 3 wants 4 as well.
+  EXPECT_EQ(halos_of(x, "f32[3,8,16]", "f32[4,16,16]", "size=3 stride=2 pad=0_1"), halo(0, 1));
+  EXPECT_EQ(halos_of(x, "f32[5,8,16]", "f32[4,16,16]", "size=5 stride=2 pad=1_2"), halo(1, 2));
+  EXPECT_TRUE(halos_of(x, "f32[1,8,16]", "f32[4,16,16]", "size=1 stride=2 pad=0_-1").empty());
+  // Its gradient: operands two apart.
+  EXPECT_EQ(halos_of("f32[4,16,8]", "f32[3,8,16]", "f32[4,32,16]", "size=3 pad=2_1 lhs_dilate=2"),
+            halo(1, 0));
+  EXPECT_EQ(halos_of("f32[4,16,8]", "f32[5,8,16]", "f32[4,32,16]", "size=5 pad=3_2 lhs_dilate=2"),
+            halo(1, 1));
+  // The gradient of a kernel: the window is as large as the image.
+  EXPECT_EQ(halos_of(x, "f32[32,8,16]", "f32[4,3,16]", "size=32 pad=1_1"), halo(1, 1));
+  EXPECT_EQ(halos_of(x, "f32[16,8,16]", "f32[4,5,16]", "size=16 pad=1_2 rhs_dilate=2"), halo(1, 2));
+  // Without padding the parts do not meet those of the result: not divided.
+  EXPECT_TRUE(halos_of(x, "f32[3,8,16]", "f32[4,30,16]", "size=3").empty());
+}
+
 TEST(Rules, ReshapeSharesWhatTheMajorEndsHaveInCommon) {
   EXPECT_EQ(rule_of({"f32[6,4]"}, "f32[6,2,2] reshape(p0)"), "([i,jk])->([i,j,k]) {i=6, j=2, k=2}");
   EXPECT_EQ(rule_of({"f32[2,4,8]"}, "f32[8,8] reshape(p0)"), "([i,j,k])->([ij,k]) {i=2, j=4, k=8}");
@@ -64,8 +104,8 @@ TEST(Rules, ConvolutionSumsInputChannelsAndKeepsItsWindow) {
   EXPECT_EQ(rule_of({"f32[8,3,32,32]", "f32[16,3,3,3]"},
                     "f32[8,16,32,32] convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, "
                     "dim_labels=bf01_oi01->bf01"),
-            "([i,k,l,m],[j,k,n,o])->([i,j,p,q]) {i=8, j=16, k=3, l=32, m=32, n=3, o=3, p=32, "
-            "q=32} reduction={k} replication={l,m,n,o,p,q}");
+            "([i,k,l,m],[j,k,n,o])->([i,j,l,m]) {i=8, j=16, k=3, l=32, m=32, n=3, o=3} "
+            "reduction={k} replication={n,o}");
   // Depthwise: the groups are a factor of input, kernel and result.
   EXPECT_EQ(rule_of({"f32[8,6,5,5]", "f32[6,1,1,1]"},
                     "f32[8,6,5,5] convolution(p0, p1), window={size=1x1}, "

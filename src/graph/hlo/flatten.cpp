@@ -294,29 +294,39 @@ class Flattener {
     const Shape& root =
         module_.entry_computation().instructions[module_.entry_computation().root].shape;
     for (const Alias& alias : aliases(module_)) {
-      const int result = leaf_at(root, alias.output, "the result");
+      const int result = leaf_at(root, alias.output);
       const auto parameter = static_cast<std::size_t>(alias.parameter);
-      const std::string name = "parameter " + std::to_string(alias.parameter);
-      if (alias.parameter < 0 || parameter >= arguments.size())
-        throw InputError(module_.where, "input_output_alias: there is no " + name);
+      if (result < 0)
+        throw InputError(module_.alias_place,
+                         "input_output_alias names {" + path_in_words(alias.output) +
+                             "}, which is not an array of the result " + text_of(root, false));
       const Computation& entry = module_.entry_computation();
-      const int leaf = leaf_at(entry.instructions[entry.parameters[parameter]].shape,
-                               alias.parameter_path, name);
-      if (result < 0 || leaf < 0) continue;  // whole tuples share no array of their own
+      const int leaf = parameter >= arguments.size()
+                           ? -1
+                           : leaf_at(entry.instructions[entry.parameters[parameter]].shape,
+                                     alias.parameter_path);
+      if (leaf < 0)
+        throw InputError(module_.alias_place, "input_output_alias names (" +
+                                                  std::to_string(alias.parameter) + ", {" +
+                                                  path_in_words(alias.parameter_path) +
+                                                  "}), which is not an array of the parameters");
       const int node = program_.values[arguments[parameter][leaf]].node;
       program_.donated.emplace_back(program_.nodes[node].argument, result);
     }
   }
 
-  // The position of the leaf that a path of an alias leads to; -1 where it is a tuple.
-  int leaf_at(const Shape& shape, const std::vector<std::int64_t>& path,
-              const std::string& of) const {
+  static std::string path_in_words(const std::vector<std::int64_t>& path) {
+    std::string out;
+    for (const std::int64_t index : path) out += (out.empty() ? "" : ",") + std::to_string(index);
+    return out;
+  }
+
+  // The position of the leaf that a path leads to; -1 where there is none.
+  static int leaf_at(const Shape& shape, const std::vector<std::int64_t>& path) {
     const Shape* at = &shape;
     int leaf = 0;
     for (const std::int64_t index : path) {
-      if (index < 0 || static_cast<std::size_t>(index) >= at->parts.size())
-        throw InputError(module_.where, "input_output_alias: " + of + " has no part " +
-                                            std::to_string(index) + " there");
+      if (index < 0 || static_cast<std::size_t>(index) >= at->parts.size()) return -1;
       for (int i = 0; i < index; ++i) leaf += leaf_count(at->parts[i]);
       at = &at->parts[index];
     }

@@ -33,12 +33,7 @@ class Reader {
     }
     if (module_.computations.empty())
       cursor_.fail("the module has no computation: the text is cut off");
-    if (!entry_found) {
-      // XLA reads a module of one computation, too, where nobody wrote ENTRY.
-      if (module_.computations.size() > 1)
-        cursor_.fail("no computation is marked ENTRY: the text is cut off");
-      module_.entry = 0;
-    }
+    if (!entry_found) cursor_.fail("no computation is marked ENTRY: the text is cut off");
     resolve_called();
     return std::move(module_);
   }
@@ -113,11 +108,15 @@ class Reader {
     cursor_.expect('{', "the head of computation " + made.name);
     by_name_.clear();
     made.root = -1;
-    for (cursor_.skip_space(); !cursor_.take('}'); cursor_.skip_space()) {
+    for (cursor_.skip_space(); cursor_.peek() != '}'; cursor_.skip_space()) {
       if (cursor_.at_end())
         cursor_.fail("the text ends inside computation " + made.name + ": it is cut off");
       instruction(made);
     }
+    if (!made.instructions.empty() && made.root < 0)
+      cursor_.fail("no instruction of computation " + made.name +
+                   " is marked ROOT: the text is cut off");
+    cursor_.take('}');
     finish(made);
     attributes(made.attributes);
     module_.computations.push_back(std::move(made));
@@ -125,7 +124,6 @@ class Reader {
 
   void finish(Computation& made) {
     if (made.instructions.empty()) cursor_.fail("computation " + made.name + " is empty");
-    if (made.root < 0) made.root = static_cast<int>(made.instructions.size()) - 1;
     for (std::size_t i = 0; i < made.instructions.size(); ++i) {
       const Instruction& it = made.instructions[i];
       if (it.parameter < 0) continue;
@@ -261,6 +259,9 @@ class Reader {
       made.key = std::string(cursor_.word());
       if (made.key.empty()) cursor_.fail("the name of an attribute is expected after ','");
       cursor_.expect('=', "attribute " + made.key);
+      if (made.key == "input_output_alias")
+        module_.alias_place = module_.where + ":" + std::to_string(cursor_.line()) + ":" +
+                              std::to_string(cursor_.column());
       made.value = std::string(cursor_.value());
       into.push_back(std::move(made));
     }

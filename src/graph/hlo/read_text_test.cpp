@@ -153,25 +153,29 @@ TEST(ReadHlo, SaysWhatIsWrongAndWhere) {
   EXPECT_NE(message_of("").find("not HLO"), std::string::npos);
 }
 
-// What shares memory must be there: an alias that leads nowhere is a text of another program.
-TEST(Flatten, AliasesOfWhatIsNotThereAreRefused) {
-  const auto with = [](const std::string& alias) {
+TEST(ReadHlo, WhatTheProgramIsAndGivesMustBeMarked) {
+  EXPECT_EQ(message_of("HloModule m\n\nmain {\n  ROOT x = f32[4] parameter(0)\n}\n"),
+            "step.hlo:6:1: no computation is marked ENTRY: the text is cut off");
+  EXPECT_EQ(message_of("HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n}\n"),
+            "step.hlo:5:1: no instruction of computation main is marked ROOT: the text is cut off");
+}
+
+TEST(Flatten, AnAliasNamesAResultAndAParameter) {
+  const auto message = [](const std::string& alias) {
     return message_of("HloModule m, input_output_alias={ " + alias +
-                      " }\n\nENTRY main {\n  x = f32[4] parameter(0)\n  y = f32[4] negate(x)\n"
-                      "  ROOT z = (f32[4], f32[4]) tuple(y, x)\n}\n");
+                      " }\n\nENTRY main {\n  x = f32[4] parameter(0)\n"
+                      "  ROOT r = (f32[4], f32[4]) tuple(x, x)\n}\n");
   };
-  EXPECT_EQ(with("{1}: (0, {}, may-alias)"), "");
-  EXPECT_EQ(with("{}: (0, {}, may-alias)"), "");
-  EXPECT_EQ(with("{2}: (0, {}, may-alias)"),
-            "step.hlo: input_output_alias: the result has no part 2 there");
-  EXPECT_EQ(with("{0,0}: (0, {}, may-alias)"),
-            "step.hlo: input_output_alias: the result has no part 0 there");
-  EXPECT_EQ(with("{0}: (1, {}, may-alias)"),
-            "step.hlo: input_output_alias: there is no parameter 1");
-  EXPECT_EQ(with("{0}: (4294967296, {}, may-alias)"),
-            "step.hlo: input_output_alias: there is no parameter 4294967296");
-  EXPECT_EQ(with("{0}: (0, {3}, may-alias)"),
-            "step.hlo: input_output_alias: parameter 0 has no part 3 there");
+  EXPECT_EQ(message("{0}: (0, {}, may-alias), {1}: (0, {}, may-alias)"), "");
+  EXPECT_EQ(message("{2}: (0, {}, may-alias)"),
+            "step.hlo:1:33: input_output_alias names {2}, which is not an array of the result "
+            "(f32[4], f32[4])");
+  EXPECT_EQ(message("{0}: (1, {}, may-alias)"),
+            "step.hlo:1:33: input_output_alias names (1, {}), which is not an array of the "
+            "parameters");
+  EXPECT_EQ(message("{0}: (0, {3}, may-alias)"),
+            "step.hlo:1:33: input_output_alias names (0, {3}), which is not an array of the "
+            "parameters");
 }
 
 TEST(Flatten, RecursionIsRefused) {

@@ -63,6 +63,10 @@ struct CostOptions {
 };
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options = {});
 
+// Whether a node gets a value of its own kind of copy: a shared weight is gathered for the forward
+// pass, given up, and gathered again for the backward pass.
+bool gathers_again(const Analysis& analysis, const Strategy& of_maker, int value, int node);
+
 // Of one node alone on one device, once.
 Seconds node_time(const Analysis& analysis, const DeviceType& device, int node);
 
@@ -76,9 +80,20 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
 std::vector<Placement> placements_of(const Analysis& analysis, const Mesh& mesh,
                                      const GraphCosts& costs, const std::vector<int>& choice);
 
+// A value elsewhere than where it is kept, for the nodes that want it there.
+struct Copy {
+  int value = 0;
+  Placement at;
+  int first = 0;  // node that wants it
+  int last = 0;
+};
+std::vector<Copy> copies_of(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,
+                            const std::vector<int>& choice,
+                            const std::vector<Placement>& placements);
+
 // The most bytes that a device holds at any moment of the program, in the order of its text, with
 // arguments that are given up used again for the results that replace them.
 Bytes peak_memory(const Analysis& analysis, const Mesh& mesh,
-                  const std::vector<Placement>& placements);
+                  const std::vector<Placement>& placements, const std::vector<Copy>& copies);
 
 }  // namespace plait::graph

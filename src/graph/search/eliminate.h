@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,9 +36,9 @@ ChoiceResult choose(const ChoiceProblem& problem);
 
 // The same with a limit on the sum of `use` of the chosen values: the least cost for a multiplier
 // of the use is found by bisection and gives a bound, branching on the values closes the gap as far
-// as `most_branches` allow. Nothing where no choice keeps the limit.
-std::optional<ChoiceResult> choose_within(const ChoiceProblem& problem,
-                                          const std::vector<std::vector<double>>& use, double limit,
-                                          int most_branches);
+// as `most_branches` and `stop` allow. Nothing where no choice keeps the limit.
+std::optional<ChoiceResult> choose_within(
+    const ChoiceProblem& problem, const std::vector<std::vector<double>>& use, double limit,
+    int most_branches, const std::function<bool()>& stop = [] { return false; });
 
 }  // namespace plait::graph

@@ -55,7 +55,7 @@ std::vector<int> last_uses(const Analysis& analysis) {
 }
 
 Bytes peak_memory(const Analysis& analysis, const Mesh& mesh,
-                  const std::vector<Placement>& placements) {
+                  const std::vector<Placement>& placements, const std::vector<Copy>& copies) {
   const Program& program = analysis.program;
   const int end = static_cast<int>(program.nodes.size());
   std::vector<int> last = last_uses(analysis);
@@ -69,11 +69,19 @@ Bytes peak_memory(const Analysis& analysis, const Mesh& mesh,
     return size_of(*program.values[value].shape) / mesh.size_of(placements[value].axes());
   };
   std::vector<std::vector<int>> dies(end + 1);
+  std::vector<Bytes> comes(end + 1);
+  std::vector<Bytes> goes(end + 1);
+  for (const Copy& copy : copies) {
+    const Bytes size = size_of(*program.values[copy.value].shape) / mesh.size_of(copy.at.axes());
+    comes[copy.first] += size;
+    goes[copy.last] += size;
+  }
   Bytes held;
   for (const int node : program.arguments) held += bytes(program.nodes[node].outputs.front());
   Bytes most = held;
   for (int n = 0; n < end; ++n) {
     const Node& node = program.nodes[n];
+    held += comes[n];
     if (node.kind != NodeKind::argument) {
       for (const int value : node.outputs) {
         if (makes_nothing(program, node) || replaced[value] != 0) continue;
@@ -83,6 +91,7 @@ Bytes peak_memory(const Analysis& analysis, const Mesh& mesh,
     }
     most = std::max(most, held);
     for (const int value : dies[n]) held -= bytes(value);
+    held -= goes[n];
   }
   return most;
 }

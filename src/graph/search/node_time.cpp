@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/block/numbering.h"
+#include "graph/hlo/attributes.h"
 #include "graph/search/costs.h"
 
 namespace plait::graph {
@@ -30,13 +31,12 @@ Flops flops_of(const Analysis& analysis, int n) {
     return Flops(product);
   }
   // Every result of a convolution sums over the kernel of one output feature.
-  const double kernel = product_of(program.values[node.operands[1]].dims());
+  const auto& kernel = program.values[node.operands[1]].dims();
+  const ConvolutionDims dims = convolution_dims(*node.source);
+  const double features =
+      dims.valid ? static_cast<double>(std::max<std::int64_t>(kernel[dims.rhs_output], 1)) : 1;
   const double results = product_of(program.values[node.outputs[0]].dims());
-  double features = 1;
-  for (const Factor& factor : analysis.rules[n].factors)
-    if (factor.kind == FactorKind::pass)
-      features = std::max(features, static_cast<double>(factor.size));
-  return Flops(2 * results * std::max(1.0, kernel / features));
+  return Flops(2 * results * product_of(kernel) / features);
 }
 
 }  // namespace

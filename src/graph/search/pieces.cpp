@@ -11,8 +11,14 @@ namespace {
 
 class PieceBuilder {
  public:
-  PieceBuilder(const Analysis& analysis, const Mesh& mesh, int block, const ClassAxes& axes)
-      : program_(analysis.program), analysis_(analysis), mesh_(mesh), block_(block), axes_(axes) {}
+  PieceBuilder(const Analysis& analysis, const Mesh& mesh, int block, const Strategy& strategy,
+               const ClassAxes& axes)
+      : program_(analysis.program),
+        analysis_(analysis),
+        mesh_(mesh),
+        block_(block),
+        strategy_(strategy),
+        axes_(axes) {}
 
   Piece run() {
     find_inside();
@@ -68,14 +74,18 @@ class PieceBuilder {
       piece_.inputs.push_back({tag_of(n), i, value, at.operands[i]});
       return;
     }
-    const auto way = steps(value, made->second, at.operands[i]);
-    if (!way.empty()) piece_.pins.uses.push_back({tag_of(n), i, -1, value, way});
+    auto way = steps(value, made->second, at.operands[i]);
+    if (way.empty()) return;
+    const bool again = gathers_again(analysis_, strategy_, value, n);
+    if (again) way.insert(way.begin(), made->second);
+    piece_.pins.uses.push_back({tag_of(n), i, -1, value, way, again});
   }
 
   const Program& program_;
   const Analysis& analysis_;
   const Mesh& mesh_;
   int block_;
+  const Strategy& strategy_;
   const ClassAxes& axes_;
   std::map<int, Placement> kept_;
   std::set<int> inside_;
@@ -84,8 +94,10 @@ class PieceBuilder {
 
 }  // namespace
 
-Piece piece_of(const Analysis& analysis, const Mesh& mesh, int block, const ClassAxes& axes) {
-  return PieceBuilder(analysis, mesh, block, axes).run();
+Piece piece_of(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs, int block,
+               std::size_t strategy) {
+  const BlockCosts& of = costs.blocks[block];
+  return PieceBuilder(analysis, mesh, block, of.strategies[strategy], of.axes[strategy]).run();
 }
 
 }  // namespace plait::graph

@@ -30,6 +30,7 @@ struct Piece {
 };
 
 // Nothing in `parts` where the program carries no tags.
-Piece piece_of(const Analysis& analysis, const Mesh& mesh, int block, const ClassAxes& axes);
+Piece piece_of(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs, int block,
+               std::size_t strategy);
 
 }  // namespace plait::graph

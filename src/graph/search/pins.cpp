@@ -8,6 +8,7 @@
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/write_text.h"
 #include "graph/search/route.h"
+#include "graph/search/uses.h"
 
 namespace plait::graph {
 namespace {
@@ -35,6 +36,7 @@ class Agreed {
 using Key = std::tuple<std::string, int, int>;
 constexpr int kBody = 1;  // of a loop; 0 is its condition
 using Route = std::vector<Placement>;
+using Way = std::pair<Route, bool>;  // and whether it is gone again for the backward pass
 
 class Pinner {
  public:
@@ -65,8 +67,9 @@ class Pinner {
       pins.values.push_back(
           {std::get<0>(key), std::get<1>(key), std::get<2>(key) >= 0, value, route});
     });
-    uses_.each([&](const Key& key, int value, const Route& route) {
-      pins.uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), value, route});
+    uses_.each([&](const Key& key, int value, const Way& way) {
+      pins.uses.push_back(
+          {std::get<0>(key), std::get<1>(key), std::get<2>(key), value, way.first, way.second});
     });
     return pins;
   }
@@ -110,7 +113,10 @@ class Pinner {
         steps.push_back(leg.after);
       if (steps.empty()) continue;
       const int region = join ? i : loop && i > 0 ? kBody : -1;
-      uses_.add({tags_[n], loop || join ? node.argument : i, region}, value, steps);
+      const int owner = owner_of(analysis_, value);
+      const bool again = owner >= 0 && gathers_again(analysis_, plan_.strategies[owner], value, n);
+      if (again) steps.insert(steps.begin(), plan_.placements[value]);
+      uses_.add({tags_[n], loop || join ? node.argument : i, region}, value, {steps, again});
     }
   }
 
@@ -122,7 +128,7 @@ class Pinner {
   std::vector<std::vector<int>> users_;
   std::vector<std::string> tags_;
   Agreed<Key, Route> values_;
-  Agreed<Key, Route> uses_;
+  Agreed<Key, Way> uses_;
 };
 
 }  // namespace

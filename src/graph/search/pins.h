@@ -25,6 +25,8 @@ struct PinnedUse {
   int region = -1;  // of a loop or a conditional: the operand of what this region of it ends with
   int value = 0;
   std::vector<Placement> route;
+  // Moved a second time, for the backward pass: the route begins with where it is kept.
+  bool again = false;
 };
 
 // What the runner writes into a program that carries tags (frontend_attributes={plait="main:118"}).

@@ -77,7 +77,8 @@ ShardingPlan plan_with(const Analysis& analysis, const Mesh& mesh, const GraphCo
         edge.time[choice[edge.a] * costs.blocks[edge.b].strategies.size() + choice[edge.b]];
   plan.placements = placements_of(analysis, mesh, costs, choice);
   plan.movements = movements_of(analysis, mesh, costs, choice);
-  plan.peak = peak_memory(analysis, mesh, plan.placements);
+  plan.peak = peak_memory(analysis, mesh, plan.placements,
+                          copies_of(analysis, mesh, costs, choice, plan.placements));
   return plan;
 }
 
@@ -88,7 +89,7 @@ namespace {
 class LimitedSearch {
  public:
   LimitedSearch(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs,
-                const ChoiceProblem& problem, Bytes limit)
+                const ChoiceProblem& problem, Bytes limit, const std::function<bool()>& stop)
       : analysis_(analysis),
         mesh_(mesh),
         costs_(costs),
@@ -96,16 +97,17 @@ class LimitedSearch {
         use_(uses_of(costs)),
         // To close the gap; fewer where each takes longer.
         branches_(std::max(1, 200 / static_cast<int>(costs.blocks.size() + 1))),
-        limit_(limit) {}
+        limit_(limit),
+        stop_(stop) {}
 
   // `free`: the fastest plan, which does not fit.
-  SearchResult run(const ShardingPlan& free, const std::function<bool()>& stop) {
+  SearchResult run(const ShardingPlan& free) {
     needed_ = free.peak;
     bound_ = free.bound;
     Bytes room = limit_ - costs_.shared_memory;
     Bytes too_much = room;
     bool fits = false;
-    for (int round = 0; round < 12 && room > Bytes(0) && !fits && !stop(); ++round) {
+    for (int round = 0; round < 12 && room > Bytes(0) && !fits && !stop_(); ++round) {
       const auto peak = try_with(room);
       if (!peak) break;
       fits = *peak <= limit_;
@@ -114,14 +116,14 @@ class LimitedSearch {
       room = std::min(room * 0.97, held_ - (*peak - limit_) * 0.5);
     }
     // What is left between a room that fits and one that does not.
-    for (int round = 0; round < 4 && fits && room < too_much && !stop(); ++round) {
+    for (int round = 0; round < 4 && fits && room < too_much && !stop_(); ++round) {
       const Bytes middle = (room + too_much) * 0.5;
       const auto peak = try_with(middle);
       if (!peak) break;
       (*peak <= limit_ ? room : too_much) = middle;
     }
-    if (!result_.best && !stop()) take(least_memory(costs_));
-    for (int round = 0; round < 2 && result_.best && !stop() && fill(); ++round) {
+    if (!result_.best) take(least_memory(costs_));
+    for (int round = 0; round < 2 && result_.best && !stop_() && fill(); ++round) {
     }
     if (result_.best) {
       result_.best->bound = bound_;
@@ -134,7 +136,7 @@ class LimitedSearch {
  private:
   // The peak of the best plan with so much room.
   std::optional<Bytes> try_with(Bytes room) {
-    const auto found = choose_within(problem_, use_, room.value, branches_);
+    const auto found = choose_within(problem_, use_, room.value, branches_, stop_);
     if (!found) return std::nullopt;
     if (!bounded_) bound_ = std::max(bound_, costs_.shared + Seconds(found->bound));
     bounded_ = true;  // less room has a bound of its own
@@ -181,8 +183,9 @@ class LimitedSearch {
 
   // The peak of a plan; keeps it where it fits and is faster.
   Bytes take(const std::vector<int>& choice) {
-    const Bytes peak =
-        peak_memory(analysis_, mesh_, placements_of(analysis_, mesh_, costs_, choice));
+    const std::vector<Placement> placements = placements_of(analysis_, mesh_, costs_, choice);
+    const Bytes peak = peak_memory(analysis_, mesh_, placements,
+                                   copies_of(analysis_, mesh_, costs_, choice, placements));
     needed_ = std::min(needed_, peak);
     if (peak > limit_) return peak;
     ShardingPlan plan = plan_with(analysis_, mesh_, costs_, choice);
@@ -197,6 +200,7 @@ class LimitedSearch {
   const std::vector<std::vector<double>> use_;
   const int branches_;
   const Bytes limit_;
+  const std::function<bool()>& stop_;
   Bytes needed_;
   Bytes held_;
   Seconds bound_;
@@ -214,7 +218,7 @@ SearchResult search(const Analysis& analysis, const Mesh& mesh, const SearchOpti
   ShardingPlan fastest = plan_with(analysis, mesh, costs, free.values);
   fastest.bound = costs.shared + Seconds(free.bound);
   if (fastest.peak <= limit) return {std::move(fastest), std::nullopt};
-  return LimitedSearch(analysis, mesh, costs, problem, limit).run(fastest, options.stop);
+  return LimitedSearch(analysis, mesh, costs, problem, limit, options.stop).run(fastest);
 }
 
 std::vector<std::optional<RunnerUp>> runners_up(const GraphCosts& costs, const ShardingPlan& plan) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -145,6 +146,53 @@ TEST(Search, DevicesWithCopiesOfAWeightShareItsUpdate) {
   EXPECT_FALSE(momentum_plan(analysis, mesh_of({4}), "rows over x"));
 }
 
+TEST(Search, WeightsInPartsAreGatheredForEachPass) {
+  // As above, but new weights stay in quarters: they are gathered before the forward pass and again
+  // before the backward pass, and a device holds a quarter of them in between.
+  const Bytes weight(256 * 256 * 4);
+  const Analysis analysis = analyze(samples::momentum_step(64, 256), "momentum");
+  const auto plan = momentum_plan(analysis, mesh_of({4}), "rows over x, weights shared");
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->movements.size(), 3u);
+  int gathers = 0;
+  for (const Movement& m : plan->movements) {
+    gathers += m.transfer.kind == CollectiveKind::all_gather ? 1 : 0;
+    EXPECT_EQ(m.transfer.size, weight);
+  }
+  EXPECT_EQ(gathers, 2);
+  for (const int argument : {0, 1}) EXPECT_EQ(spec_of(analysis, *plan, argument), "P(None, 'x')");
+  const auto copied = momentum_plan(analysis, mesh_of({4}), "rows over x, update shared");
+  ASSERT_TRUE(copied);
+  // Without the parts, the whole weight is held from beginning to end.
+  EXPECT_LT(plan->peak, copied->peak);
+}
+
+TEST(Search, WeightsAreSharedOnlyWhereMemoryIsShort) {
+  // Six layers by data parallelism, and a little less memory than that takes.
+  std::string text = samples::mlp_step(6, 4096, 256);
+  std::string aliases;
+  for (int i = 0; i < 6; ++i) {
+    const std::string n = std::to_string(i);
+    aliases += (i > 0 ? ", {" : "{") + n + "}: (" + n + ", {}, may-alias)";
+  }
+  text.insert(text.find('\n'), ", input_output_alias={ " + aliases + " }");
+  const Analysis analysis = analyze(text, "mlp");
+  const Mesh mesh = mesh_of({4});
+  const SearchResult free = search(analysis, mesh);
+  ASSERT_TRUE(free.best);
+  const auto shared = [](const SearchResult& result) {
+    return std::ranges::count(result.best->strategies, Sharing::weights, &Strategy::sharing);
+  };
+  // The backward pass does not use the first layer's: one gather costs what the new weight's does.
+  EXPECT_EQ(shared(free), 1);
+  SearchOptions options;
+  options.memory = free.best->peak * 0.97;
+  const SearchResult tight = search(analysis, mesh, options);
+  ASSERT_TRUE(tight.best);
+  EXPECT_GT(shared(tight), 1);
+  EXPECT_LE(tight.best->peak, *options.memory);
+}
+
 TEST(Search, AMeasuredBlockStillGathersItsNewWeights) {
   // What was timed is the block alone; handing the new weight to the next step comes on top.
   const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
@@ -156,7 +204,7 @@ TEST(Search, AMeasuredBlockStillGathersItsNewWeights) {
   options.measured = &measured;
   const GraphCosts timed = costs_of(analysis, mesh, options);
   for (std::size_t s = 0; s < timed.blocks[0].strategies.size(); ++s) {
-    if (!timed.blocks[0].strategies[s].shares_update) continue;
+    if (timed.blocks[0].strategies[s].sharing != Sharing::update) continue;
     EXPECT_EQ(timed.blocks[0].compute[s], Seconds(1));
     EXPECT_EQ(timed.blocks[0].communication[s],
               time_of(mesh, CollectiveKind::all_gather, 1U, Bytes(256 * 256 * 4)));
@@ -169,10 +217,84 @@ TEST(Search, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
   const auto plan =
       momentum_plan(analysis, mesh_of({2, 4}), "columns over y, rows over x, update shared");
   ASSERT_TRUE(plan);
+  // What is sent besides sums the gradient of x over the columns.
+  double sent = 0;
+  for (const Movement& m : plan->movements)
+    if ((m.transfer.axes & 2U) == 0)
+      sent += traffic_of(plan->mesh, m.transfer.kind, m.transfer.axes, m.transfer.size).value;
   EXPECT_EQ(spec_of(analysis, *plan, 0), "P(None, 'y')");
   EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, ('y', 'x'))");
   // Scattered and gathered along x: half of a quarter of the weight each.
-  EXPECT_EQ(total_traffic(*plan), 2.0 * 256 * 256 * 4 / 4 / 2);
+  EXPECT_EQ(sent, 2.0 * 256 * 256 * 4 / 4 / 2);
+}
+
+// y = conv(x, w) of 3 x 3 positions, and the gradient of w.
+std::string convolution_step() {
+  return "HloModule conv\n\nENTRY main {\n  w = f32[3,3,8,16] parameter(0)\n"
+         "  x = f32[4,32,16,8] parameter(1)\n  y = f32[4,32,16,16] convolution(x, w), "
+         "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f\n"
+         "  d = f32[4,32,16,16] multiply(y, y)\n"
+         "  u = f32[3,3,8,16] convolution(x, d), window={size=32x16 pad=1_1x1_1}, "
+         "dim_labels=f01b_i01o->01bf\n  v = f32[3,3,8,16] subtract(w, u)\n"
+         "  ROOT r = (f32[3,3,8,16], f32[4,32,16,16]) tuple(v, y)\n}\n";
+}
+
+// What a device sends of a kind under the strategy that the words name; nothing where there is
+// none.
+std::optional<double> sent_under(const Analysis& analysis, const Mesh& mesh, CollectiveKind kind,
+                                 const std::string& words) {
+  const GraphCosts costs = costs_of(analysis, mesh);
+  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s)
+    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) == words)
+      return plan_with(analysis, mesh, costs, {static_cast<int>(s)})
+          .traffic()[static_cast<int>(kind)]
+          .value;
+  return std::nullopt;
+}
+
+TEST(Search, PositionsOfAnImageAreDividedAndTheirBordersSent) {
+  const Analysis analysis = analyze(convolution_step(), "conv");
+  ASSERT_EQ(analysis.blocks.blocks.size(), 1u);
+  // 8 devices have 4 rows of 16 x 8 features of 4 images each, and send one to either side, for the
+  // product and again for the gradient.
+  EXPECT_EQ(sent_under(analysis, mesh_of({8}), CollectiveKind::permute, "positions over x"),
+            4.0 * 4 * 16 * 8 * 4);
+  // Along both dimensions on 4 x 2: rows of 8 positions, then columns of 8 + 2 positions.
+  EXPECT_EQ(sent_under(analysis, mesh_of({4, 2}), CollectiveKind::permute,
+                       "positions over x, positions2 over y"),
+            4.0 * 4 * (8 + 10) * 8 * 4);
+  // XLA sums what images and positions leave one after the other: 2 (2-1)/2 + 2 (4-1)/4 weights.
+  EXPECT_EQ(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::all_reduce,
+                       "rows over x, positions over y"),
+            2.5 * 3 * 3 * 8 * 16 * 4);
+  // Together with features XLA does not divide positions.
+  EXPECT_FALSE(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::permute,
+                          "columns over x, positions over y"));
+}
+
+TEST(Search, PositionsOfASequenceAreDividedAndWhatTheyLookAtGathered) {
+  // Attention of 8 sequences of 32 positions, 64 features: a device has 4 positions of each and
+  // gathers keys and values (7/8 of 8 * 32 * 64 floats each); their gradients are scattered.
+  const Analysis analysis = analyze(example("gpt.hlo"), "gpt.hlo");
+  const Mesh mesh = mesh_of({8});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  std::vector<int> choice;
+  for (std::size_t b = 0; b < costs.blocks.size(); ++b) {
+    const auto& all = costs.blocks[b].strategies;
+    const auto found = std::ranges::find_if(all, [&](const Strategy& s) {
+      return text_of(s, analysis.blocks.blocks[b], mesh) == "positions over x";
+    });
+    ASSERT_NE(found, all.end());
+    choice.push_back(static_cast<int>(found - all.begin()));
+  }
+  const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
+  const double array = 8.0 * 32 * 64 * 4;
+  // Two layers.
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_gather)].value,
+            2 * 2 * array * 7 / 8);
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::reduce_scatter)].value,
+            2 * 2 * array * 7 / 8);
+  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_to_all)], Bytes(0));
 }
 
 TEST(Search, FindsWhatTryingEveryCombinationFinds) {

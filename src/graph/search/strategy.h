@@ -9,15 +9,23 @@
 
 namespace plait::graph {
 
+// What devices that have copies of a weight share among them.
+enum class Sharing : std::int8_t {
+  nothing,
+  update,   // gradients are scattered, each keeps a part of the optimizer's state and makes a part
+            // of the new weight, which is gathered (ZeRO's first stage)
+  weights,  // and each keeps a part of the weight only, gathered for the forward pass and again for
+            // the backward pass (ZeRO's third stage)
+};
+
 // How a block is divided: for each axis of the mesh one of the block's roles, or none.
 struct Strategy {
   std::array<std::int8_t, kMostAxes> role{-1, -1, -1};  // -1: every device along the axis does all
+  std::array<std::int8_t, kMostAxes> part{0, 0, 0};  // of the role's classes: the first to divide
   // A divided inner range leaves partial results: they are scattered over the columns, or (false)
   // summed on every device.
   std::array<bool, kMostAxes> scatter{false, false, false};
-  // Devices that have copies of a weight share its update: gradients are scattered among them, each
-  // keeps a part of the optimizer's state, and new weights are gathered (ZeRO's first stage).
-  bool shares_update = false;
+  Sharing sharing = Sharing::nothing;
   friend auto operator<=>(const Strategy&, const Strategy&) = default;
 };
 
@@ -25,9 +33,11 @@ struct Strategy {
 // everything is one of them only where it is asked for (`whole`), or where the axis divides nothing
 // of the block.
 std::vector<Strategy> strategies_of(const Block& block, const Mesh& mesh, bool whole);
-// The axes along which a block's weights have copies; 0 where the block has no state to share.
-AxisSet copied_axes(const Analysis& analysis, const Mesh& mesh, int block,
-                    const Strategy& strategy);
+// The axes along which a block's weights have copies.
+AxisSet copied_axes(const Block& block, const Mesh& mesh, const Strategy& strategy);
+// What devices with copies of a block's weights could share: an update where there is a state of
+// the optimizer, weights where new ones take the place of old ones.
+std::vector<Sharing> sharings_of(const Analysis& analysis, int block);
 // "rows over x, columns over y".
 std::string text_of(const Strategy& strategy, const Block& block, const Mesh& mesh);
 
@@ -41,9 +51,10 @@ struct ClassAxes {
   };
   std::vector<Entry> entries;
   const Entry* find(int cls) const;
-  // Axes along which an update is shared, and the classes that they divide there: of each array the
-  // first that it has.
+  // Axes along which an update is shared, and with it the weights or not; and the classes that they
+  // divide there: of each array the first that it has.
   AxisSet shared = 0;
+  bool shares_weights = false;
   std::vector<int> shared_classes;
   // Values that stay where they are whatever the strategy.
   std::vector<std::pair<int, Placement>> fixed;
@@ -58,6 +69,8 @@ struct NodePlacement {
   std::vector<Placement> outputs;    // as they are kept
   std::vector<Transfer> reductions;  // of partial results, and what brings them where they are kept
   std::vector<int> reduction_output;  // which output each is of
+  std::vector<Transfer> halos;        // what neighbours send of operands
+  std::vector<int> halo_operand;      // which operand each is of
   double share = 1;                   // of the node's work that one device does
 };
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int node,

@@ -31,8 +31,9 @@ struct Relaxed {
 
 class LimitSearch {
  public:
-  LimitSearch(const ChoiceProblem& problem, const Uses& use, double limit, int most)
-      : problem_(problem), use_(use), limit_(limit), left_(most) {}
+  LimitSearch(const ChoiceProblem& problem, const Uses& use, double limit, int most,
+              const std::function<bool()>& stop)
+      : problem_(problem), use_(use), limit_(limit), left_(most), stop_(stop) {}
 
   std::optional<ChoiceResult> solve() {
     Allowed all;
@@ -46,7 +47,7 @@ class LimitSearch {
       const Branch branch = open_.top();
       open_.pop();
       if (branch.bound >= best_.cost * (1 - 1e-12)) break;
-      if (left_ <= 0) {
+      if (left_ <= 0 || stop_()) {
         open_bound = branch.bound;
         break;
       }
@@ -109,7 +110,7 @@ class LimitSearch {
       high *= 8;
       if (i == 59) relaxed.bound = kNoLimit;
     }
-    for (int i = 0; i < 16 && relaxed.bound < kNoLimit; ++i) {
+    for (int i = 0; i < 16 && relaxed.bound < kNoLimit && !stop_(); ++i) {
       const double middle = (low + high) / 2;
       const ChoiceResult at = solve_with(allowed, middle);
       relaxed.bound = std::max(relaxed.bound, at.bound - middle * limit_);
@@ -162,6 +163,7 @@ class LimitSearch {
   const Uses& use_;
   double limit_;
   int left_;
+  const std::function<bool()>& stop_;
   int next_ = 0;
   ChoiceResult best_{{}, kNoLimit, 0};
   std::priority_queue<Branch> open_;
@@ -170,8 +172,9 @@ class LimitSearch {
 }  // namespace
 
 std::optional<ChoiceResult> choose_within(const ChoiceProblem& problem, const Uses& use,
-                                          double limit, int most_branches) {
-  return LimitSearch(problem, use, limit, most_branches).solve();
+                                          double limit, int most_branches,
+                                          const std::function<bool()>& stop) {
+  return LimitSearch(problem, use, limit, most_branches, stop).solve();
 }
 
 }  // namespace plait::graph

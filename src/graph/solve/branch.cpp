@@ -37,6 +37,7 @@ class Tree {
       bound = std::max(bound, whole_bound(dual.best()));
       if (depth == 0) result_.prices = prices;
       if (bound >= result_.cost) return;
+      if (budget_.stopped()) return leave_open(bound);
       const std::size_t before = choices(net);
       const std::size_t gone = prune(net, dual);
       list = rank(net, dual);
@@ -117,6 +118,7 @@ class Tree {
                                                       : best + 0.1 * std::abs(best);
       dual.step(position, target, scale);
       if (i % 16 == 0 && (budget_.used + dual.work() >= budget_.limit || budget_.spent())) break;
+      if (budget_.stopped()) return;  // a sweep of a large network takes long
     }
     dual.restore_best_prices();
     dual.sweep();

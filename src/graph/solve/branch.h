@@ -14,7 +14,8 @@ struct Budget {
   std::size_t limit = 0;
   std::size_t used = 0;
   std::function<bool()> stop;
-  bool spent() const { return used >= limit || (stop && stop()); }
+  bool stopped() const { return stop && stop(); }
+  bool spent() const { return used >= limit || stopped(); }
 };
 
 struct BranchOptions {

@@ -22,10 +22,11 @@ std::string part_json(const PiecePart& part) {
       .str();
 }
 
-std::string piece_json(const Analysis& analysis, const Mesh& mesh, const BlockCosts& costs, int b,
+std::string piece_json(const Analysis& analysis, const Mesh& mesh, const GraphCosts& all, int b,
                        std::size_t s) {
   const Block& block = analysis.blocks.blocks[b];
-  const Piece piece = piece_of(analysis, mesh, b, costs.axes[s]);
+  const BlockCosts& costs = all.blocks[b];
+  const Piece piece = piece_of(analysis, mesh, all, b, s);
   const auto dims = [&](int value) { return analysis.program.values[value].dims(); };
   return JsonObject()
       .text("block", costs.signature)
@@ -99,7 +100,7 @@ std::string measurement_request(const Analysis& analysis, const Mesh& mesh,
   for (int b = 0; b < static_cast<int>(costs.blocks.size()); ++b) {
     if (!seen.insert(costs.blocks[b].signature).second) continue;
     for (std::size_t s = 0; s < costs.blocks[b].strategies.size(); ++s)
-      pieces.push_back(piece_json(analysis, mesh, costs.blocks[b], b, s));
+      pieces.push_back(piece_json(analysis, mesh, costs, b, s));
   }
   std::vector<std::string> axes;
   for (int a = 0; a < mesh.axes(); ++a) axes.push_back(json_text(axis_name(a)));

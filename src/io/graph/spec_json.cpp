@@ -43,6 +43,7 @@ std::string use_json(const Analysis& analysis, const PinnedUse& pin) {
       .number("region", pin.region)
       .json("dims", numbers_json(dims))
       .json("route", route_json(pin.route, dims.size()))
+      .boolean("again", pin.again)
       .str();
 }
 

@@ -7,8 +7,9 @@
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
-#include "search/uniform/chunk_descent.h"
-#include "search/uniform/chunk_layers.h"
+#include "search/uniform/division/chunk_descent.h"
+#include "search/uniform/division/chunk_layers.h"
+#include "search/uniform/layout_plans.h"
 #include "search/uniform/order_bounds.h"
 
 namespace plait {
@@ -28,7 +29,8 @@ class Evaluation {
         problem_(ground.context.problem),
         units_(problem_.model.unit_count()),
         stages_(ground, layout, space_),
-        bounds_(layout, space_, stages_) {}
+        bounds_(layout, space_, stages_),
+        plans_(layout, ground.layouts.base_schedule(), space_, stages_) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
@@ -64,10 +66,10 @@ class Evaluation {
     const CutResult cuts = cut(is_plain() ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
     lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
     if (!is_plain()) {
-      for (const Plan& plan : other_plans(cuts, layers_)) offer_if_low(plan, found);
+      for (const Plan& plan : plans_.under_own_schedule(cuts, layers_)) offer_if_low(plan, found);
       return bound;
     }
-    for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
+    for (const Cut& own : cuts.cuts) found.offer(plans_.of(own.begins));
     // Cuts are the best by the closed form, which knows less than the paths of the step.
     wanted = std::min(wanted, found.best());
     if (cuts.lower_bound >= wanted || !may_divide()) return cuts.lower_bound;
@@ -133,7 +135,7 @@ class Evaluation {
         slot.send = [this, s](int unit) { return stages_.over(s, unit).time; };
       slots.push_back(std::move(slot));
     }
-    return CutSearch(space_, stages_.rhythm(), limits())
+    return CutSearch(space_, stages_.rhythm(), plans_.limits())
         .run(slots, limit, bounds_.tied(), ground_.stop);
   }
 
@@ -199,7 +201,7 @@ class Evaluation {
       if (bound >= std::min(limit, found.best()) || bounds_.has_equal_layers()) continue;
       stages_.recompute_first({layout_.chunks * own.first, layout_.chunks * own.first});
       const CutResult cuts = cut(kPlainLimit * limit, &LayoutStages::recomputing_runs);
-      for (Plan& plan : other_plans(cuts, {})) {
+      for (Plan& plan : plans_.under_own_schedule(cuts, {})) {
         recompute_first(problem_.model, own.first, plan);
         const Estimate outline = ground_.engine.outline(plan);
         if (outline.fits && outline.step < found.best()) found.offer(plan);
@@ -213,14 +215,14 @@ class Evaluation {
   Seconds divide(const InterleavedPipeline& pipeline, int recomputed, Seconds limit,
                  Shortlist& found) {
     const LayerBound divided =
-        bounds_.divide(pipeline, recomputed, limit, is_plain() ? limits() : CutLimits{});
+        bounds_.divide(pipeline, recomputed, limit, is_plain() ? plans_.limits() : CutLimits{});
     if (Seconds(divided.step) >= limit) return Seconds(divided.step);
     const auto offer = [&](Plan plan) {
       if (recomputed > 0) recompute_first(problem_.model, recomputed, plan);
       const Estimate outline = ground_.engine.outline(plan);
       if (outline.fits && outline.step < found.best()) found.offer(plan);
     };
-    if (may_differ() || is_plain())
+    if (plans_.may_differ() || is_plain())
       for (const DividedLayers& own : divided.found) {
         const bool is_exact = bounds_.layers()->equal;
         if (is_exact && Seconds(own.step) >= std::min(limit, found.best())) break;
@@ -228,7 +230,7 @@ class Evaluation {
         const std::vector<int> begins = begins_of(own);
         if (!begins.empty()) offer(recut(stages_.plan(), layout_.schedule, begins, units_));
       }
-    if (const auto even = even_chunks()) offer(*even);
+    if (const auto even = plans_.even_chunks()) offer(*even);
     return Seconds(divided.step);
   }
 
@@ -258,7 +260,7 @@ class Evaluation {
       const int middle = (good + bad) / 2;
       (fits_with(own.begins, middle) ? good : bad) = middle;
     }
-    Plan plan = plan_of(own.begins);
+    Plan plan = plans_.of(own.begins);
     recompute_first(problem_.model, good, plan);
     if (ground_.engine.outline(plan).step < found.best()) found.offer(plan);
   }
@@ -273,7 +275,7 @@ class Evaluation {
   }
 
   int most_layers_of_a_stage() const {
-    const CutLimits own = limits();
+    const CutLimits own = plans_.limits();
     return std::max(1, own.most_layers > 0 ? own.most_layers : whole_layer_count(problem_.model));
   }
 
@@ -312,85 +314,6 @@ class Evaluation {
       pipeline_.stages[s].most_layers = bounds_.most_layers(s);
   }
 
-  CutLimits limits() const {
-    const Target& target = space_.target();
-    const bool even = target.cuts == CutRule::even_layers || space_.pins().even_layers;
-    const bool equal = target.cuts == CutRule::equal_layers;
-    if (layout_.stages == 1 || (!even && !equal)) return {};
-    const int layers = whole_layer_count(problem_.model);
-    const int least = layers / layout_.stages;
-    const int most = (layers + layout_.stages - 1) / layout_.stages;
-    if (equal && least != most) return {units_ + 1, units_ + 2};  // there is none
-    return {least, std::max(most, 1)};
-  }
-
-  Plan plan_of(const std::vector<int>& begins) const {
-    Plan plan = recut(stages_.plan(), ground_.layouts.base_schedule(), begins, units_);
-    if (const auto pinned = space_.pins().recompute_layers)
-      recompute_first(problem_.model, *pinned, plan);
-    return plan;
-  }
-
-  // Whether stages may have different numbers of layers.
-  bool may_differ() const {
-    const CutRule rule = space_.target().cuts;
-    return (rule == CutRule::between_layers || rule == CutRule::between_ops) &&
-           !space_.pins().even_layers;
-  }
-
-  // The pipeline under the layout's own schedule, in chunks where it has any: as the best plain
-  // cuts have it, with these numbers of layers, and evenly.
-  std::vector<Plan> other_plans(const CutResult& cuts, const std::vector<int>& layers) {
-    std::vector<Plan> plans;
-    const auto add = [&](const std::vector<int>& begins) {
-      for (Plan& plan : under_schedule(plan_of(begins))) plans.push_back(std::move(plan));
-    };
-    if (may_differ()) {
-      for (const Cut& own : cuts.cuts) add(own.begins);
-      std::vector<int> begins{0};  // the embedding is with the first stage
-      for (std::size_t s = 0; s + 1 < layers.size(); ++s)
-        begins.push_back(std::max(1, begins.back()) + layers[s]);
-      if (!layers.empty()) add(begins);
-    }
-    if (const auto even = even_chunks()) plans.push_back(*even);
-    return plans;
-  }
-
-  // Chunks of as many layers as each other, as far as can be.
-  std::optional<Plan> even_chunks() {
-    if (layout_.schedule != Schedule::interleaved) return std::nullopt;
-    const RunCosts& runs = *stages_.runs(layout_.stages - 1);
-    const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
-    const double last = runs.alone({units_ - 1, units_}).total().value;
-    const bool equal = space_.target().cuts == CutRule::equal_layers;
-    const std::vector<int> begins =
-        even_begins(problem_.model, layout_.stages, layout_.chunks, layer > 0 ? last / layer : 0);
-    if (begins.empty()) return std::nullopt;
-    Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
-    if (equal && !is_equal(plan)) return std::nullopt;
-    return plan;
-  }
-
-  bool is_equal(const Plan& plan) const {
-    const std::vector<int> layers = layers_by_chunk(problem_.model, plan);
-    return std::ranges::all_of(layers, [&](int n) { return n == layers.front(); });
-  }
-
-  std::vector<Plan> under_schedule(const Plan& plain) const {
-    if (layout_.chunks > 1) return in_layers(in_chunks(plain, layout_.schedule, layout_.chunks));
-    Plan plan = plain;
-    plan.schedule = layout_.schedule;
-    return {plan};
-  }
-
-  // Chunks of a model by ops may begin inside layers.
-  std::vector<Plan> in_layers(std::vector<Plan> plans) const {
-    std::erase_if(plans, [&](const Plan& plan) {
-      return why_not(space_.target(), problem_, plan).has_value();
-    });
-    return plans;
-  }
-
   void offer_if_low(Plan plan, Shortlist& found) const {
     if (const auto pinned = space_.pins().recompute_layers)
       recompute_first(problem_.model, *pinned, plan);
@@ -406,6 +329,7 @@ class Evaluation {
   int units_;
   LayoutStages stages_;
   OrderBounds bounds_;
+  LayoutPlans plans_;
   double orders_ = 1;             // of hosts
   bool lacks_memory_ = false;     // more of it might allow other plans
   InterleavedPipeline pipeline_;  // of the order of hosts that is looked at

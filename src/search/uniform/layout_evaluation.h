@@ -7,7 +7,7 @@
 
 #include "cost/engine.h"
 #include "search/space/shortlist.h"
-#include "search/uniform/cut_search.h"
+#include "search/uniform/division/cut_search.h"
 #include "search/uniform/uniform_layouts.h"
 
 namespace plait {

@@ -7,7 +7,7 @@
 
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
-#include "search/uniform/stage_divisions.h"
+#include "search/uniform/division/stage_divisions.h"
 
 namespace plait {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "search/paths/layer_game.h"
-#include "search/uniform/cut_search.h"
-#include "search/uniform/interleaved_stage.h"
-#include "search/uniform/layer_loads.h"
+#include "search/uniform/division/cut_search.h"
+#include "search/uniform/division/interleaved_stage.h"
+#include "search/uniform/division/layer_loads.h"
 #include "search/uniform/layout_stages.h"
 
 namespace plait {

@@ -13,8 +13,8 @@
 #include "base/parallel.h"
 #include "search/bound/cluster_lower_bound.h"
 #include "search/space/worthwhile.h"
-#include "search/uniform/chunk_descent.h"
-#include "search/uniform/chunk_layers.h"
+#include "search/uniform/division/chunk_descent.h"
+#include "search/uniform/division/chunk_layers.h"
 #include "search/uniform/layout_evaluation.h"
 
 namespace plait {

@@ -16,7 +16,8 @@ namespace plait {
 // Lower bounds on all cuts of a layout whose stages are placed on the hosts in a given order.
 class OrderBounds {
  public:
-  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages);
+  // `work`: relative to the usual.
+  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages, double work);
 
   // Nothing for other models; then only tied() is known.
   const std::optional<LayersByKind>& layers() const { return layers_; }
@@ -61,6 +62,7 @@ class OrderBounds {
   const Space& space_;
   const Problem& problem_;
   LayoutStages& stages_;
+  double work_;
   int units_;
   std::optional<LayersByKind> layers_;
   std::optional<StepGraph> graph_;  // with the hand-overs of the order that was asked for last

@@ -75,6 +75,23 @@ bool UniformLayouts::tensor_fits(const NodeMix& mix, int tensor, int context) co
   return true;
 }
 
+bool UniformLayouts::has_degrees(const NodeMix& mix) const {
+  int world = 0;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) world += mix[k] * kinds_[k].devices();
+  const auto may_have = [&](int replica, int stages) {
+    const int rest = world / replica;
+    return rest % stages == 0 && problem_.job.global_batch % (rest / stages) == 0;
+  };
+  for (const int tensor : tensors_)
+    for (const auto& [context, expert] : contexts_) {
+      const int replica = tensor * context;
+      if (world % replica != 0 || !tensor_fits(mix, tensor, context)) continue;
+      for (int stages = space_.min_stages(); stages <= most_stages_; ++stages)
+        if (may_have(replica, stages)) return true;
+    }
+  return false;
+}
+
 void UniformLayouts::list_degrees(const NodeMix& mix, int at,
                                   std::vector<UniformLayout>& out) const {
   int world = 0;

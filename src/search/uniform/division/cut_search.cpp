@@ -9,18 +9,20 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t kMostLabels = 12;  // of a stage that begins at a unit
-constexpr std::size_t kCuts = 3;         // that are returned
+constexpr double kMostLabels = 12;  // of a stage that begins at a unit, with the usual work
+constexpr std::size_t kCuts = 3;    // that are returned
 // A cut that takes so many times what a plain balanced one does is not worth a label. Without a
 // limit a model of 2,000 units has 2 million stages.
 constexpr double kWorse = 1.25;
 
 }  // namespace
 
-CutSearch::CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits)
+CutSearch::CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits,
+                     double work)
     : space_(space),
       rhythm_(rhythm),
       limits_(limits),
+      most_labels_(static_cast<std::size_t>(kMostLabels * work)),
       units_(space.problem().model.unit_count()),
       layers_before_{0} {
   const Model& model = space.problem().model;
@@ -36,14 +38,17 @@ int CutSearch::has_wrong_layers(const UnitRange& units) const {
 
 // By how much each respect of `kept` is above that of `other`, at most: a step that begins with it
 // is longer by this part at most. A step is a sum of what is common and a maximum of these, with
-// weights that are not below zero (PipelineSuffix::prepend).
-double CutSearch::excess(const PipelineSuffix& kept, const PipelineSuffix& other) {
+// weights that are not below zero (PipelineSuffix::prepend). Where that is `enough` or more, no
+// more than that is known.
+double CutSearch::excess(const PipelineSuffix& kept, const PipelineSuffix& other, double enough) {
   const auto above = [](Seconds own, Seconds least) {
     if (own <= least) return 0.0;
     return least > Seconds(0) ? own / least - 1 : HUGE_VAL;
   };
   double most = above(kept.total, other.total);
+  if (most >= enough) return most;
   most = std::max(most, above(kept.total + kept.slack, other.total + other.slack));
+  if (most >= enough) return most;
   most = std::max(most, above(kept.total + kept.ended, other.total + other.ended));
   most = std::max(most, above(kept.most_forward, other.most_forward));
   return std::max(most, above(kept.most_backward, other.most_backward));
@@ -59,13 +64,13 @@ void CutSearch::insert(int stage, int begin, const Label& label) {
   const auto at = std::ranges::upper_bound(labels, label.suffix.step(), {},
                                            [](const Label& own) { return own.suffix.step(); });
   labels.insert(at, label);
-  if (labels.size() <= kMostLabels) return;
+  if (labels.size() <= most_labels_) return;
   double least = HUGE_VAL;
   std::size_t dropped = labels.size() - 1;
   for (std::size_t i = 1; i < labels.size(); ++i)
     for (std::size_t k = 0; k < labels.size(); ++k) {
       if (i == k) continue;
-      const double own = excess(labels[k].suffix, labels[i].suffix);
+      const double own = excess(labels[k].suffix, labels[i].suffix, least);
       if (own < least) least = own, dropped = i;
     }
   lost_[stage] = std::max(lost_[stage], least);

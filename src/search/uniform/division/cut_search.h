@@ -38,7 +38,9 @@ class CutSearch {
     std::function<Seconds(int unit)> send;
   };
 
-  CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits);
+  // `work`: relative to the usual.
+  CutSearch(const Space& space, const ScheduleSetting& rhythm, const CutLimits& limits,
+            double work = 1);
 
   // Only cuts that take less than the limit are of interest. `tied`: what follows every step. Once
   // `stop` says so nothing is found, and nothing is proven.
@@ -58,12 +60,13 @@ class CutSearch {
   // Whether a stage may have these units; 1 when it has too many, -1 when too few.
   int has_wrong_layers(const UnitRange& units) const;
   void insert(int stage, int begin, const Label& label);
-  static double excess(const PipelineSuffix& kept, const PipelineSuffix& other);
+  static double excess(const PipelineSuffix& kept, const PipelineSuffix& other, double enough);
   std::vector<int> begins_of(int label) const;
 
   const Space& space_;
   ScheduleSetting rhythm_;
   CutLimits limits_;
+  std::size_t most_labels_;  // of a stage that begins at a unit
   int units_;
   std::vector<int> layers_before_;
   std::vector<Seconds> least_before_;  // round trip of the units before each one, on any stage

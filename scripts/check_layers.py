@@ -27,7 +27,8 @@ LAYERS = [
 # named here has no folders inside.
 FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
-    "search": [{"space"}, {"inside"}, {"bound", "papers", "moves", "paths"}, {"uniform"}, {"auto", "clusters"}, {""}],
+    "search": [{"space/units"}, {"space"}, {"inside", "bound/cover"}, {"bound", "papers", "moves", "paths"},
+               {"uniform/division"}, {"uniform"}, {"auto", "clusters"}, {""}],
     "graph": [{"hlo", "solve"}, {"factor"}, {"block"}, {""}, {"search"}],
     "io": [{"format", "shell"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},

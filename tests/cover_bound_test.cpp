@@ -1,4 +1,4 @@
-#include "search/bound/cover_bound.h"
+#include "search/bound/cover/cover_bound.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <numeric>
-#include <set>
 #include <variant>
+#include <vector>
 
 #include "model/layers.h"
 #include "plan/names.h"
@@ -41,12 +40,13 @@ int most_tensor(const Plan& plan) {
 }
 
 Reason devices_reason(const Question& q) {
-  std::set<int> types;
+  const std::vector<DeviceType>& types = q.problem.cluster.device_types;
+  std::vector<bool> used(types.size());
   for (const Stage& stage : q.plan.stages)
-    for (const DeviceId id : stage.devices) types.insert(q.problem.cluster.device(id).type);
-  for (const int type : types)
-    if (Reason reason = why_not(q.target, q.problem.job, q.problem.cluster.device_types[type]))
-      return reason;
+    for (const DeviceId id : stage.devices) used[q.problem.cluster.device(id).type] = true;
+  for (std::size_t type = 0; type < types.size(); ++type)
+    if (used[type])
+      if (Reason reason = why_not(q.target, q.problem.job, types[type])) return reason;
   return std::nullopt;
 }
 
@@ -187,8 +187,8 @@ Reason shares_reason(const Question& q) {
 }
 
 // Devices that the plan uses, by node.
-std::map<int, int> devices_by_node(const Question& q) {
-  std::map<int, int> used;
+std::vector<int> devices_by_node(const Question& q) {
+  std::vector<int> used(q.problem.cluster.nodes.size());
   for (const Stage& stage : q.plan.stages)
     for (const DeviceId id : stage.devices) ++used[q.problem.cluster.device(id).node];
   return used;
@@ -196,23 +196,24 @@ std::map<int, int> devices_by_node(const Question& q) {
 
 Reason equal_nodes_reason(const Question& q) {
   if (!q.target.equal_nodes) return std::nullopt;
-  const std::map<int, int> used = devices_by_node(q);
-  using Count = std::map<int, int>::value_type;
-  const auto [least, most] = std::ranges::minmax_element(used, {}, &Count::second);
-  if (least->second == most->second) return std::nullopt;
+  std::vector<int> used = devices_by_node(q);
+  std::erase(used, 0);
+  const auto [least, most] = std::ranges::minmax(used);
+  if (least == most) return std::nullopt;
   return fmt::format("{} starts equally many processes on every node, the plan has {} and {}",
-                     q.target.program, least->second, most->second);
+                     q.target.program, least, most);
 }
 
 Reason idle_reason(const Question& q) {
   if (q.target.idle_in_node) return std::nullopt;
-  const std::map<int, int> used = devices_by_node(q);
-  std::map<int, int> all;
+  const std::vector<int> used = devices_by_node(q);
+  std::vector<int> all(used.size());
   for (const Device& device : q.problem.cluster.devices) ++all[device.node];
-  for (const auto& [node, count] : used)
-    if (count != all[node])
+  for (std::size_t node = 0; node < used.size(); ++node)
+    if (used[node] != 0 && used[node] != all[node])
       return fmt::format("{} uses all devices of a node or none, the plan {} of the {} of {}",
-                         q.target.program, count, all[node], q.problem.cluster.nodes[node].name);
+                         q.target.program, used[node], all[node],
+                         q.problem.cluster.nodes[node].name);
   return std::nullopt;
 }
 
@@ -224,17 +225,18 @@ Reason order_reason(const Question& q) {
         return fmt::format("{} has stages of 1, 2, 4, 8 .. devices, the plan one of {}",
                            q.target.program, stage.devices.size());
   if (!q.target.ranks_in_order) return std::nullopt;
-  std::set<int> seen;
+  std::vector<bool> seen(q.problem.cluster.nodes.size());
   DeviceId last{-1};
   for (const Stage& stage : q.plan.stages)
     for (const DeviceId id : stage.devices) {
       const int node = q.problem.cluster.device(id).node;
       const bool goes_on = index(last) >= 0 && q.problem.cluster.device(last).node == node;
-      if (!goes_on && !seen.insert(node).second)
+      if (!goes_on && seen[node])
         return fmt::format(
             "{} numbers the devices of a node in a row, the plan does not: device "
             "{} comes after {}",
             q.target.program, index(id), index(last));
+      seen[node] = true;
       last = id;
     }
   return std::nullopt;

@@ -148,6 +148,31 @@ TEST(OneLayout, HandsOverFewTimesWhereNetworksAreSlow) {
   EXPECT_EQ(judge.better_pins(24), 0);
 }
 
+// More effort goes on from what less of it found: the plan is no slower, and more is proven of it.
+TEST(OneLayout, MoreEffortIsNeverWorse) {
+  int more_proven[3] = {};
+  for (const std::uint64_t seed : {660'018, 660'020}) {
+    second_opinion::MixedProblem mixed = second_opinion::mixed_problem(seed, 256);
+    adapt(mixed.problem, *target_named("megatron"));
+    std::vector<SearchResult> results;
+    for (const Effort effort : {Effort::quick, Effort::normal, Effort::thorough}) {
+      SearchContext context{mixed.problem, {.keep = 1}, {}, {}, {}};
+      context.options.effort = effort;
+      context.options.target = *target_named("megatron");
+      results.push_back(run_search(planners().front(), context));
+      ASSERT_FALSE(results.back().plans.empty()) << mixed.arguments;
+    }
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      EXPECT_LE(results[i].plans.front().cost.step, results[i - 1].plans.front().cost.step);
+      EXPECT_GE(*results[i].lower_bound, *results[i - 1].lower_bound) << mixed.arguments;
+      more_proven[i] += *results[i].lower_bound > *results[i - 1].lower_bound ? 1 : 0;
+    }
+    EXPECT_LT(results[0].evaluations, results[1].evaluations);
+  }
+  EXPECT_GT(more_proven[1], 0);
+  EXPECT_GT(more_proven[2], 0);
+}
+
 class SlowOneLayout : public testing::TestWithParam<std::tuple<int, int>> {};
 INSTANTIATE_TEST_SUITE_P(Slow, SlowOneLayout,
                          testing::Combine(testing::Range(0, kTargets), testing::Range(0, 4)),

@@ -5,8 +5,8 @@
 #include "plan/check.h"
 #include "plan/describe.h"
 #include "random_problem.h"
-#include "search/space/layers.h"
 #include "search/space/search.h"
+#include "search/space/units/layers.h"
 
 // What `auto` says to be proven is true: plans that are found elsewhere respect it.
 namespace plait {

@@ -22,7 +22,7 @@
 #include "plan/check.h"
 #include "plan/describe.h"
 #include "search/bound/cluster_lower_bound.h"
-#include "search/bound/cover_bound.h"
+#include "search/bound/cover/cover_bound.h"
 #include "search/space/search.h"
 #include "second_opinion/local_search.h"
 #include "second_opinion/mixed_problem.h"

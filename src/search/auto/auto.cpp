@@ -278,10 +278,7 @@ void AutoSearch::go_on() {
   }
 }
 
-Effort AutoSearch::effort() const {
-  const SearchOptions& options = context_.options;
-  return options.effort.value_or(options.target_gap ? Effort::prove : Effort::normal);
-}
+Effort AutoSearch::effort() const { return effort_of(context_.options); }
 
 bool AutoSearch::has_reached_target() const {
   const double gap = context_.options.target_gap.value_or(kProven);

@@ -78,6 +78,7 @@ void AutoSearch::try_one_layout() {
   const Space space(context.problem, context.options.pins, target);
   context.space = &space;
   context.options.keep = 1;
+  context.options.effort = Effort::normal;
   context.options.cutoff = wanted(found_);
   context.on_improvement = {};
   context.on_progress = {};

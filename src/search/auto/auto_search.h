@@ -12,10 +12,10 @@
 #include "search/auto/label_search.h"
 #include "search/auto/uniform_pool_pipelines.h"
 #include "search/bound/proof.h"
-#include "search/space/layers.h"
 #include "search/space/search.h"
 #include "search/space/shortlist.h"
 #include "search/space/space.h"
+#include "search/space/units/layers.h"
 
 namespace plait {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "cost/pipeline/schedule.h"
-#include "search/bound/replica_needs.h"
+#include "search/bound/cover/replica_needs.h"
 #include "search/space/space.h"
 
 namespace plait {

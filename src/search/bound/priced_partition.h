@@ -6,7 +6,7 @@
 #include "search/bound/stage_offers.h"
 #include "search/bound/step_paths.h"
 #include "search/bound/suffix_bounds.h"
-#include "search/space/run_classes.h"
+#include "search/space/units/run_classes.h"
 
 namespace plait {
 

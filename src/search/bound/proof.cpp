@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "search/bound/cluster_lower_bound.h"
-#include "search/bound/cover_bound.h"
-#include "search/bound/replica_needs.h"
+#include "search/bound/cover/cover_bound.h"
+#include "search/bound/cover/replica_needs.h"
 #include "search/space/schedules.h"
 
 namespace plait {

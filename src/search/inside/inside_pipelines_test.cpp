@@ -8,8 +8,8 @@
 #include "plan/check.h"
 #include "plan/sample_problems.h"
 #include "search/bound/proof.h"
-#include "search/space/layers.h"
 #include "search/space/space.h"
+#include "search/space/units/layers.h"
 
 namespace plait {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cost/estimate.h"
 #include "plan/plan.h"
-#include "search/space/units_recomputed.h"
+#include "search/space/units/units_recomputed.h"
 
 namespace plait {
 

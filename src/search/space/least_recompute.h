@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "search/space/space.h"
-#include "search/space/units_recomputed.h"
+#include "search/space/units/units_recomputed.h"
 
 namespace plait {
 

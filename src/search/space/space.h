@@ -9,10 +9,10 @@
 #include "plan/problem.h"
 #include "plan/target.h"
 #include "search/space/pins.h"
-#include "search/space/run_classes.h"
 #include "search/space/search.h"
-#include "search/space/tied_copies.h"
-#include "search/space/units_recomputed.h"
+#include "search/space/units/run_classes.h"
+#include "search/space/units/tied_copies.h"
+#include "search/space/units/units_recomputed.h"
 
 namespace plait {
 

@@ -12,6 +12,10 @@ bool gains_by_cut_optimizer(const Problem& problem) {
          !problem.job.adapters && problem.profile.collectives.empty();
 }
 
+Effort effort_of(const SearchOptions& options) {
+  return options.effort.value_or(options.target_gap ? Effort::prove : Effort::normal);
+}
+
 bool is_promising(const SearchContext& context, int micro_batches) {
   const std::vector<int>& promising = context.options.promising_micro_batches;
   return promising.empty() || std::ranges::binary_search(promising, micro_batches);

@@ -5,6 +5,9 @@
 
 namespace plait {
 
+// How much work may be spent; all that it takes where a gap is asked for.
+Effort effort_of(const SearchOptions& options);
+
 // Whether plans with this number of micro-batches are asked for (SearchOptions).
 bool is_promising(const SearchContext& context, int micro_batches);
 

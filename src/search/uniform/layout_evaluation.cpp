@@ -3,21 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
-#include "search/uniform/chunk_descent.h"
-#include "search/uniform/chunk_layers.h"
+#include "search/uniform/division/chunk_descent.h"
+#include "search/uniform/division/chunk_layers.h"
+#include "search/uniform/layout_plans.h"
 #include "search/uniform/order_bounds.h"
 
 namespace plait {
 namespace {
 
-constexpr int kMostRanges = 12;    // of numbers of layers that are halved
+constexpr double kMostRanges = 12;  // of numbers of layers that are halved
+constexpr double kNear = 1.1;       // relative to the limit
+constexpr std::size_t kNearOrders = 4;
 constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
-constexpr double kMostTasks = 200'000;  // that are simulated for better cuts of a V
-constexpr int kMostSimulations = 60;    // the same
+constexpr double kMostTasks = 200'000;   // that are simulated for better cuts of a V
+constexpr double kMostSimulations = 60;  // the same
 
 class Evaluation {
  public:
@@ -28,23 +32,27 @@ class Evaluation {
         problem_(ground.context.problem),
         units_(problem_.model.unit_count()),
         stages_(ground, layout, space_),
-        bounds_(layout, space_, stages_, ground.stop) {}
+        bounds_(layout, space_, stages_, ground.work, ground.stop),
+        plans_(layout, ground.layouts.base_schedule(), space_, stages_) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
     const NodeMix& mix = ground_.mixes[layout_.mix];
+    limit_ = limit;
     Seconds least(HUGE_VAL);
     std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
     if (layout_.stages == 1) orders.resize(1);
     orders_ = static_cast<double>(orders.size());
     for (const std::vector<int>& order : orders) {
-      if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_};
+      if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_, nears_};
+      keep_near();
       if (!stages_.place(order)) continue;
       const Seconds wanted = std::min(limit, found.best());
       Seconds bound = order_bound(wanted);
       if (bound < wanted) bound = std::max(bound, look_at_cuts(wanted, found));
       least = std::min(least, bound);
     }
-    return {least, lacks_memory_};
+    keep_near();
+    return {least, lacks_memory_, nears_};
   }
 
  private:
@@ -61,18 +69,39 @@ class Evaluation {
       bound = divide(pipeline_, first, wanted, found);
       if (bound >= wanted || bounds_.layers()->equal) return bound;
     }
+    if (is_plain() && may_divide()) {
+      bound = divide_plain(first, wanted, found);
+      wanted = std::min(wanted, found.best());
+      if (bound >= wanted) return bound;
+    }
     const CutResult cuts = cut(is_plain() ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
     lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
     if (!is_plain()) {
-      for (const Plan& plan : other_plans(cuts, layers_)) offer_if_low(plan, found);
+      for (const Plan& plan : plans_.under_own_schedule(cuts, layers_)) offer_if_low(plan, found);
       return bound;
     }
-    for (const Cut& own : cuts.cuts) found.offer(plan_of(own.begins));
-    // Cuts are the best by the closed form, which knows less than the paths of the step.
-    wanted = std::min(wanted, found.best());
-    if (cuts.lower_bound >= wanted || !may_divide()) return cuts.lower_bound;
+    for (const Cut& own : cuts.cuts) {
+      const Plan plan = plans_.of(own.begins);
+      note(plan, own.length);
+      found.offer(plan);
+    }
+    return std::max(bound, cuts.lower_bound);
+  }
+
+  // By the paths of the step, which know more than the closed form of the best cuts does, and take
+  // less time.
+  Seconds divide_plain(int recomputed, Seconds wanted, Shortlist& found) {
     set_pipeline();
-    return std::max(cuts.lower_bound, divide(pipeline_, first, wanted, found));
+    note_memory(wanted);
+    return divide(pipeline_, recomputed, wanted, found);
+  }
+
+  // Whether some stage could have more layers within that time if it had more memory.
+  void note_memory(Seconds enough) {
+    for (const InterleavedStage& stage : pipeline_.stages)
+      lacks_memory_ =
+          lacks_memory_ ||
+          layout_.settings.micro_batches * stage.most_layers * Seconds(stage.layer) < enough;
   }
 
   // Stages that are equally busy, with their layers in two chunks, the first or the second of which
@@ -89,7 +118,8 @@ class Evaluation {
             recompute_first(problem_.model, *pinned, plan);
           return std::optional(std::move(plan));
         },
-        static_cast<int>(std::min(1.0 * kMostSimulations, kMostTasks / tasks) / orders_) + 4};
+        static_cast<int>(ground_.work * std::min(kMostSimulations, kMostTasks / tasks) / orders_) +
+            4};
     for (const bool larger_first : {true, false}) {
       std::vector<int> chunks(2 * layers.size());
       for (std::size_t s = 0; s < layers.size(); ++s) {
@@ -133,7 +163,7 @@ class Evaluation {
         slot.send = [this, s](int unit) { return stages_.over(s, unit).time; };
       slots.push_back(std::move(slot));
     }
-    return CutSearch(space_, stages_.rhythm(), limits())
+    return CutSearch(space_, stages_.rhythm(), plans_.limits(), ground_.work)
         .run(slots, limit, bounds_.tied(), ground_.stop);
   }
 
@@ -164,16 +194,19 @@ class Evaluation {
         least = std::min(least, range.bound);
         continue;
       }
-      stages_.recompute_first(range.layers);
-      const CutResult cuts = cut(wanted, &LayoutStages::recomputing_runs);
       const auto [fewest, most] = range.layers;
-      if (cuts.cuts.empty() || fewest == most || searches >= kMostRanges) {
-        Seconds bound = std::max(range.bound, cuts.lower_bound);
+      Seconds divided = range.bound;
+      if (!range.pipeline.stages.empty() && may_divide())
+        divided = std::max(divided, divide(range.pipeline, fewest, wanted, found));
+      if (divided >= std::min(wanted, found.best())) {
+        least = std::min(least, divided);
+        continue;
+      }
+      stages_.recompute_first(range.layers);
+      const CutResult cuts = cut(std::min(wanted, found.best()), &LayoutStages::recomputing_runs);
+      if (cuts.cuts.empty() || fewest == most || searches >= ground_.work * kMostRanges) {
         if (!cuts.cuts.empty()) offer_recomputing(cuts.cuts.front(), range.layers, found);
-        const Seconds open_below = std::min(wanted, found.best());
-        if (bound < open_below && !range.pipeline.stages.empty() && may_divide())
-          bound = std::max(bound, divide(range.pipeline, fewest, open_below, found));
-        least = std::min(least, bound);
+        least = std::min(least, std::max(divided, cuts.lower_bound));
         continue;
       }
       const int middle = (fewest + most) / 2;
@@ -199,10 +232,9 @@ class Evaluation {
       if (bound >= std::min(limit, found.best()) || bounds_.has_equal_layers()) continue;
       stages_.recompute_first({layout_.chunks * own.first, layout_.chunks * own.first});
       const CutResult cuts = cut(kPlainLimit * limit, &LayoutStages::recomputing_runs);
-      for (Plan& plan : other_plans(cuts, {})) {
+      for (Plan& plan : plans_.under_own_schedule(cuts, {})) {
         recompute_first(problem_.model, own.first, plan);
-        const Estimate outline = ground_.engine.outline(plan);
-        if (outline.fits && outline.step < found.best()) found.offer(plan);
+        offer_fitting(plan, found);
       }
     }
     return least;
@@ -213,14 +245,13 @@ class Evaluation {
   Seconds divide(const InterleavedPipeline& pipeline, int recomputed, Seconds limit,
                  Shortlist& found) {
     const LayerBound divided =
-        bounds_.divide(pipeline, recomputed, limit, is_plain() ? limits() : CutLimits{});
+        bounds_.divide(pipeline, recomputed, limit, is_plain() ? plans_.limits() : CutLimits{});
     if (Seconds(divided.step) >= limit) return Seconds(divided.step);
     const auto offer = [&](Plan plan) {
       if (recomputed > 0) recompute_first(problem_.model, recomputed, plan);
-      const Estimate outline = ground_.engine.outline(plan);
-      if (outline.fits && outline.step < found.best()) found.offer(plan);
+      offer_fitting(plan, found);
     };
-    if (may_differ() || is_plain())
+    if (plans_.may_differ() || is_plain())
       for (const DividedLayers& own : divided.found) {
         const bool is_exact = bounds_.layers()->equal;
         if (is_exact && Seconds(own.step) >= std::min(limit, found.best())) break;
@@ -228,7 +259,7 @@ class Evaluation {
         const std::vector<int> begins = begins_of(own);
         if (!begins.empty()) offer(recut(stages_.plan(), layout_.schedule, begins, units_));
       }
-    if (const auto even = even_chunks()) offer(*even);
+    if (const auto even = plans_.even_chunks()) offer(*even);
     return Seconds(divided.step);
   }
 
@@ -258,9 +289,9 @@ class Evaluation {
       const int middle = (good + bad) / 2;
       (fits_with(own.begins, middle) ? good : bad) = middle;
     }
-    Plan plan = plan_of(own.begins);
+    Plan plan = plans_.of(own.begins);
     recompute_first(problem_.model, good, plan);
-    if (ground_.engine.outline(plan).step < found.best()) found.offer(plan);
+    offer_fitting(plan, found);
   }
 
   bool fits_with(const std::vector<int>& begins, int layers) {
@@ -273,7 +304,7 @@ class Evaluation {
   }
 
   int most_layers_of_a_stage() const {
-    const CutLimits own = limits();
+    const CutLimits own = plans_.limits();
     return std::max(1, own.most_layers > 0 ? own.most_layers : whole_layer_count(problem_.model));
   }
 
@@ -295,10 +326,7 @@ class Evaluation {
     if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
       return std::max(least, busy);
     set_pipeline();
-    for (const InterleavedStage& stage : pipeline_.stages)
-      lacks_memory_ =
-          lacks_memory_ ||
-          layout_.settings.micro_batches * stage.most_layers * Seconds(stage.layer) < enough;
+    note_memory(enough);
     const double known = std::max(busy - after, layout_.bound).value;
     InterleavedBound found =
         interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
@@ -313,91 +341,31 @@ class Evaluation {
       pipeline_.stages[s].most_layers = bounds_.most_layers(s);
   }
 
-  CutLimits limits() const {
-    const Target& target = space_.target();
-    const bool even = target.cuts == CutRule::even_layers || space_.pins().even_layers;
-    const bool equal = target.cuts == CutRule::equal_layers;
-    if (layout_.stages == 1 || (!even && !equal)) return {};
-    const int layers = whole_layer_count(problem_.model);
-    const int least = layers / layout_.stages;
-    const int most = (layers + layout_.stages - 1) / layout_.stages;
-    if (equal && least != most) return {units_ + 1, units_ + 2};  // there is none
-    return {least, std::max(most, 1)};
-  }
-
-  Plan plan_of(const std::vector<int>& begins) const {
-    Plan plan = recut(stages_.plan(), ground_.layouts.base_schedule(), begins, units_);
+  // Plans that do not fit, too: one of them may be the nearest to fitting.
+  void offer_if_low(Plan plan, Shortlist& found) {
     if (const auto pinned = space_.pins().recompute_layers)
       recompute_first(problem_.model, *pinned, plan);
-    return plan;
+    if (ground_.engine.outline(plan).fits)
+      offer_fitting(plan, found);
+    else
+      found.offer(plan);
   }
 
-  // Whether stages may have different numbers of layers.
-  bool may_differ() const {
-    const CutRule rule = space_.target().cuts;
-    return (rule == CutRule::between_layers || rule == CutRule::between_ops) &&
-           !space_.pins().even_layers;
-  }
-
-  // The pipeline under the layout's own schedule, in chunks where it has any: as the best plain
-  // cuts have it, with these numbers of layers, and evenly.
-  std::vector<Plan> other_plans(const CutResult& cuts, const std::vector<int>& layers) {
-    std::vector<Plan> plans;
-    const auto add = [&](const std::vector<int>& begins) {
-      for (Plan& plan : under_schedule(plan_of(begins))) plans.push_back(std::move(plan));
-    };
-    if (may_differ()) {
-      for (const Cut& own : cuts.cuts) add(own.begins);
-      std::vector<int> begins{0};  // the embedding is with the first stage
-      for (std::size_t s = 0; s + 1 < layers.size(); ++s)
-        begins.push_back(std::max(1, begins.back()) + layers[s]);
-      if (!layers.empty()) add(begins);
-    }
-    if (const auto even = even_chunks()) plans.push_back(*even);
-    return plans;
-  }
-
-  // Chunks of as many layers as each other, as far as can be.
-  std::optional<Plan> even_chunks() {
-    if (layout_.schedule != Schedule::interleaved) return std::nullopt;
-    const RunCosts& runs = *stages_.runs(layout_.stages - 1);
-    const double layer = runs.alone({units_ / 2, units_ / 2 + 1}).total().value;
-    const double last = runs.alone({units_ - 1, units_}).total().value;
-    const bool equal = space_.target().cuts == CutRule::equal_layers;
-    const std::vector<int> begins =
-        even_begins(problem_.model, layout_.stages, layout_.chunks, layer > 0 ? last / layer : 0);
-    if (begins.empty()) return std::nullopt;
-    Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
-    if (equal && !is_equal(plan)) return std::nullopt;
-    return plan;
-  }
-
-  bool is_equal(const Plan& plan) const {
-    const std::vector<int> layers = layers_by_chunk(problem_.model, plan);
-    return std::ranges::all_of(layers, [&](int n) { return n == layers.front(); });
-  }
-
-  std::vector<Plan> under_schedule(const Plan& plain) const {
-    if (layout_.chunks > 1) return in_layers(in_chunks(plain, layout_.schedule, layout_.chunks));
-    Plan plan = plain;
-    plan.schedule = layout_.schedule;
-    return {plan};
-  }
-
-  // Chunks of a model by ops may begin inside layers.
-  std::vector<Plan> in_layers(std::vector<Plan> plans) const {
-    std::erase_if(plans, [&](const Plan& plan) {
-      return why_not(space_.target(), problem_, plan).has_value();
-    });
-    return plans;
-  }
-
-  void offer_if_low(Plan plan, Shortlist& found) const {
-    if (const auto pinned = space_.pins().recompute_layers)
-      recompute_first(problem_.model, *pinned, plan);
+  void offer_fitting(const Plan& plan, Shortlist& found) {
     const Estimate outline = ground_.engine.outline(plan);
-    if (outline.fits && outline.step >= found.best()) return;
-    found.offer(plan);
+    if (!outline.fits) return;
+    note(plan, outline.step);
+    if (outline.step < found.best()) found.offer(plan);
+  }
+
+  void keep_near() {
+    if (near_) nears_.push_back(*std::exchange(near_, std::nullopt));
+    std::ranges::stable_sort(nears_, {}, &NearPlan::promise);
+    if (nears_.size() > kNearOrders) nears_.resize(kNearOrders);
+  }
+
+  void note(const Plan& plan, Seconds step) {
+    if (step < kNear * limit_ && (!near_ || step < near_->promise)) near_ = {step, plan};
   }
 
   const UniformGround& ground_;
@@ -407,6 +375,10 @@ class Evaluation {
   int units_;
   LayoutStages stages_;
   OrderBounds bounds_;
+  LayoutPlans plans_;
+  Seconds limit_ = Seconds(HUGE_VAL);
+  std::optional<NearPlan> near_;  // of the order of hosts that is looked at
+  std::vector<NearPlan> nears_;
   double orders_ = 1;             // of hosts
   bool lacks_memory_ = false;     // more of it might allow other plans
   InterleavedPipeline pipeline_;  // of the order of hosts that is looked at

@@ -7,7 +7,7 @@
 
 #include "cost/engine.h"
 #include "search/space/shortlist.h"
-#include "search/uniform/cut_search.h"
+#include "search/uniform/division/cut_search.h"
 #include "search/uniform/uniform_layouts.h"
 
 namespace plait {
@@ -21,11 +21,20 @@ struct UniformGround {
   const UniformLayouts& layouts;
   std::map<Recompute, std::unique_ptr<Space>> spaces;  // with the recompute pinned
   std::function<bool()> stop;
+  double work = 1;  // that a layout may take, relative to the usual
+};
+
+// A plan that may become the best one when its layers are moved.
+struct NearPlan {
+  Seconds promise;  // about what a step takes
+  Plan plan;
 };
 
 struct Evaluated {
   Seconds bound;              // nothing of the layout is faster than this, or than the limit
   bool lacks_memory = false;  // with more of it there might be faster plans
+  // The best of some orders of hosts, of those that are not much slower than the limit.
+  std::vector<NearPlan> near{};
 };
 
 // Finds the best plans of a layout over all orders of its hosts and all cuts, and offers them.

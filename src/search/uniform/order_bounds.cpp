@@ -7,7 +7,7 @@
 
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
-#include "search/uniform/stage_divisions.h"
+#include "search/uniform/division/stage_divisions.h"
 
 namespace plait {
 namespace {
@@ -16,6 +16,10 @@ namespace {
 constexpr double kMostStepTasks = 60'000;    // of one step
 constexpr double kRoundTasks = 200'000;      // for the bound
 constexpr double kNeighbourTasks = 200'000;  // for better divisions
+constexpr double kLeastRounds = 3;
+constexpr double kMostRounds = 12;
+constexpr double kMostNeighbours = 120;
+constexpr int kHalvings = 3;
 
 // Of n layers so many are recomputed, as far as there are, and what that adds; or `fewer`.
 void set_recompute(const LayerLoad& load, int recomputed, int fewer, InterleavedStage& stage) {
@@ -32,11 +36,12 @@ void set_recompute(const LayerLoad& load, int recomputed, int fewer, Interleaved
 }  // namespace
 
 OrderBounds::OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages,
-                         std::function<bool()> stop)
+                         double work, std::function<bool()> stop)
     : layout_(layout),
       space_(space),
       problem_(space.problem()),
       stages_(stages),
+      work_(work),
       stop_(std::move(stop)),
       units_(problem_.model.unit_count()),
       layers_(layers_by_kind(problem_.model)) {}
@@ -137,7 +142,7 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
   const int p = layout_.stages;
   const int v = layout_.chunks;
   const double m = layout_.settings.micro_batches;
-  if (2 * m * v * p > kMostStepTasks || splits_backward(layout_.schedule) || stop_())
+  if (2 * m * v * p > work_ * kMostStepTasks || splits_backward(layout_.schedule) || stop_())
     return {0, {}};
   std::vector<double> send;
   std::vector<double> busy;
@@ -176,10 +181,13 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
     divided.stages.push_back({&at->second, stage.wire, stage.wire_of_ends});
   }
   const auto tasks = static_cast<double>(graph_->task_count());
-  return bound_layers(*graph_, divided, enough.value,
-                      {.rounds = std::clamp(static_cast<int>(kRoundTasks / tasks), 3, 12),
-                       .neighbours = static_cast<int>(std::min(kNeighbourTasks / tasks, 120.0)),
-                       .stop = stop_});
+  return bound_layers(
+      *graph_, divided, enough.value,
+      {.rounds =
+           static_cast<int>(work_ * std::clamp(kRoundTasks / tasks, kLeastRounds, kMostRounds)),
+       .halvings = kHalvings + static_cast<int>(std::log2(work_)),
+       .neighbours = static_cast<int>(work_ * std::min(kNeighbourTasks / tasks, kMostNeighbours)),
+       .stop = stop_});
 }
 
 // From the last stage back to the first, wherever the cut is.

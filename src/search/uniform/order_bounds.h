@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "search/paths/layer_game.h"
-#include "search/uniform/cut_search.h"
-#include "search/uniform/interleaved_stage.h"
-#include "search/uniform/layer_loads.h"
+#include "search/uniform/division/cut_search.h"
+#include "search/uniform/division/interleaved_stage.h"
+#include "search/uniform/division/layer_loads.h"
 #include "search/uniform/layout_stages.h"
 
 namespace plait {
@@ -17,8 +17,9 @@ namespace plait {
 // Lower bounds on all cuts of a layout whose stages are placed on the hosts in a given order.
 class OrderBounds {
  public:
-  // Where `stop` says so, bounds are cut short: they hold, but are lower.
-  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages,
+  // `work`: relative to the usual. Where `stop` says so, bounds are cut short: they hold, but are
+  // lower.
+  OrderBounds(const UniformLayout& layout, const Space& space, LayoutStages& stages, double work,
               std::function<bool()> stop);
 
   // Nothing for other models; then only tied() is known.
@@ -64,6 +65,7 @@ class OrderBounds {
   const Space& space_;
   const Problem& problem_;
   LayoutStages& stages_;
+  double work_;
   std::function<bool()> stop_;
   int units_;
   std::optional<LayersByKind> layers_;

@@ -35,6 +35,9 @@ class UniformLayouts {
   std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
                                   Seconds limit);
 
+  // Whether degrees divide its devices and the batch; most mixes have no layout at all.
+  bool has_degrees(const NodeMix& mix) const;
+
   // The schedule of plain pipelines that cuts are searched under.
   Schedule base_schedule() const { return base_; }
 

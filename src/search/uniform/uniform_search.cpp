@@ -6,41 +6,62 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "base/parallel.h"
-#include "search/bound/cluster_lower_bound.h"
 #include "search/space/worthwhile.h"
-#include "search/uniform/chunk_descent.h"
-#include "search/uniform/chunk_layers.h"
 #include "search/uniform/layout_evaluation.h"
+#include "search/uniform/layout_queue.h"
+#include "search/uniform/moved_layers.h"
+#include "search/uniform/smaller_mixes.h"
 
 namespace plait {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRound = 16;  // layouts that start from the same incumbent
 // Layouts of which plans are costed. One that does not fit costs about an eighth of that, and
 // counts as much: on long sequences those with the lowest bounds do not fit.
 constexpr double kOfAMisfit = 0.125;
 constexpr double kMostLayouts = 1'500;   // with all nodes; and with fewer
-constexpr double kMostLeaders = 600;     // of these, those that come before others
 constexpr double kFewLayouts = 600;      // on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;  // besides the one of all nodes
+constexpr std::size_t kFewAgain = 64;    // layouts that are looked at again ..
+constexpr std::size_t kAtOnce = 16;      // .. so many of them at once
 constexpr std::size_t kShapes = 3;       // that are looked at for each other plan to show
 constexpr std::size_t kOfShape = 6;      // layouts of each
-constexpr std::size_t kPolished = 3;     // plans whose layers are moved in the end
-constexpr double kMostPolishing = 200;   // simulations of each
-constexpr double kPolishedTasks = 600'000;
+constexpr std::size_t kTried = 24;       // plans whose layers are moved in the end, a little ..
+constexpr std::size_t kPolished = 3;     // .. and, of these, further
+constexpr double kHopeful = 1.01;        // relative to the best plan: chunks that may gain as much
+// Work relative to the usual.
+constexpr double kQuick = 0.125;
+constexpr double kThorough = 8;
+constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
+constexpr double kProven = 0.002;     // a gap that is not worth closing
 
 // What people call a layout: tensor, stages, context, expert.
 using Shape = std::tuple<int, int, int, int>;
 
+// What may be pinned beside the shape: schedule, chunks, micro-batches, recompute.
+// And what is not: the order of hosts.
+using Kind = std::tuple<Shape, Schedule, int, int, Recompute, std::vector<DeviceId>>;
+
 Shape shape_of(const Plan& plan) {
   return {plan.stages.front().spans.front().tensor, plan.stage_count(), plan.context, plan.expert};
+}
+
+std::vector<DeviceId> first_devices(const Plan& plan) {
+  std::vector<DeviceId> first;
+  for (const Stage& stage : plan.stages) first.push_back(stage.devices.front());
+  return first;
+}
+
+std::span<const UniformLayout> taken_from(std::span<const UniformLayout>& rest) {
+  const std::span<const UniformLayout> taken = rest.first(std::min(kAtOnce, rest.size()));
+  rest = rest.subspan(taken.size());
+  return taken;
 }
 
 class UniformSearch {
@@ -66,14 +87,25 @@ class UniformSearch {
     SearchResult result;
     if (space_.violation() || kinds_.empty()) return finished(result);
     const Clock::time_point begin = Clock::now();
+    const Effort effort = effort_of(context_.options);
     // Where links are slow, bounds are low and one node is hard to beat: it comes first.
-    look_at(single_nodes(), kFewLayouts);
+    look_at(single_nodes(), kFewLayouts, 1);
     report("one node", begin, result);
-    look_at({0}, kMostLayouts);
+    // More effort goes on from what less of it found.
+    look_at({0}, kMostLayouts, kQuick);
+    const bool goes_on = effort != Effort::quick || found_.empty();
+    if (goes_on) go_through(queues_.back(), 1);
     report("all nodes", begin, result);
-    look_at_fewer_nodes();
+    if (goes_on) look_at_fewer_nodes(1);
     report("fewer nodes", begin, result);
-    polish();
+    if (effort != Effort::quick) {
+      polish(1);
+      look_again(1, kFewAgain);
+    }
+    if (effort >= Effort::thorough) {
+      go_on(effort);
+      report("more effort", begin, result);
+    }
     drop_idle_zero();
     add_other_shapes();
     report("other layouts", begin, result);
@@ -87,7 +119,20 @@ class UniformSearch {
   }
 
   Seconds wanted() const { return std::min(found_.best(), context_.options.cutoff); }
-  Seconds lower_bound() const { return std::min(found_.best(), bound_); }
+  Seconds lower_bound() const {
+    Seconds least = found_.best();
+    for (const LayoutQueue& queue : queues_) least = std::min(least, queue.bound());
+    for (const UniformLayout& layout : short_of_memory_) least = std::min(least, layout.bound);
+    for (const UniformLayout& layout : loose_) least = std::min(least, layout.bound);
+    for (std::size_t i = next_mix_; fewer_nodes_ && i < fewer_nodes_->size(); ++i)
+      least = std::min(least, (*fewer_nodes_)[i].bound);
+    return least;
+  }
+
+  bool has_reached_target() const {
+    const double gap = context_.options.target_gap.value_or(kProven);
+    return found_.best() <= (1 + gap) * lower_bound();
+  }
 
   std::vector<int> single_nodes() const {
     std::vector<int> which;
@@ -97,38 +142,64 @@ class UniformSearch {
   }
 
   // Lists the layouts of these mixes and evaluates them, lowest bound first, until plans of `most`
-  // of them were costed.
-  void look_at(const std::vector<int>& mixes, double most) {
+  // of them were costed, or of as many as that much work allows.
+  void look_at(const std::vector<int>& mixes, double most, double work) {
     if (mixes.empty()) return;
     std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
     std::erase_if(all, [&](const UniformLayout& layout) {
       return !is_promising(context_, layout.settings.micro_batches);
     });
-    std::ranges::stable_sort(all, {}, &UniformLayout::bound);
-    const auto leaders = static_cast<std::size_t>(lead_by_degrees(all));
-    std::size_t next = 0;
-    costed_ = 0;
-    while (next < leaders && costed_ < std::min(kMostLeaders, most) && !stop())
-      next = evaluate_round(all, next);
-    std::ranges::stable_sort(all.begin() + static_cast<long>(next), all.end(), {},
-                             &UniformLayout::bound);
-    while (next < all.size() && all[next].bound < wanted() && costed_ < most && !stop())
-      next = evaluate_round(all, next);
-    if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
-    open_.insert(open_.end(), all.begin() + static_cast<long>(next), all.end());
-    recompute_some(most);
+    queues_.emplace_back(std::move(all), most);
+    go_through(queues_.back(), work);
+  }
+
+  void go_through(LayoutQueue& queue, double work) {
+    while (!stop()) {
+      const std::span<const UniformLayout> round = queue.next(work, wanted());
+      if (round.empty()) break;
+      queue.count(evaluate_round(round));
+    }
+    recompute_some(work * queue.most());
   }
 
   // Layouts that had too little memory, with some layers recomputed. They come last: what was found
   // without tells most of them to be too slow.
   void recompute_some(double most) {
-    std::vector<UniformLayout> all = std::exchange(short_of_memory_, {});
+    std::ranges::stable_sort(short_of_memory_, {}, &UniformLayout::bound);
+    const std::vector<UniformLayout> all = std::exchange(short_of_memory_, {});
+    std::span<const UniformLayout> rest = all;
+    for (double costed = 0; !rest.empty() && costed < most && !stop();) {
+      if (rest.front().bound >= wanted()) return;
+      costed += evaluate_round(taken_from(rest));
+    }
+    short_of_memory_.assign(rest.begin(), rest.end());
+  }
+
+  // With more work, from what was found so far: nothing is lost.
+  void go_on(Effort effort) {
+    double work = kThorough;
+    for (int round = 1; !has_reached_target() && !stop(); ++round) {
+      for (std::size_t i = 0; i < queues_.size(); ++i) go_through(queues_[i], work);
+      look_at_fewer_nodes(work);
+      look_again(work, static_cast<std::size_t>(work) * kFewAgain);
+      polish(work);
+      if (effort != Effort::prove || round == kMostEffortRounds) return;
+      work *= 2;
+    }
+  }
+
+  // At layouts whose bounds are below the best plan, lowest bound first: what was known when they
+  // were looked at was less than is known now.
+  void look_again(double work, std::size_t most) {
+    ground_.work = work;
+    std::vector<UniformLayout> all = std::exchange(loose_, {});
     std::ranges::stable_sort(all, {}, &UniformLayout::bound);
-    std::size_t next = 0;
-    costed_ = 0;
-    while (next < all.size() && all[next].bound < wanted() && costed_ < most && !stop())
-      next = evaluate_round(all, next);
-    if (next < all.size()) bound_ = std::min(bound_, all[next].bound);
+    std::span<const UniformLayout> rest = all;
+    while (!rest.empty() && all.size() - rest.size() < most &&
+           (1 + kProven) * rest.front().bound < wanted() && !stop())
+      evaluate_round(taken_from(rest), false);
+    loose_.insert(loose_.end(), rest.begin(), rest.end());
+    ground_.work = 1;
   }
 
   // Whether a layout stands for others that recompute the first layers of every chunk.
@@ -140,108 +211,100 @@ class UniformSearch {
            std::ranges::find(space_.recomputes(), Recompute::full) != space_.recomputes().end();
   }
 
-  // Puts the layout with the lowest bound of each mix of nodes and each degree first; their number.
-  // Bounds know little of slow links: in their order alone, many layouts of one kind would come
-  // before any of another.
-  static long lead_by_degrees(std::vector<UniformLayout>& sorted) {
-    std::set<std::tuple<int, int, int, int>> seen;
-    const auto rest =
-        std::stable_partition(sorted.begin(), sorted.end(), [&](const UniformLayout& layout) {
-          return seen.insert({layout.mix, layout.tensor, layout.stages, layout.settings.context})
-              .second;
-        });
-    return rest - sorted.begin();
-  }
-
-  std::size_t evaluate_round(const std::vector<UniformLayout>& all, std::size_t first) {
-    const std::size_t end = std::min(all.size(), first + kRound);
-    const int count = static_cast<int>(end - first);
+  // How many plans that costed.
+  double evaluate_round(std::span<const UniformLayout> round, bool is_new = true) {
+    const int count = static_cast<int>(round.size());
     std::vector<Shortlist> results(count, found_.without_counts());
     std::vector<Evaluated> evaluated(count);
     const Seconds limit = wanted();
     parallel_for(count, context_.options.threads, [&](int i) {
-      const UniformLayout& layout = all[first + i];
-      evaluated[i].bound = layout.bound;
-      if (layout.bound < limit && (!stop() || results[i].empty()))
-        evaluated[i] = evaluate(ground_, layout, limit, results[i]);
+      evaluated[i].bound = round[i].bound;
+      if (round[i].bound < limit && (!stop() || results[i].empty()))
+        evaluated[i] = evaluate(ground_, round[i], limit, results[i]);
     });
     const Seconds before = found_.best();
+    double costed = 0;
     for (int i = 0; i < count; ++i) {
-      bound_ = std::min(bound_, std::max(all[first + i].bound, evaluated[i].bound));
-      costed_ += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
-      if (evaluated[i].lacks_memory && may_recompute_some(all[first + i])) {
-        short_of_memory_.push_back(all[first + i]);
+      costed += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
+      if (is_new && evaluated[i].lacks_memory && may_recompute_some(round[i])) {
+        short_of_memory_.push_back(round[i]);
         short_of_memory_.back().recomputes_some = true;
       }
       keep(results[i]);
+      for (const NearPlan& near : evaluated[i].near) keep_near(near);
+    }
+    for (int i = 0; i < count; ++i) {
+      const Seconds bound = std::max(round[i].bound, evaluated[i].bound);
+      if (bound >= found_.best()) continue;
+      loose_.push_back(round[i]);
+      loose_.back().bound = bound;
     }
     if (context_.on_improvement && found_.best() < before)
       context_.on_improvement(found_.plans().front());
-    return end;
+    return costed;
   }
 
   void keep(const Shortlist& result) {
     found_.merge(result);
     for (const RankedPlan& ranked : result.plans()) {
-      const Shape shape = shape_of(ranked.plan);
-      keep_best(by_shape_, shape, ranked);
-      if (ranked.plan.stage_count() > 1 && recomputes_alike(ranked.plan))
-        keep_best(alike_,
-                  {shape, ranked.plan.schedule, ranked.plan.stages.front().spans.front().recompute},
-                  ranked);
+      const auto [at, is_new] = by_shape_.try_emplace(shape_of(ranked.plan), ranked);
+      if (!is_new && std::pair(ranked.cost.step, ranked.plan) <
+                         std::pair(at->second.cost.step, at->second.plan))
+        at->second = ranked;
+      keep_near({ranked.cost.step, ranked.plan});
     }
   }
 
-  template <typename Key>
-  static void keep_best(std::map<Key, RankedPlan>& best, const Key& key, const RankedPlan& ranked) {
-    const auto [at, is_new] = best.try_emplace(key, ranked);
+  void keep_near(const NearPlan& near) {
+    const Plan& plan = near.plan;
+    if (plan.stage_count() == 1 || !recomputes_alike(plan)) return;
+    const Kind kind{shape_of(plan),
+                    plan.schedule,
+                    chunk_count(plan.stages.front()),
+                    plan.micro_batches,
+                    plan.stages.front().spans.front().recompute,
+                    first_devices(plan)};
+    const auto [at, is_new] = near_.try_emplace(kind, near);
     if (!is_new &&
-        std::pair(ranked.cost.step, ranked.plan) < std::pair(at->second.cost.step, at->second.plan))
-      at->second = ranked;
+        std::pair(near.promise, near.plan) < std::pair(at->second.promise, at->second.plan))
+      at->second = near;
   }
 
   // Mixes of fewer nodes whose devices could compute fast enough.
-  void look_at_fewer_nodes() {
-    const ClusterLowerBound floor(engine_, context_.options.pins, context_.options.target);
+  void look_at_fewer_nodes(double work) {
+    if (!fewer_nodes_) fewer_nodes_ = smaller_mixes(context_, kinds_, mixes_, layouts_, wanted());
+    if (!fewer_nodes_) return;
+    const std::vector<BoundedMix>& all = *fewer_nodes_;
+    const auto most = static_cast<std::size_t>(work * static_cast<double>(kMostMixes));
     std::vector<int> which;
-    for (int i = 1; i < static_cast<int>(mixes_.size()) && !stop(); ++i) {
-      const Seconds least = floor.step(devices_of(mixes_[i]));
-      if (least >= wanted()) continue;
-      if (which.size() == kMostMixes) {
-        bound_ = std::min(bound_, least);
-        continue;
-      }
-      which.push_back(i);
-    }
-    look_at(which, kMostLayouts);
-  }
-
-  std::vector<int> devices_of(const NodeMix& mix) const {
-    std::vector<int> devices(context_.problem.cluster.device_types.size());
-    for (std::size_t k = 0; k < kinds_.size(); ++k)
-      for (const int type : kinds_[k].types) devices[type] += mix[k];
-    return devices;
+    for (; next_mix_ < std::min(most, all.size()); ++next_mix_)
+      if (all[next_mix_].bound < wanted()) which.push_back(all[next_mix_].mix);
+    look_at(which, kMostLayouts, work);
   }
 
   // Layers of the best plans are moved one by one: how far a layout was looked into depends on what
   // was known by then, and chunks of a stage may be as uneven as its memory asks for.
-  void polish() {
+  void polish(double work) {
     if (found_.empty() || !space_.pins().stages.empty()) return;
-    std::vector<RankedPlan> best;
-    for (const auto& [kind, ranked] : alike_) best.push_back(ranked);
-    std::ranges::stable_sort(best, {}, [](const RankedPlan& own) { return own.cost.step; });
-    if (best.size() > kPolished) best.resize(kPolished);
-    for (const RankedPlan& own : best) {
-      if (stop() || own.cost.step <= lower_bound()) return;
-      const double tasks = 2.0 * own.plan.micro_batches * own.plan.stage_count() *
-                           chunk_count(own.plan.stages.front());
-      const ChunkDescent descent{
-          engine_, [&](const std::vector<int>& begins) { return recut_like(own.plan, begins); },
-          static_cast<int>(std::min(kMostPolishing, kPolishedTasks / tasks))};
-      Shortlist better(engine_, 1, context_.options.target);
-      better.offer(own.plan);
-      descend(descent, layers_in_order(context_.problem.model, own.plan), better);
-      keep(better);
+    std::vector<NearPlan> plans;
+    for (const auto& [kind, near] : near_) plans.push_back(near);
+    double part = work / static_cast<double>(kTried / kPolished);
+    for (const std::size_t count : {kTried, kPolished}) {
+      std::ranges::stable_sort(plans, {}, &NearPlan::promise);
+      plans.resize(std::min(plans.size(), static_cast<std::size_t>(work) * count));
+      for (NearPlan& near : plans) {
+        if (stop()) return;
+        // The bound of interleaved plans is that of chunks which differ by a layer at most.
+        const bool may_be_faster =
+            near.plan.schedule == Schedule::interleaved && near.promise < kHopeful * wanted();
+        if (!may_be_faster && found_.best() <= (1 + kProven) * lower_bound()) continue;
+        Shortlist better(engine_, 1, context_.options.target);
+        move_layers(context_, near.plan, part, wanted(), better);
+        if (better.empty()) continue;
+        near = {better.best(), better.plans().front().plan};
+        keep(better);
+      }
+      part = work;
     }
   }
 
@@ -254,17 +317,6 @@ class UniformSearch {
       return std::ranges::all_of(stage.spans,
                                  [&](const Span& span) { return span.recompute == first; });
     });
-  }
-
-  // The plan with its layers elsewhere; nothing where the program does not run that.
-  std::optional<Plan> recut_like(const Plan& like, const std::vector<int>& begins) const {
-    const Model& model = context_.problem.model;
-    const Plan plan = recut(like, like.schedule, begins, model.unit_count());
-    const std::vector<int> layers = layers_in_order(model, plan);
-    const auto [least, most] = std::ranges::minmax(layers);
-    if (space_.pins().even_layers && most > least + 1) return std::nullopt;
-    if (why_not(space_.target(), context_.problem, plan)) return std::nullopt;
-    return plan;
   }
 
   // Plans that are as fast without ZeRO go without.
@@ -284,10 +336,13 @@ class UniformSearch {
   void add_other_shapes() {
     const auto wanted_shapes = static_cast<std::size_t>(context_.options.keep);
     if (found_.empty() || by_shape_.size() >= wanted_shapes) return;
-    std::ranges::stable_sort(open_, {}, &UniformLayout::bound);
+    std::vector<UniformLayout> open;
+    for (const LayoutQueue& queue : queues_)
+      open.insert(open.end(), queue.rest().begin(), queue.rest().end());
+    std::ranges::stable_sort(open, {}, &UniformLayout::bound);
     std::map<Shape, std::vector<const UniformLayout*>> others;
     std::vector<Shape> order;
-    for (const UniformLayout& layout : open_) {
+    for (const UniformLayout& layout : open) {
       const Shape shape{layout.tensor, layout.stages, layout.settings.context,
                         layout.settings.expert};
       if (by_shape_.contains(shape)) continue;
@@ -315,7 +370,7 @@ class UniformSearch {
     }
     result.passes.push_back({name, Seconds(spent.count()) - before,
                              found_.evaluations() + evaluations_ - plans, found_.best(),
-                             std::isfinite(bound_.value) ? lower_bound() : found_.best()});
+                             lower_bound()});
   }
 
   SearchResult finished(SearchResult& result) {
@@ -331,6 +386,8 @@ class UniformSearch {
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
     if (!found_.empty()) result.lower_bound = lower_bound();
+    if (!found_.empty() && !fewer_nodes_)
+      result.lower_bound = std::min(lower_bound(), least_step(context_, kinds_, mixes_.front()));
     result.searched_whole_space = true;
     return std::move(result);
   }
@@ -345,12 +402,13 @@ class UniformSearch {
   UniformGround ground_;
   std::map<Shape, RankedPlan> by_shape_;
   // Those whose layers are all recomputed alike, by what else can be pinned.
-  std::map<std::tuple<Shape, Schedule, Recompute>, RankedPlan> alike_;
-  std::vector<UniformLayout> open_;  // that were not evaluated
+  std::map<Kind, NearPlan> near_;
+  std::vector<LayoutQueue> queues_;
   std::vector<UniformLayout> short_of_memory_;
-  Seconds bound_ = Seconds(HUGE_VAL);  // of all layouts that were looked at
-  std::int64_t evaluations_ = 0;       // of other shapes
-  double costed_ = 0;                  // layouts since look_at() began
+  std::vector<UniformLayout> loose_;  // evaluated, with bounds that were below the best plan then
+  std::optional<std::vector<BoundedMix>> fewer_nodes_;
+  std::size_t next_mix_ = 0;      // of these, that has not been listed
+  std::int64_t evaluations_ = 0;  // of other shapes
   mutable std::atomic<bool> stopped_ = false;
 };
 

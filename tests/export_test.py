@@ -108,7 +108,8 @@ def test_mpirun_and_ssh_start_every_node():
 def test_a_node_that_fails_ends_the_others():
     make_plan(*EVEN, "--zero", "0", "--recompute", "none")
     export("megatron", "run", "--launcher", "ssh")
-    calls = Stubs(Here.folder).run(["./run/launch.sh"], Here.folder, status=255, STUB_DEAD_HOST="b", STUB_SECONDS="50")
+    calls = Stubs(Here.folder).run(["./run/launch.sh"], Here.folder, status=255, STUB_DEAD_HOST="b", STUB_HOSTS="2",
+                                   STUB_SECONDS="50")
     assert sorted(call["words"][-2] for call in calls) == ["a", "b"], calls
 
 

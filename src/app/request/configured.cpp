@@ -13,6 +13,7 @@
 #include "io/model/load_model.h"
 #include "io/model/megatron_script.h"
 #include "io/plan/deepspeed_config.h"
+#include "plan/target.h"
 
 namespace plait {
 namespace {
@@ -36,6 +37,22 @@ ProblemSource source_of(const ConfiguredRequest& request, const MegatronLaunch& 
   return source;
 }
 
+// What Megatron-LM's versions say to a tensor degree over fewer heads of keys and values.
+void judge_heads(const std::string& path, const LoadedProblem& loaded, int tensor,
+                 std::vector<std::string>& warnings) {
+  const int heads = key_value_heads(loaded.problem.model);
+  if (heads == 0 || heads % tensor == 0) return;
+  if (tensor % heads != 0)
+    throw InputError(path,
+                     fmt::format("tp {} is neither a divisor nor a multiple of the {} heads of "
+                                 "keys and values, which Megatron-LM demands",
+                                 tensor, heads));
+  warnings.push_back(fmt::format(
+      "tp {} is more than the {} heads of keys and values: Megatron-Core before 0.16 refuses that, "
+      "and newer ones gather queries, keys and values in every layer, which is not priced",
+      tensor, heads));
+}
+
 Configured from_megatron(const ConfiguredRequest& request) {
   const std::string_view told = request.source.model.empty() ? first_told(request) : "model";
   if (!told.empty())
@@ -49,6 +66,7 @@ Configured from_megatron(const ConfiguredRequest& request) {
   LoadedProblem loaded = load_problem(source_of(request, *launch));
   ConfiguredPlan plan = megatron_plan(request.path, *launch, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
+  judge_heads(request.path, loaded, launch->pins.tensor.value_or(1), loaded.warnings);
   const int devices = loaded.problem.cluster.device_count();
   if (launch->processes && *launch->processes != devices)
     loaded.warnings.push_back(

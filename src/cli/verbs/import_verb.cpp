@@ -73,7 +73,7 @@ Command import_command() {
         {.name = "--seq",
          .value = "N",
          .help = "tokens in a sample; the model's own by default",
-         .set = into_integer(arguments->request.sequence, 1, kMaxSequence)},
+         .set = into_tokens(arguments->request.sequence, 1, kMaxSequence)},
         {.name = "--database",
          .value = "DIR",
          .help = "aceso-plan: the directory with Aceso's tables of ops",

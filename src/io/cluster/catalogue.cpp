@@ -223,6 +223,9 @@ const Instance& find_instance(const Catalogue& catalogue, std::string_view name,
 const Framework* lookup_framework(const Catalogue& catalogue, std::string_view name) {
   for (const FrameworkEntry& entry : catalogue.frameworks)
     if (name.empty() || same_word(entry.framework.name, name)) return &entry.framework;
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    for (const std::string& alias : entry.aliases)
+      if (same_word(alias, name)) return &entry.framework;
   return nullptr;
 }
 

@@ -189,7 +189,7 @@ FrameworkTraits read_traits(const JsonValue& object, const FrameworkTraits& fall
 }
 
 FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramework& known) {
-  object.allow_only({"name", "like", "what", "traits", "mixed_precision", "autocast",
+  object.allow_only({"name", "like", "what", "aliases", "traits", "mixed_precision", "autocast",
                      "fully_sharded", "target", "fits",
                      // Of plan files that were written before there were targets: not needed.
                      "without", "schedules"});
@@ -211,6 +211,8 @@ FrameworkEntry read_framework_entry(const JsonValue& object, const KnownFramewor
   if (const auto target = object.find("target"))
     framework.target = targets()[target->choice(target_names())].name;
   if (const auto fits = object.find("fits")) out.fits = read_fits(*fits);
+  if (const auto aliases = object.find("aliases"))
+    for (const JsonValue& alias : aliases->items()) out.aliases.push_back(alias.text());
   return out;
 }
 

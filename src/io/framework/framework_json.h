@@ -20,8 +20,9 @@ struct FrameworkFit {
 // A row of data/catalogue/frameworks.json.
 struct FrameworkEntry {
   Framework framework;
-  std::string like;  // the row that it differs from; "" = none
-  std::string what;  // it is, in one line
+  std::string like;                  // the row that it differs from; "" = none
+  std::string what;                  // it is, in one line
+  std::vector<std::string> aliases;  // programs that run in this way
   std::vector<FrameworkFit> fits;
 };
 

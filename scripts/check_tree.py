@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Fails on file and type names that name no idea, on paths of somebody's machine, on texts below the
-command line that name flags, on unfinished marks, on files that are far too long, on folders of src with
-too many files, on two types of one name, and on READMEs that are not true of their folder; warns about
-files that grew too long. Run by ctest and ./dev lint from the repository root."""
+command line that name flags, on headers that newer versions of fmt want, on unfinished marks, on files that
+are far too long, on folders of src with too many files, on two types of one name, and on READMEs that are
+not true of their folder; warns about files that grew too long. Run by ctest and ./dev lint from the
+repository root."""
 import fnmatch
 import pathlib
 import re
@@ -53,6 +54,8 @@ def complaints(path):
     if path.suffix == ".md" and not re.match("##? ", text):
         yield f"{path}: begins with no heading; was it formatted as C++?"
     if path.suffix in {".h", ".cpp"}:
+        if "fmt::join(" in text and "<fmt/ranges.h>" not in text:
+            yield f"{path}: fmt::join needs <fmt/ranges.h>, from version 11 of fmt on"
         for name in TYPE.findall(text):
             for word in BANNED & set(words(name)):
                 yield f"{path}: type {name}: '{word}' names no idea"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tries ./dev on a bare Debian 12 that has nothing but apt: ./dev fresh [VERB...]
 # (demo package try_package test)
-#   FRESH_SUITE=trixie  Debian 13 instead; noble: Ubuntu 24.04, for which debootstrap must know Ubuntu
-#                       and its keys (package ubuntu-keyring)
+#   FRESH_SUITE=trixie  Debian 13 instead; noble: Ubuntu 24.04
+#   FRESH_KEYRING=file  the keys that the suite's packages are signed with, where this machine has none:
+#                       for noble ubuntu-archive-keyring.gpg of Ubuntu's package ubuntu-keyring
 # Makes the machine with debootstrap in a temporary folder, copies the tree into it without its
 # build folder, runs each verb as ./dev VERB and prints how long it took. Packages come from where
 # this machine's own apt gets them. Needs root and debootstrap.
@@ -36,11 +37,19 @@ else
   trap 'umount "$machine/dev/pts" "$machine/proc" || true; rm -rf --one-file-system "$(dirname "$machine")"' EXIT
 fi
 
-components=main
-[[ $suite != noble ]] || components=main,universe
+components=main script=()
+keyring=${FRESH_KEYRING:-}
+if [[ $suite == noble ]]; then
+  components=main,universe
+  # All releases of Ubuntu are made by one script, which an older debootstrap has under older names only.
+  [[ -e /usr/share/debootstrap/scripts/$suite ]] || script=(/usr/share/debootstrap/scripts/gutsy)
+  [[ -n $keyring || -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] ||
+    fail "has no keys of Ubuntu: take ubuntu-archive-keyring.gpg from Ubuntu's package ubuntu-keyring, and set FRESH_KEYRING to it"
+fi
 echo "==> making a bare machine ($suite) in $machine" >&2
 log=$(mktemp)
-debootstrap --variant=minbase --components="$components" "$suite" "$machine" ${mirror:+"$mirror"} >"$log" 2>&1 ||
+debootstrap --variant=minbase --components="$components" ${keyring:+--keyring="$keyring"} "$suite" "$machine" \
+  "$mirror" ${script[@]+"${script[@]}"} >"$log" 2>&1 ||
   { tail -n 20 "$log" >&2; fail "debootstrap failed; the whole output is in $log"; }
 rm "$log"
 mount -t proc proc "$machine/proc"

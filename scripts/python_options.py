@@ -4,6 +4,7 @@
     python_options.py [--write]     with a Python that has plait installed; without --write it fails when the
                                     file differs"""
 import pathlib
+import re
 import sys
 
 from plait import _core
@@ -31,8 +32,13 @@ OWN = {
     "Plan": {"model", "cluster", "global_batch"},
     "Compare": {"model", "cluster", "global_batch"},
     "Pareto": {"model", "instances", "global_batch"},
+    "EstimateFrom": {"model", "cluster"},
     "Export": {"to", "output"},
 }
+NAMES = ("Plan", "Compare", "Pareto", "Replan", "Estimate", "EstimateFrom", "Explain", "Check", "Export", "Validate",
+         "Import")
+# What all functions that search have is written once.
+SEARCHES = ("Plan", "Compare", "Pareto")
 TYPES = {"": "bool", "N": "Count", "FILE": "Document", "PATH": "Document", "M": "Any", "C": "Document",
          "13,12,..": "Words", "NODES": "Words", "IDS": "Words", "LIST": "Words", "NAME=USD": "Amounts",
          "NODE=F": "Amounts"}
@@ -43,19 +49,28 @@ def type_of(entry):
     return "Documents" if kind == "Document" and entry.repeats else kind
 
 
-def block(name, entries):
-    lines = [f"class {name}Options(TypedDict, total=False):"]
-    for entry in entries:
-        for spelling in [entry.name, *entry.aliases]:
-            if spelling not in OWN.get(name, ()):
-                lines.append(f"    {spelling}: {type_of(entry)}")
-    return "\n".join(lines)
+def keywords_of(name):
+    """Every spelling of every keyword with its type; those of the function itself are not among them."""
+    entries = getattr(_core, re.sub("(?<!^)([A-Z])", r"_\1", name).lower() + "_keywords")()
+    return {spelling: type_of(entry) for entry in entries for spelling in [entry.name, *entry.aliases]
+            if spelling not in OWN.get(name, ())}
+
+
+def block(name, base, keywords):
+    return "\n".join([f"class {name}Options({base}, total=False):",
+                      *(f"    {spelling}: {kind}" for spelling, kind in keywords.items())])
 
 
 def text():
-    blocks = [block(name, getattr(_core, f"{name.lower()}_keywords")())
-              for name in ("Plan", "Compare", "Pareto", "Replan", "Estimate", "Explain", "Check", "Export",
-                           "Validate", "Import")]
+    known = {name: keywords_of(name) for name in NAMES}
+    shared = {spelling: kind for spelling, kind in known[SEARCHES[0]].items()
+              if all(known[name].get(spelling) == kind for name in SEARCHES)}
+    blocks = [block("Search", "TypedDict", shared)]
+    for name, keywords in known.items():
+        if name in SEARCHES:
+            blocks.append(block(name, "SearchOptions", {k: v for k, v in keywords.items() if k not in shared}))
+        else:
+            blocks.append(block(name, "TypedDict", keywords))
     return "\n\n\n".join([HEAD, *blocks]).replace("\n\n\n\n", "\n\n\n") + "\n"
 
 

@@ -108,7 +108,8 @@ def test_mpirun_and_ssh_start_every_node():
 def test_a_node_that_fails_ends_the_others():
     make_plan(*EVEN, "--zero", "0", "--recompute", "none")
     export("megatron", "run", "--launcher", "ssh")
-    calls = Stubs(Here.folder).run(["./run/launch.sh"], Here.folder, status=255, STUB_DEAD_HOST="b", STUB_SECONDS="50")
+    calls = Stubs(Here.folder).run(["./run/launch.sh"], Here.folder, status=255, STUB_DEAD_HOST="b", STUB_HOSTS="2",
+                                   STUB_SECONDS="50")
     assert sorted(call["words"][-2] for call in calls) == ["a", "b"], calls
 
 
@@ -250,10 +251,14 @@ def test_what_cannot_be_written_is_said():
     make_plan(*EVEN, "--zero", "0", "--recompute", "none")
     error = export("megatrn", "run", status=2)[1]
     assert "--to: must be one of megatron," in error and "did you mean 'megatron'?" in error, error
+    for other, words in (("accelerate", "accelerate takes what fsdp writes, or the ds_config.json of deepspeed"),
+                         ("nemo", "no recipes of NeMo are written")):
+        error = export(other, "run", status=2)[1]
+        assert words in error, error
     relu = {**LLAMA, "transformer": {**LLAMA["transformer"], "gated": False, "activation": "relu"}}
     make_plan(*EVEN, "--zero", "0", "--recompute", "none", model=relu)
     assert "Megatron-LM has no flag for this network's activation" in export("megatron", "run", status=3)[1]
-    assert "is another network than this in its gated" in export("torchtitan", "run", status=3)[1]
+    assert "this network is not TorchTitan's Llama 3: its 'gated' differs" in export("torchtitan", "run", status=3)[1]
     assert not (Here.folder / "run").exists()
 
 

@@ -25,7 +25,11 @@ if name == "mpirun":
         code = subprocess.run(run_sh(), env={**far, **passed, "OMPI_COMM_WORLD_RANK": str(rank)}).returncode
         if code: sys.exit(code)
 if name == "ssh":
-    if words[-2] == os.environ.get("STUB_DEAD_HOST"): sys.exit(255)
+    if words[-2] == os.environ.get("STUB_DEAD_HOST"):
+        # Not before the others have written down that they were started: they are stopped then.
+        hosts = int(os.environ["STUB_HOSTS"])
+        while open(os.environ["RECORD"]).read().count('{"name": "ssh"') < hosts: time.sleep(0.02)
+        sys.exit(255)
     if "STUB_SECONDS" in os.environ: time.sleep(float(os.environ["STUB_SECONDS"]))
     sys.exit(subprocess.run(["sh", "-c", words[-1]], env=far, cwd="/").returncode)
 if name == "scontrol":

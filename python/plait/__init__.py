@@ -29,12 +29,12 @@ except ModuleNotFoundError as _missing:
         raise ImportError("plait is not installed here, only its sources are: pip install . in their folder")
 else:
     from ._answer import Answer
-    from ._calls import (check, compare, describe_model, devices, diff, diff_profiles, estimate, explain, export,
-                         frameworks, import_profile, instances, merge_profiles, models, pareto, plan, planners,
+    from ._calls import (check, compare, describe_model, devices, diff, diff_profiles, estimate, estimate_from, explain,
+                         export, frameworks, import_profile, instances, merge_profiles, models, pareto, plan, planners,
                          programs, replan, validate)
     from ._known import (KnownDevice, KnownInstance, KnownList, KnownModel, ModelKind, ModelSummary, Profile)
     from ._plan import Plan, Span, Stage, StageMemory, StageTime
-    from ._saved_answers import (Alternative, Check, Diff, Difference, Estimate, Explanation, Export, Runner, Shares,
+    from ._saved_answers import (Alternative, Check, ConfiguredEstimate, Diff, Difference, Estimate, Explanation, Export, Runner, Shares,
                                  Violation)
     from ._search_answers import (Accuracy, Comparison, Front, Mix, OtherWay, PlannerResult, Replanned, Search,
                                   SearchPass, Validation)
@@ -42,11 +42,11 @@ else:
     __version__: str = _built.partition("+")[0]
 
 __all__ = [
-    "Accuracy", "Alternative", "Answer", "Check", "Comparison", "Diff", "Difference", "Estimate", "Explanation",
-    "Export", "Front", "InputError", "KnownDevice", "KnownInstance", "KnownList", "KnownModel", "Mix", "ModelKind",
-    "ModelSummary", "NothingFits", "OtherWay", "Plan", "PlannerResult", "Profile", "Replanned", "Runner", "Search",
-    "SearchPass", "Shares", "Span", "Stage", "StageMemory", "StageTime", "Validation", "Violation", "check",
-    "compare", "describe_model", "devices", "diff", "diff_profiles", "estimate", "explain", "export", "frameworks",
-    "import_profile", "instances", "merge_profiles", "models", "pareto", "plan", "planners", "programs", "replan",
-    "validate",
+    "Accuracy", "Alternative", "Answer", "Check", "Comparison", "ConfiguredEstimate", "Diff", "Difference",
+    "Estimate", "Explanation", "Export", "Front", "InputError", "KnownDevice", "KnownInstance", "KnownList",
+    "KnownModel", "Mix", "ModelKind", "ModelSummary", "NothingFits", "OtherWay", "Plan", "PlannerResult",
+    "Profile", "Replanned", "Runner", "Search", "SearchPass", "Shares", "Span", "Stage", "StageMemory",
+    "StageTime", "Validation", "Violation", "check", "compare", "describe_model", "devices", "diff",
+    "diff_profiles", "estimate", "estimate_from", "explain", "export", "frameworks", "import_profile",
+    "instances", "merge_profiles", "models", "pareto", "plan", "planners", "programs", "replan", "validate",
 ]

@@ -11,7 +11,7 @@ from . import _core
 from ._errors import InputError, NothingFits
 from ._known import KnownDevice, KnownInstance, KnownList, KnownModel, ModelSummary, Profile
 from ._plan import Plan, saved_plan
-from ._saved_answers import Check, Diff, Estimate, Explanation, Export
+from ._saved_answers import Check, ConfiguredEstimate, Diff, Estimate, Explanation, Export
 from ._search_answers import Comparison, Front, Replanned, Search, Validation
 from ._words import path_or_document, paths, words
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from ._options import (CheckOptions, CompareOptions, EstimateOptions, ExplainOptions, ExportOptions,
-                           ImportOptions, ParetoOptions, PlanOptions, ReplanOptions, ValidateOptions)
+    from ._options import (CheckOptions, CompareOptions, EstimateFromOptions, EstimateOptions, ExplainOptions,
+                           ExportOptions, ImportOptions, ParetoOptions, PlanOptions, ReplanOptions, ValidateOptions)
 
     class HasDict(Protocol):
         def to_dict(self) -> dict[str, Any]: ...
@@ -111,6 +111,25 @@ def replan(plan: AnyPlan, *, on_improvement: Listener = None, on_progress: Liste
 def estimate(plan: AnyPlan, **options: Unpack[EstimateOptions]) -> Estimate:
     """Predicted time and memory of every stage of a plan, whether or not it fits (`Estimate.fits`)."""
     return Estimate(_core.estimate(saved_plan(plan), words(options)))
+
+
+def estimate_from(program: str, path: Document, cluster: Optional[Document] = None, model: Optional[Model] = None,
+                  **options: Unpack[EstimateFromOptions]) -> ConfiguredEstimate:
+    """Somebody's configuration of another program: what it takes, whether it fits, and what would be faster on the
+    same devices with the same program.
+
+    program -- ``"megatron"``: a launch script of Megatron-LM, which says the model itself; ``"deepspeed"``: a
+               ds_config.json
+    path    -- the file; for DeepSpeed also the dict that it holds
+    cluster -- what it runs on, as `plan()` takes it
+    model   -- what DeepSpeed trains, as `plan()` takes it
+    options -- what a ds_config.json leaves open with ``"auto"``, and memory and prices; see below
+    """
+    given = dict(words({"program": program})).get("program")
+    if not isinstance(given, str):
+        raise InputError("program", f"must be a name, is {program!r}"[:200])
+    return ConfiguredEstimate(_core.estimate_from(given, path_or_document("path", path),
+                                                  words({"cluster": cluster, "model": model, **options})))
 
 
 def explain(plan: AnyPlan, **options: Unpack[ExplainOptions]) -> Explanation:
@@ -223,7 +242,8 @@ def _reference(entries: list[_core.KeywordEntry]) -> str:
 def _complete_docstrings() -> None:
     for function, entries in ((plan, _core.plan_keywords), (compare, _core.compare_keywords),
                               (pareto, _core.pareto_keywords), (replan, _core.replan_keywords),
-                              (estimate, _core.estimate_keywords), (explain, _core.explain_keywords),
+                              (estimate, _core.estimate_keywords),
+                              (estimate_from, _core.estimate_from_keywords), (explain, _core.explain_keywords),
                               (check, _core.check_keywords), (export, _core.export_keywords),
                               (validate, _core.validate_keywords),
                               (import_profile, _core.import_keywords)):

@@ -52,6 +52,33 @@ class Estimate(Answer):
         return [Stage(stage) for stage in self._values()["stages"]]
 
 
+class ConfiguredEstimate(Estimate):
+    """What somebody's configuration of another program is predicted to take, and what would be faster."""
+
+    __slots__ = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The configuration as a plan."""
+        return Plan(self._answered.plans[0])
+
+    @property
+    def faster(self) -> Optional[Plan]:
+        """The best plan that the same program runs on the same devices; None where the configuration is it."""
+        plans = self._answered.plans
+        return Plan(plans[1]) if len(plans) > 1 else None
+
+    @property
+    def program(self) -> str:
+        """The program, as sentences name it: Megatron-LM, DeepSpeed."""
+        return str(self._values()["program"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was assumed, and what is read but not priced."""
+        return list(self._values()["warnings"])
+
+
 class Alternative(Record):
     """A plan that differs in one thing from the one that is explained."""
 

@@ -95,11 +95,18 @@ std::string slurm_job(const std::string& model, const std::vector<LaunchNode>& n
                        count, typed ? lower(plain_name(node->device_type)) + ":" : "", node->of);
   }
   out +=
-      "# Submit it in its own folder, which all nodes see; words after its name are run.sh's. The "
-      "types of\n"
-      "# --gpus-per-node are those of the site's gres.conf, whose names may differ; account, "
-      "partition and\n"
-      "# time are the user's to add. The output is in slurm-*.out.\n"
+      "# Submit it in its own folder, which all nodes see; words after its name are run.sh's. "
+      "Account, partition\n"
+      "# and time are the user's to add. The output is in slurm-*.out.\n";
+  out +=
+      typed ? "# The types of --gpus-per-node are those of the site's gres.conf, whose names may "
+              "differ.\n"
+            : fmt::format(
+                  "# Any nodes with {} GPUs will do; where the site has several types, "
+                  "name the plan's, as its\n"
+                  "# gres.conf calls it: --gpus-per-node={}:{}.\n",
+                  nodes.front().of, lower(plain_name(nodes.front().device_type)), nodes.front().of);
+  out +=
       "set -euo pipefail\n"
       "cd -- \"${SLURM_SUBMIT_DIR:-.}\"\n";
   out += fmt::format(

@@ -14,10 +14,12 @@ using enum ZeroStage;
 // schedules are 1F1B and interleaved 1F1B. --recompute-method block recomputes the first
 // --recompute-num-layers layers of every virtual stage. Its sources
 // (megatron/training/arguments.py, transformer_config.py) demand that query groups are a multiple
-// of the tensor degree (up to Megatron-Core 0.15; 0.16 also takes a degree that is a multiple of
-// the groups, and repeats them, which is not offered because older ones refuse it), that a context
-// degree cuts sequences into twice as many parts, and sequence parallelism for experts beside
-// tensor parallelism.
+// of the tensor degree, that a context degree cuts sequences into twice as many parts, and sequence
+// parallelism for experts beside tensor parallelism. The rule on query groups is that of
+// Megatron-Core up to 0.15: 0.16 also takes a degree that is a multiple of the groups, and then
+// gathers queries, keys and values over the tensor group in every layer (SelfAttention's
+// get_query_key_value_tensors); that is not offered, since older ones refuse it and the gather is
+// not priced.
 Target megatron() {
   return {.name = "megatron",
           .program = "Megatron-LM",

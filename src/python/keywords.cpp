@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/flags/field_flags.h"
+#include "cli/flags/other_words.h"
 #include "io/format/json_reader.h"
 
 namespace plait {
@@ -35,8 +36,12 @@ std::map<std::string, const Flag*, std::less<>> spellings_of(const std::vector<F
     known.push_back(entry.name);
     known.insert(known.end(), entry.aliases.begin(), entry.aliases.end());
   }
-  throw InputError(
-      name, "is not an argument of this function" + suggestion(name, {known.begin(), known.end()}));
+  std::string flag = "--" + name;
+  std::ranges::replace(flag, '_', '-');
+  const std::string other = in_keywords(said_otherwise(groups, flag));
+  throw InputError(name,
+                   "is not an argument of this function" +
+                       (other.empty() ? suggestion(name, {known.begin(), known.end()}) : other));
 }
 
 void set_flag(const Flag& flag, const std::string& name, const KeywordValue& value) {

@@ -6,12 +6,18 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
+#include "app/request/request_error.h"
 #include "app/request/search_request.h"
 #include "app/saved/check.h"
+#include "app/saved/configured.h"
 #include "app/saved/diff.h"
 #include "app/saved/estimate.h"
 #include "app/saved/explain.h"
 #include "app/saved/export.h"
+#include "base/version.h"
+#include "cli/flags/configured_flags.h"
 #include "cli/flags/export_flags.h"
 #include "cli/flags/plan_arguments.h"
 #include "plan/describe.h"
@@ -21,6 +27,12 @@ namespace plait {
 namespace {
 
 namespace nb = nanobind;
+
+Setter into_seconds(Seconds& into) {
+  return [&into](const std::string& flag, const std::string& text) {
+    into = Seconds(parse_seconds(flag, text));
+  };
+}
 
 template <typename Answer>
 std::shared_ptr<const Answer> kept(Answer answer) {
@@ -43,6 +55,46 @@ Answered estimate(const SavedPlan& saved, const Keywords& keywords) {
   return out;
 }
 
+// A configuration of another program, priced; its plan and, where there is one, the faster plan.
+std::vector<FlagGroup> configured_keywords(ConfiguredArguments& arguments,
+                                           ConfiguredEstimateRequest& request) {
+  std::vector<Flag> flags = configured_flags(arguments);
+  for (Flag& flag : memory_and_price_flags(arguments)) flags.push_back(std::move(flag));
+  flags.push_back({.name = "--time-limit",
+                   .value = "T",
+                   .help = "for the search of a faster plan (60s)",
+                   .set = into_seconds(request.time_limit)});
+  flags.push_back({.name = "--threads",
+                   .value = "N",
+                   .help = "the answer does not depend on it (all cores)",
+                   .set = into_integer(request.threads, 1, 1024)});
+  return {{"", std::move(flags)}};
+}
+
+Answered estimate_from(const std::string& from, const std::string& path, const Keywords& keywords) {
+  ConfiguredArguments arguments;
+  ConfiguredEstimateRequest request;
+  request.threads = usual_threads();
+  const auto& forms = configuration_forms();
+  if (std::ranges::find(forms, from) == forms.end())
+    throw InputError("program", not_one_of(from, forms));
+  set_keywords(configured_keywords(arguments, request), keywords);
+  request.configured = configured_request(from, path, arguments);
+  std::optional<ConfiguredEstimate> found;
+  const bool pressed =
+      run_listening({}, [&](const Session& session) { found = answer(request, session); });
+  const auto all = kept(std::move(*found));
+  Answered out = answered(all);
+  const std::shared_ptr<const Problem> problem(all, &all->estimate.file.problem);
+  out.plans.push_back({problem, all->estimate.file.plan, program_version(), {}});
+  if (all->faster)
+    out.plans.push_back({problem, all->faster->plan, program_version(), all->faster->cost});
+  out.picture = [saved = out.plans.front()] { return timeline(saved); };
+  out.reason = in_keywords(reason(all->estimate));
+  out.interrupted = pressed;
+  return out;
+}
+
 std::vector<FlagGroup> check_keywords(MemoryRule& rule) { return {{"", memory_flags(rule)}}; }
 
 Answered check(const SavedPlan& saved, const Keywords& keywords) {
@@ -56,10 +108,7 @@ std::vector<FlagGroup> explain_keywords(ExplainRequest& request) {
            {{.name = "--time-limit",
              .value = "T",
              .help = "for each search among other plans (3s)",
-             .set =
-                 [&request](const std::string& flag, const std::string& text) {
-                   request.time_limit = Seconds(parse_seconds(flag, text));
-                 }},
+             .set = into_seconds(request.time_limit)},
             {.name = "--threads",
              .value = "N",
              .help = "the answer does not depend on it (all cores)",
@@ -145,6 +194,7 @@ void add_saved_calls(nb::module_& module) {
            [](const SavedPlan& plan) { return unlocked([&] { return timeline(plan); }); })
       .def("trace", [](const SavedPlan& plan) { return unlocked([&] { return trace(plan); }); });
   module.def("estimate", estimate);
+  module.def("estimate_from", estimate_from);
   module.def("check", check);
   module.def("explain", explain);
   module.def("diff", diff);
@@ -152,6 +202,11 @@ void add_saved_calls(nb::module_& module) {
   module.def("estimate_keywords", [] {
     EstimateRequest request;
     return keyword_entries(estimate_keywords(request));
+  });
+  module.def("estimate_from_keywords", [] {
+    ConfiguredArguments arguments;
+    ConfiguredEstimateRequest request;
+    return keyword_entries(configured_keywords(arguments, request));
   });
   module.def("check_keywords", [] {
     MemoryRule rule;

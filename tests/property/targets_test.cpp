@@ -9,6 +9,7 @@
 
 #include "monotone/every_pin.h"
 #include "plan/check.h"
+#include "plan/describe.h"
 #include "plan/sample_frameworks.h"
 #include "plan/target.h"
 #include "random_problem.h"
@@ -56,9 +57,13 @@ void expect_best(Problem problem, const Target& target) {
   if (every.plans.empty()) return;
   const Seconds least = every.plans.front().cost.step;
   ASSERT_FALSE(best.plans.empty()) << target.name;
-  EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << target.name;
+  const std::string found =
+      fmt::format("{}: auto {} {:.6g} s, exhaustive {} {:.6g} s", target.name,
+                  describe(best.plans.front().plan), best.plans.front().cost.step.value,
+                  describe(every.plans.front().plan), least.value);
+  EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << found;
   const Seconds bound = best.lower_bound.value_or(Seconds(0));
-  EXPECT_LE(bound, (1 + kRounding) * least) << target.name;
+  EXPECT_LE(bound, (1 + kRounding) * least) << found;
 }
 
 class EveryTarget : public testing::TestWithParam<int> {

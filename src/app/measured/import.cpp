@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "app/request/configured.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/cluster/load_cluster.h"
@@ -61,7 +60,9 @@ ImportedPlan import_aceso_plan(const ImportRequest& request) {
 
 // A launch script or a ds_config.json becomes a plan file.
 void import_configuration(const ImportRequest& request, const Session& session, ImportAnswer& out) {
-  ConfiguredRequest configured{request.from, request.path, {}};
+  ConfiguredRequest configured = request.configured;
+  configured.from = request.from;
+  configured.path = request.path;
   configured.source.model = request.model;
   configured.source.cluster = request.cluster;
   configured.source.device = request.device;
@@ -85,11 +86,15 @@ std::vector<std::string> import_forms() {
 
 ImportAnswer answer(const ImportRequest& request, const Session& session) {
   ImportAnswer out;
+  const bool configuration =
+      std::ranges::find(configuration_forms(), request.from) != configuration_forms().end();
+  const std::string_view told = first_told(request.configured);
+  if (!configuration && !told.empty()) throw RequestError(told, "goes with `from` deepspeed");
   if (request.from == kAcesoPlan) {
     out.plan = import_aceso_plan(request);
     return out;
   }
-  if (std::ranges::find(configuration_forms(), request.from) != configuration_forms().end()) {
+  if (configuration) {
     import_configuration(request, session, out);
     return out;
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/request/configured.h"
 #include "app/request/session.h"
 #include "cost/estimate.h"
 #include "io/plan/plan_json.h"
@@ -20,6 +21,8 @@ struct ImportRequest {
   std::string database;  // aceso-plan: the directory with Aceso's tables of ops
   std::string cluster;   // aceso-plan, megatron, deepspeed: what the plan is for
   std::string device;    // megatron, deepspeed: of all hosts, where the cluster is a hostfile
+  // megatron, deepspeed: what else is said of the configuration; the fields above win over it
+  ConfiguredRequest configured;
 };
 std::vector<std::string> import_forms();
 

@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "app/request/request_error.h"
 #include "base/error.h"
 #include "export/exporter.h"
+#include "io/format/json_reader.h"
 #include "io/format/text_file.h"
+#include "io/model/load_model.h"
 #include "io/model/megatron_script.h"
 #include "io/plan/deepspeed_config.h"
+#include "plan/target.h"
 
 namespace plait {
 namespace {
@@ -31,9 +37,26 @@ ProblemSource source_of(const ConfiguredRequest& request, const MegatronLaunch& 
   return source;
 }
 
+// What Megatron-LM's versions say to a tensor degree over fewer heads of keys and values.
+void judge_heads(const std::string& path, const LoadedProblem& loaded, int tensor,
+                 std::vector<std::string>& warnings) {
+  const int heads = key_value_heads(loaded.problem.model);
+  if (heads == 0 || heads % tensor == 0) return;
+  if (tensor % heads != 0)
+    throw InputError(path,
+                     fmt::format("tp {} is neither a divisor nor a multiple of the {} heads of "
+                                 "keys and values, which Megatron-LM demands",
+                                 tensor, heads));
+  warnings.push_back(fmt::format(
+      "tp {} is more than the {} heads of keys and values: Megatron-Core before 0.16 refuses that, "
+      "and newer ones gather queries, keys and values in every layer, which is not priced",
+      tensor, heads));
+}
+
 Configured from_megatron(const ConfiguredRequest& request) {
-  if (!request.source.model.empty())
-    throw RequestError("model", "is not needed: the launch script says what the model is");
+  const std::string_view told = request.source.model.empty() ? first_told(request) : "model";
+  if (!told.empty())
+    throw RequestError(told, "is not needed: the launch script says it, and may be changed");
   const std::string text = read_megatron_script(request.path, read_text_file(request.path)).text;
   refuse_two_values(request.path, text);
   const auto launch = read_megatron_launch(request.path, text);
@@ -43,6 +66,7 @@ Configured from_megatron(const ConfiguredRequest& request) {
   LoadedProblem loaded = load_problem(source_of(request, *launch));
   ConfiguredPlan plan = megatron_plan(request.path, *launch, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
+  judge_heads(request.path, loaded, launch->pins.tensor.value_or(1), loaded.warnings);
   const int devices = loaded.problem.cluster.device_count();
   if (launch->processes && *launch->processes != devices)
     loaded.warnings.push_back(
@@ -52,20 +76,40 @@ Configured from_megatron(const ConfiguredRequest& request) {
   return {{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
 }
 
+// What the program that starts DeepSpeed was told, with what is to be said about it.
+DeepspeedFilled told_in(const ConfiguredRequest& request, std::vector<std::string>& notes) {
+  const ProblemSource& source = request.source;
+  DeepspeedFilled told = request.told;
+  told.precision = source.precision;
+  if (source.job.global_batch > 0) told.sizes.batch = source.job.global_batch;
+  if (!source.batch_tokens) return told;
+  const Model model = load_model(source.model, source.sequence).model;
+  BatchSamples batch = samples_of(*source.batch_tokens, std::max(1, model.sequence_length));
+  told.sizes.batch = batch.samples;
+  if (!batch.note.empty()) notes.push_back(std::move(batch.note));
+  return told;
+}
+
 Configured from_deepspeed(const ConfiguredRequest& request) {
   if (request.source.model.empty())
     throw RequestError("model", "is missing: a ds_config.json does not say what is trained");
-  const DeepspeedConfig config = read_deepspeed_config(request.path, read_text_file(request.path));
+  const bool document = is_json_text(request.path);
+  const std::string name = document ? "ds_config" : request.path;
+  std::vector<std::string> notes;
+  const DeepspeedConfig config = read_deepspeed_config(
+      name, document ? request.path : read_text_file(request.path), told_in(request, notes));
   ProblemSource source = request.source;
   source.configured = true;
   if (source.framework.empty()) source.framework = "deepspeed";
-  if (!source.precision) source.precision = config.precision;
+  source.precision = config.precision;
   source.job.optimizer = config.optimizer;
   source.job.global_batch = 1;
+  source.batch_tokens.reset();
   LoadedProblem loaded = load_problem(source);
-  ConfiguredPlan plan = deepspeed_plan(request.path, config, loaded.problem);
+  ConfiguredPlan plan = deepspeed_plan(name, config, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
-  loaded.warnings.insert(loaded.warnings.end(), config.warnings.begin(), config.warnings.end());
+  for (const std::vector<std::string>& more : {notes, config.warnings})
+    loaded.warnings.insert(loaded.warnings.end(), more.begin(), more.end());
   return {{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
 }
 
@@ -74,6 +118,15 @@ Configured from_deepspeed(const ConfiguredRequest& request) {
 const std::vector<std::string_view>& configuration_forms() {
   static const std::vector<std::string_view> kForms{"megatron", "deepspeed"};
   return kForms;
+}
+
+std::string_view first_told(const ConfiguredRequest& request) {
+  const ProblemSource& source = request.source;
+  if (source.job.global_batch > 0 || source.batch_tokens) return "global_batch";
+  if (source.precision) return "precision";
+  if (request.told.sizes.micro_batch) return "micro_batch";
+  if (request.told.sizes.accumulation) return "micro_batches";
+  return request.told.recompute ? "recompute" : "";
 }
 
 Configured load_configured(const ConfiguredRequest& request) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/request/search_request.h"
+#include "io/plan/deepspeed_config.h"
 #include "io/plan/plan_json.h"
 
 namespace plait {
@@ -12,10 +13,16 @@ namespace plait {
 // Somebody's configuration for another program, on a cluster.
 struct ConfiguredRequest {
   std::string from;      // configuration_forms()
-  std::string path;      // the launch script or the ds_config.json
+  std::string path;      // the launch script or the ds_config.json, or its JSON itself
   ProblemSource source;  // the cluster; the model where the file does not say it
+  // What a ds_config.json leaves to the program that starts DeepSpeed; its global batch and number
+  // format are those of `source`.
+  DeepspeedFilled told{};
 };
 const std::vector<std::string_view>& configuration_forms();  // megatron deepspeed
+
+// The first field that tells what a ds_config.json leaves open; "" = none does.
+std::string_view first_told(const ConfiguredRequest& request);
 
 // The configuration as a plan.
 struct Configured {

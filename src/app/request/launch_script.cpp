@@ -1,6 +1,7 @@
 #include "app/request/launch_script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace plait {
 

@@ -120,6 +120,21 @@ Target target_of(const ProblemSource& source, const Framework& framework) {
   return *target_named(name);
 }
 
+// Where plans of one program are predicted at the speed of another because nobody named one; "" =
+// the speed is that of the program.
+std::string other_speed(const ProblemSource& source, const Target& target,
+                        const Framework& framework, const Catalogue& catalogue) {
+  if (!source.framework.empty() || target.name == "any" || framework.target == target.name)
+    return "";
+  for (const FrameworkEntry& entry : catalogue.frameworks)
+    if (entry.framework.target == target.name)
+      return fmt::format(
+          "the plans are those that {} runs, their speed is that of {}: "
+          "`framework` {} predicts its own",
+          target.program, framework.name, entry.framework.name);
+  return "";
+}
+
 }  // namespace
 
 void take_defaults(ProblemSource& source, SearchOptions& options, const MetisArguments& metis) {
@@ -238,6 +253,9 @@ LoadedProblem load_problem(const ProblemSource& source) {
       source.framework.empty() && source.job.four_bit_weights ? "fsdp" : source.framework;
   loaded.problem.job.framework = find_framework(options.catalogue, framework, "`framework`");
   loaded.target = target_of(source, loaded.problem.job.framework);
+  std::string speed =
+      other_speed(source, loaded.target, loaded.problem.job.framework, options.catalogue);
+  if (!speed.empty() && !source.job.four_bit_weights) loaded.warnings.push_back(std::move(speed));
   loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (source.granularity == Granularity::op)
     loaded.problem.model = at_op_granularity(loaded.problem.model);
@@ -295,7 +313,13 @@ ProblemSource with_batch(const SearchRequest& request) {
   ProblemSource source = request.source;
   const Pins& pins = request.search.pins;
   const bool said = source.job.global_batch > 0 || source.batch_tokens;
-  if (said || !pins.micro_batch || !pins.micro_batches || !pins.data) return source;
+  if (said || !pins.micro_batch || !pins.micro_batches) return source;
+  if (!pins.data)
+    throw RequestError("global_batch",
+                       fmt::format("is missing: with `micro_batch` {} and `micro_batches` {} it is "
+                                   "{} times the replicas; give the product, or `data`",
+                                   *pins.micro_batch, *pins.micro_batches,
+                                   1LL * *pins.micro_batch * *pins.micro_batches));
   const double batch = static_cast<double>(*pins.micro_batch) * *pins.micro_batches * *pins.data;
   if (batch <= 1e6) source.job.global_batch = static_cast<int>(batch);
   return source;

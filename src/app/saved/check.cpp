@@ -1,6 +1,7 @@
 #include "app/saved/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/printable.h"
 #include "cost/engine.h"

@@ -1,6 +1,7 @@
 #include "app/saved/diff.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "app/request/ranked_plan_json.h"
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
@@ -107,6 +111,30 @@ std::string not_written_for(const std::string& name) {
       target->program);
 }
 
+// What takes one of the exports, though it has none of its own; begins with "; ".
+std::string written_for(std::string_view program) {
+  struct Taken {
+    std::vector<std::string_view> by;
+    std::string_view words;
+  };
+  static const Taken kTaken[] = {
+      {{"accelerate", "huggingface", "transformers", "trl", "axolotl", "llama-factory"},
+       "accelerate takes what fsdp writes, or the ds_config.json of deepspeed"},
+      {{"lightning", "pytorch-lightning"},
+       "its DeepSpeed strategy takes the ds_config.json of "
+       "deepspeed"},
+      {{"megatron-lm", "megatron-core"}, "megatron writes a script of Megatron-LM"},
+      {{"pytorch", "fsdp2", "ddp"}, "fsdp writes a file of accelerate, for PyTorch's FSDP2"},
+      {{"maxtext", "flax"}, "jax writes mesh and PartitionSpecs"},
+      {{"nemo", "megatron-bridge"},
+       "no recipes of NeMo are written; megatron writes the flags of "
+       "Megatron-LM"}};
+  for (const Taken& taken : kTaken)
+    if (std::ranges::find(taken.by, program) != taken.by.end())
+      return fmt::format("; {}", taken.words);
+  return "";
+}
+
 void write_files(const std::string& folder, const ExportAnswer& answer) {
   make_folder(folder);
   for (const ExportedFile& file : answer.files)
@@ -125,7 +153,9 @@ ExportAnswer answer(const ExportRequest& request, const Session& session) {
   const std::vector<std::string> names = exporter_names();
   ExportAnswer out;
   out.refusal = not_written_for(request.to);
-  if (out.refusal.empty()) refuse_unknown("to", request.to, {names.begin(), names.end()});
+  if (out.refusal.empty() && std::ranges::find(names, request.to) == names.end())
+    throw RequestError(
+        "to", not_one_of(request.to, {names.begin(), names.end()}) + written_for(request.to));
   if (!request.folder.empty()) check_folder(request.folder, request.force);
   out.name = request.name;
   out.to = request.to;

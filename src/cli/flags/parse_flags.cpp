@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/flags/command.h"
+#include "cli/flags/other_words.h"
 #include "io/format/json_reader.h"
 
 namespace plait {
@@ -67,38 +68,11 @@ const Flag* flag_named(const Command& command, const std::string& name) {
   return nullptr;
 }
 
-// What people look for and plait says in another way.
-struct OtherFlag {
-  std::vector<std::string_view> names;
-  std::string_view instead;  // a flag that the verb must have
-  std::string_view words;
-};
-
-std::string said_otherwise(const Command& command, const std::string& name) {
-  static const OtherFlag kOthers[] = {
-      {{"--bandwidth", "--network", "--network-bandwidth", "--interconnect", "--inter-bandwidth",
-        "--link", "--nic"},
-       "--cluster",
-       ": --cluster 4xA100-80GB:8/400Gbps says what each node sends"},
-      {{"--gpus", "--gpu", "--num-gpus", "--ngpus", "--nodes", "--nnodes", "--num-nodes",
-        "--gpus-per-node", "--nproc-per-node", "--devices", "--world-size"},
-       "--cluster",
-       ": --cluster 4xA100-80GB:8 says that there are 4 nodes of 8"},
-      {{"--load-in-4bit", "--quantization", "--quantize", "--nf4", "--bnb-4bit"},
-       "--qlora",
-       ": --qlora 16 trains adapters of rank 16 beside weights in 4 bits"}};
-  for (const OtherFlag& other : kOthers)
-    if (std::ranges::find(other.names, name) != other.names.end() &&
-        flag_named(command, std::string(other.instead)) != nullptr)
-      return std::string(other.words);
-  return "";
-}
-
 [[noreturn]] void refuse_word(const Verb& verb, const Command& command, const std::string& word) {
   const std::string more = fmt::format("; plait {} --help lists what there is", verb.name);
   if (!word.starts_with('-')) throw InputError(word, fmt::format("is one word too many{}", more));
   const std::string name = word.substr(0, word.find('='));
-  const std::string other = said_otherwise(command, name);
+  const std::string other = said_otherwise(command.groups, name);
   throw InputError(
       name, fmt::format("is not a flag of plait {}{}{}", verb.name,
                         other.empty() ? suggestion(name, known_flags(command)) : other, more));

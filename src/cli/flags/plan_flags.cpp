@@ -73,6 +73,22 @@ Setter aliased(Aliases aliases, Setter set) {
   };
 }
 
+// Optimizers that people ask for, and the nearest that is predicted.
+Setter into_optimizer(Optimizer& into) {
+  constexpr std::pair<std::string_view, std::string_view> kNearest[] = {
+      {"muon", "momentum has its states, without the products that make updates orthogonal"},
+      {"adafactor", "sgd has about its states"},
+      {"shampoo", "adam is nearest, which has less of both states and products"},
+      {"sophia", "adam has its states"}};
+  return [set = aliased(kOptimizers, into_choice(into, optimizer_named, optimizer_names())),
+          kNearest](const std::string& flag, const std::string& text) {
+    for (const auto& [name, words] : kNearest)
+      if (text == name)
+        throw InputError(flag, fmt::format("'{}' is not predicted: {}", text, words));
+    set(flag, text);
+  };
+}
+
 // Metis' own arguments, which those of plait win over.
 Flag metis_flag(PlanRequest& request) {
   return {.name = "--metis-args",
@@ -138,7 +154,7 @@ FlagGroup problem_flags(PlanRequest& request) {
        {.name = "--optimizer",
         .value = "O",
         .help = fmt::format("{} (adam)", fmt::join(optimizer_names(), ", ")),
-        .set = aliased(kOptimizers, into_choice(job.optimizer, optimizer_named, optimizer_names())),
+        .set = into_optimizer(job.optimizer),
         .hidden = {"--optim"},
         .choices = as_strings(optimizer_names())},
        {.name = "--attention",

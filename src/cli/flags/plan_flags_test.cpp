@@ -198,6 +198,11 @@ TEST(PlanFlags, WhatPlaitSaysInAnotherWayIsNamed) {
   EXPECT_TRUE(complaint({"--nnodes", "4"}).find("says that there are 4 nodes of 8") !=
               std::string::npos);
   EXPECT_TRUE(complaint({"--load-in-4bit"}).find("--qlora 16 trains") != std::string::npos);
+  EXPECT_TRUE(complaint({"--epochs", "3"}).find("--tokens 3B says") != std::string::npos);
+  EXPECT_EQ(complaint({"--optimizer", "muon"}),
+            "--optimizer: 'muon' is not predicted: momentum has its states, without the products "
+            "that make updates orthogonal");
+  EXPECT_TRUE(complaint({"--kv-cache"}).find("not inference") != std::string::npos);
 }
 
 TEST(PlanFlags, HelpIsAskedForAnywhere) {

@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "app/request/output_file.h"
+#include "app/request/request_error.h"
 #include "app/saved/configured.h"
 #include "app/saved/estimate.h"
 #include "base/error.h"
+#include "cli/flags/configured_flags.h"
 #include "cli/flags/field_flags.h"
-#include "cli/flags/plan_arguments.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/console_session.h"
 #include "io/format/text_file.h"
@@ -18,11 +19,9 @@ namespace {
 struct EstimateArguments {
   std::string path;
   std::string from;
-  std::string output;  // of the faster plan
-  PlanArguments plan;  // where the configuration of another program is read
+  std::string output;              // of the faster plan
+  ConfiguredArguments configured;  // where the configuration of another program is read
   std::string trace;
-  MemoryRule memory;
-  std::vector<StatedPrice> prices;
   bool json = false;
 };
 
@@ -30,9 +29,7 @@ int estimate_configured(const EstimateArguments& arguments) {
   check_output(arguments.trace);
   check_output(arguments.output);
   ConfiguredEstimateRequest request;
-  request.configured = {arguments.from, arguments.path, arguments.plan.request.source};
-  request.configured.source.memory = arguments.memory;
-  request.configured.source.prices = arguments.prices;
+  request.configured = configured_request(arguments.from, arguments.path, arguments.configured);
   request.trace = !arguments.trace.empty();
   request.threads = usual_threads();
   const ConfiguredEstimate estimated = answer_here(request, arguments.json);
@@ -48,7 +45,8 @@ int estimate_configured(const EstimateArguments& arguments) {
 
 // Flags that only a configuration needs, which say what a saved plan says itself.
 void refuse_source_flags(const EstimateArguments& arguments) {
-  const ProblemSource& source = arguments.plan.request.source;
+  const ConfiguredRequest asked = configured_request("", "", arguments.configured);
+  const ProblemSource& source = asked.source;
   const std::pair<const char*, bool> given[] = {
       {"--cluster", !source.cluster.empty()},     {"--model", !source.model.empty()},
       {"--device", !source.device.empty()},       {"--seq", source.sequence.has_value()},
@@ -56,13 +54,16 @@ void refuse_source_flags(const EstimateArguments& arguments) {
   for (const auto& [flag, is_given] : given)
     if (is_given)
       throw InputError(flag, "goes with --from: a saved plan says what it was made for");
+  if (const std::string_view told = first_told(asked); !told.empty())
+    throw RequestError(told, "goes with `from`: a saved plan says it itself");
 }
 
 int estimate(const EstimateArguments& arguments) {
   if (!arguments.from.empty()) return estimate_configured(arguments);
   refuse_source_flags(arguments);
   const EstimateRequest request{arguments.path, read_plan_file(arguments.path),
-                                !arguments.trace.empty(), arguments.memory, arguments.prices};
+                                !arguments.trace.empty(), arguments.configured.memory,
+                                arguments.configured.prices};
   check_output(arguments.trace);
   const EstimateAnswer estimated = answer(request);
   if (estimated.trace) write_text_file(arguments.trace, *estimated.trace);
@@ -102,20 +103,14 @@ Command estimate_command() {
            },
            configuration_forms()),
        .choices = as_strings(configuration_forms())});
-  for (FlagGroup& group : only_flags(plan_flags(arguments->plan),
-                                     {"--model", "--cluster", "--device", "--seq", "--framework"}))
-    for (Flag& flag : group.flags) {
-      flag.required = false;
-      flags.flags.push_back(std::move(flag));
-    }
+  for (Flag& flag : configured_flags(arguments->configured)) flags.flags.push_back(std::move(flag));
   flags.flags.push_back({.name = "--output",
                          .value = "FILE",
                          .help = "with --from: where to save the faster plan",
                          .set = into_text(arguments->output),
                          .letter = "-o"});
-  for (Flag& flag : memory_flags(arguments->memory))
-    command.groups.back().flags.push_back(std::move(flag));
-  command.groups.back().flags.push_back(price_flag(arguments->prices));
+  for (Flag& flag : memory_and_price_flags(arguments->configured))
+    flags.flags.push_back(std::move(flag));
   command.run = [arguments] { return estimate(*arguments); };
   return command;
 }

@@ -5,7 +5,7 @@
 
 #include "app/measured/import.h"
 #include "base/printable.h"
-#include "cli/flags/command.h"
+#include "cli/flags/configured_flags.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/console_session.h"
 #include "io/format/text_file.h"
@@ -16,11 +16,27 @@ namespace {
 
 struct ImportArguments {
   ImportRequest request;
+  ConfiguredArguments configured;
   std::string output;
 };
 
+// What a ds_config.json may leave to the program that starts DeepSpeed.
+std::vector<Flag> left_open_flags(ConfiguredArguments& arguments) {
+  std::vector<Flag> flags;
+  for (FlagGroup& group : only_flags(
+           {{"", configured_flags(arguments)}},
+           {"--global-batch", "--micro-batch", "--micro-batches", "--precision", "--recompute"}))
+    for (Flag& flag : group.flags) {
+      flag.help = "deepspeed: where the file has \"auto\"; " + flag.help;
+      flags.push_back(std::move(flag));
+    }
+  return flags;
+}
+
 int import(const ImportArguments& arguments) {
-  const ImportAnswer imported = answer_here(arguments.request, false);
+  ImportRequest request = arguments.request;
+  request.configured = configured_request("", "", arguments.configured);
+  const ImportAnswer imported = answer_here(request, false);
   if (arguments.output.empty()) {
     print(to_json(imported));
     return kDone;
@@ -57,7 +73,7 @@ Command import_command() {
         {.name = "--seq",
          .value = "N",
          .help = "tokens in a sample; the model's own by default",
-         .set = into_integer(arguments->request.sequence, 1, kMaxSequence)},
+         .set = into_tokens(arguments->request.sequence, 1, kMaxSequence)},
         {.name = "--database",
          .value = "DIR",
          .help = "aceso-plan: the directory with Aceso's tables of ops",
@@ -76,6 +92,8 @@ Command import_command() {
          .help = "where to write the profile or plan; stdout by default",
          .set = into_text(arguments->output),
          .letter = "-o"}}}};
+  for (Flag& flag : left_open_flags(arguments->configured))
+    command.groups.back().flags.push_back(std::move(flag));
   command.run = [arguments] { return import(*arguments); };
   return command;
 }

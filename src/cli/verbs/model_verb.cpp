@@ -39,7 +39,7 @@ Command model_command() {
        {{.name = "--seq",
          .value = "N",
          .help = "tokens in a sample; the model's own by default",
-         .set = into_integer(arguments->request.sequence, 1, 1 << 24),
+         .set = into_tokens(arguments->request.sequence, 1, 1 << 24),
          .hidden = {"--seq-length", "--sequence-length"}},
         {.name = "--json",
          .value = "",

@@ -167,8 +167,8 @@ void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
     throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
   throw InputError(part.where,
                    fmt::format("'{}' is not a file, device type or instance{}; `plait devices` and "
-                               "`plait instances` list the names, and '4xA100-80GB:8' is 4 nodes "
-                               "of 8",
+                               "`plait instances` list the names, a `catalogue` adds types of your "
+                               "own, and '4xA100-80GB:8' is 4 nodes of 8",
                                part.name.substr(0, 80), suggestion(part.name, known)));
 }
 

@@ -170,8 +170,8 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
        "--cluster 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' out"},
       {"4xMI30X:8",
        "--cluster '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
-       "'MI300X'?); `plait devices` and `plait instances` list the names, and '4xA100-80GB:8' is "
-       "4 nodes of 8"},
+       "'MI300X'?); `plait devices` and `plait instances` list the names, a `catalogue` adds types "
+       "of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
 }

@@ -131,6 +131,9 @@ TEST(Frameworks, NamesAreFoundWhateverTheirCase) {
               find_framework(catalogue, "megatro", "--framework");
             }).find("did you mean 'megatron'?"),
             std::string::npos);
+  // Programs that run as one of them does have names, too.
+  EXPECT_EQ(find_framework(builtin_catalogue(), "TorchTitan", "x").name, "fsdp-compile");
+  EXPECT_EQ(find_framework(builtin_catalogue(), "nemo", "x").target, "megatron");
 }
 
 TEST(Frameworks, ProgramsThatRunAlikeAreAliases) {

@@ -1,6 +1,7 @@
 #include "io/model/megatron_launch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,8 +1,10 @@
 #include "io/plan/deepspeed_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/error.h"
 #include "io/format/json_reader.h"
@@ -87,21 +89,82 @@ void allow_keys(const JsonValue& root) {
       throw InputError(value->where(), "plait has no words for it; leave it out");
 }
 
-std::optional<int> size_of(const JsonValue& root, const char* key) {
+bool is_auto(const JsonValue& value) { return value.is_string() && value.text() == "auto"; }
+
+// A value of the file, of what was told, and whether it is still to be filled in.
+struct Size {
+  std::optional<int> value;
+  bool missing = false;
+};
+
+Size size_of(const JsonValue& root, const char* key, std::string_view field,
+             const std::optional<int>& told) {
   const auto value = root.find(key);
-  if (!value) return std::nullopt;
-  if (value->is_string() && value->text() == "auto")
-    throw InputError(value->where(), "is 'auto', which another program fills in: give the number");
-  return value->integer(1, kMostBatch);
+  if (!value) return {told, false};
+  if (is_auto(*value)) return {told, !told};
+  const int own = value->integer(1, kMostBatch);
+  if (told && *told != own)
+    throw InputError(value->where(), fmt::format("is {}, and `{}` is {}: they must be the same",
+                                                 own, field, *told));
+  return {own, false};
 }
 
-bool is_enabled(const JsonValue& root, const char* key) {
+// Reads the three sizes. What is missing, in words: with one of them "auto", two must be known.
+std::string read_sizes(const JsonValue& root, const DeepspeedBatch& told, DeepspeedBatch& out) {
+  struct Named {
+    const char* key;
+    std::string_view field;
+    std::optional<int> DeepspeedBatch::*size;
+  };
+  constexpr Named kSizes[] = {
+      {"train_micro_batch_size_per_gpu", "micro_batch", &DeepspeedBatch::micro_batch},
+      {"gradient_accumulation_steps", "micro_batches", &DeepspeedBatch::accumulation},
+      {"train_batch_size", "global_batch", &DeepspeedBatch::batch}};
+  int known = 0;
+  bool automatic = false;
+  std::vector<std::string> open;
+  for (const auto& [key, field, member] : kSizes) {
+    const Size size = size_of(root, key, field, told.*member);
+    out.*member = size.value;
+    known += size.value ? 1 : 0;
+    automatic = automatic || size.missing;
+    if (!size.value) open.push_back(fmt::format("`{}`", field));
+  }
+  if (!automatic || known >= 2) return "";
+  if (known == 1) return fmt::format("{} or {}", open[0], open[1]);
+  return fmt::format("two of {}, {} and {}", open[0], open[1], open[2]);
+}
+
+// A section's "enabled"; nothing = it is "auto".
+std::optional<bool> is_enabled(const JsonValue& root, const char* key) {
   const auto section = root.find(key);
   if (!section) return false;
   const auto value = section->find("enabled");
-  if (value && value->is_string() && value->text() == "auto")
-    throw InputError(value->where(), "is 'auto', which another program fills in: true or false");
-  return value && value->boolean();
+  if (!value) return false;
+  if (is_auto(*value)) return std::nullopt;
+  return value->boolean();
+}
+
+// Reads the number format, or says that it is missing.
+std::string read_precision(const std::string& name, const JsonValue& root,
+                           const std::optional<Precision>& told, Precision& out) {
+  const std::optional<bool> half = is_enabled(root, "fp16");
+  const std::optional<bool> brain = is_enabled(root, "bf16");
+  if (half && brain && *half && *brain) throw InputError(name, "fp16 and bf16 are both enabled");
+  if (half.value_or(false)) out = Precision::fp16;
+  if (brain.value_or(false)) out = Precision::bf16;
+  const bool decided = half.value_or(false) || brain.value_or(false) || (half && brain);
+  if (!told) return decided ? "" : "`precision`";
+  const bool full = *told == Precision::fp32 || *told == Precision::tf32;
+  const bool goes =
+      decided ? *told == out || (full && out == Precision::fp32)
+              : full || (*told == Precision::fp16 && !half) || (*told == Precision::bf16 && !brain);
+  if (!goes)
+    throw InputError(name, fmt::format("`precision` is {}, which its sections fp16 and bf16 do not "
+                                       "allow",
+                                       name_of(*told)));
+  out = *told;
+  return "";
 }
 
 void read_offload(const JsonValue& zero, DeepspeedConfig& out) {
@@ -146,7 +209,11 @@ void read_optimizer(const JsonValue& root, DeepspeedConfig& out) {
   }
 }
 
-void read_recompute(const JsonValue& root, DeepspeedConfig& out) {
+void read_recompute(const JsonValue& root, const std::optional<Recompute>& told,
+                    DeepspeedConfig& out) {
+  if (told == Recompute::selective)
+    throw InputError("`recompute`", "must be none or full with DeepSpeed");
+  out.recomputes = told == Recompute::full;
   if (const auto section = root.find("activation_checkpointing")) {
     section->allow_only({"partition_activations", "cpu_checkpointing",
                          "contiguous_memory_optimization", "number_checkpoints",
@@ -170,7 +237,7 @@ void read_recompute(const JsonValue& root, DeepspeedConfig& out) {
 }
 
 // Completes the three sizes as DeepSpeed does.
-void complete_batch(const std::string& name, DeepspeedConfig& c, int data) {
+void complete_batch(const std::string& name, DeepspeedBatch& c, int data) {
   if (c.batch && c.micro_batch && !c.accumulation)
     c.accumulation = static_cast<int>(*c.batch / (1LL * *c.micro_batch * data));
   else if (c.batch && !c.micro_batch && c.accumulation)
@@ -201,7 +268,8 @@ std::vector<LayoutStage> even_stages(int layers, int stages) {
 
 }  // namespace
 
-DeepspeedConfig read_deepspeed_config(const std::string& name, const std::string& text) {
+DeepspeedConfig read_deepspeed_config(const std::string& name, const std::string& text,
+                                      const DeepspeedFilled& filled) {
   if (const std::size_t at = comment_in(text); at != std::string::npos)
     throw InputError(
         fmt::format("{}:{}", name, 1 + std::count(text.begin(), text.begin() + at, '\n')),
@@ -210,17 +278,19 @@ DeepspeedConfig read_deepspeed_config(const std::string& name, const std::string
   if (!root.is_object()) throw InputError(name, "must be an object, as DeepSpeed's files are");
   allow_keys(root);
   DeepspeedConfig out;
-  out.batch = size_of(root, "train_batch_size");
-  out.micro_batch = size_of(root, "train_micro_batch_size_per_gpu");
-  out.accumulation = size_of(root, "gradient_accumulation_steps");
-  const bool half = is_enabled(root, "fp16");
-  const bool brain = is_enabled(root, "bf16");
-  if (half && brain) throw InputError(name, "fp16 and bf16 are both enabled");
-  if (half) out.precision = Precision::fp16;
-  if (brain) out.precision = Precision::bf16;
+  std::vector<std::string> missing;
+  for (const std::string& one : {read_sizes(root, filled.sizes, out.sizes),
+                                 read_precision(name, root, filled.precision, out.precision)})
+    if (!one.empty()) missing.push_back(one);
+  if (!missing.empty())
+    throw InputError(name, fmt::format("has 'auto', which the program that starts DeepSpeed fills "
+                                       "in: give {}",
+                                       fmt::join(missing, ", and ")));
   read_zero(root, out);
   read_optimizer(root, out);
-  read_recompute(root, out);
+  read_recompute(root, filled.recompute, out);
+  if (out.recomputes && filled.recompute == Recompute::none)
+    throw InputError(name, "says that activations are recomputed, and `recompute` is none");
   return out;
 }
 
@@ -234,7 +304,7 @@ ConfiguredPlan deepspeed_plan(const std::string& name, const DeepspeedConfig& co
   if (config.stages > layers)
     throw InputError(name, fmt::format("{} stages are more than the {} layers of {}", config.stages,
                                        layers, problem.model.name));
-  DeepspeedConfig complete = config;
+  DeepspeedBatch complete = config.sizes;
   const int data = world / config.stages;
   complete_batch(name, complete, data);
   LaunchedLayout layout{

@@ -66,11 +66,66 @@ TEST(DeepspeedConfig, CommentsUnknownKeysAndAutoAreNamed) {
             "ds.json:2: a comment is not JSON; take it out");
   EXPECT_EQ(complaint(R"({"train_batch_sise": 8})"),
             "ds.json#: unknown key 'train_batch_sise' (did you mean 'train_batch_size'?)");
-  EXPECT_EQ(
-      complaint(R"({"train_batch_size": "auto"})"),
-      "ds.json#/train_batch_size: is 'auto', which another program fills in: give the number");
   EXPECT_EQ(complaint(R"({"train_batch_size": 8, "tensor_parallel": {"autotp_size": 2}})"),
             "ds.json#/tensor_parallel: plait has no words for it; leave it out");
+}
+
+// As Hugging Face's examples have it.
+constexpr const char* kAutomatic = R"({"train_batch_size": "auto",
+    "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto",
+    "gradient_clipping": "auto", "fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}}})";
+
+DeepspeedConfig filled(const std::string& text, const DeepspeedFilled& told) {
+  return read_deepspeed_config("ds.json", text, told);
+}
+
+std::string complaint(const std::string& text, const DeepspeedFilled& told) {
+  return samples::complaint([&] { filled(text, told); });
+}
+
+TEST(DeepspeedConfig, AutoIsWhatTheProgramWasTold) {
+  const DeepspeedConfig config = filled(kAutomatic, {.sizes = {.micro_batch = 2, .accumulation = 4},
+                                                     .precision = Precision::bf16,
+                                                     .recompute = Recompute::full});
+  EXPECT_EQ(config.precision, Precision::bf16);
+  EXPECT_TRUE(config.recomputes);
+  const ConfiguredPlan plan = deepspeed_plan("ds.json", config, one_node());
+  EXPECT_EQ(plan.global_batch, 64);  // 2 x 4 on each of 8 replicas
+  EXPECT_EQ(plan.plan.zero, ZeroStage::gradients);
+  // What the file leaves out may be told as well; fp32 is what neither section enables.
+  EXPECT_EQ(filled(R"({"train_batch_size": 16})", {.sizes = {.micro_batch = 1}}).sizes.micro_batch,
+            1);
+  EXPECT_EQ(filled(R"({"train_batch_size": 16, "fp16": {"enabled": "auto"}})",
+                   {.precision = Precision::tf32})
+                .precision,
+            Precision::tf32);
+}
+
+TEST(DeepspeedConfig, AutoThatNobodyFillsInIsRefusedAllAtOnce) {
+  const std::string begin =
+      "ds.json: has 'auto', which the program that starts DeepSpeed fills in: give ";
+  EXPECT_EQ(complaint(kAutomatic, {}),
+            begin + "two of `micro_batch`, `micro_batches` and `global_batch`, and `precision`");
+  EXPECT_EQ(complaint(kAutomatic, {.sizes = {.batch = 64}, .precision = Precision::fp16}),
+            begin + "`micro_batch` or `micro_batches`");
+  EXPECT_EQ(complaint(kAutomatic, {.sizes = {.batch = 64, .micro_batch = 2}}),
+            begin + "`precision`");
+}
+
+TEST(DeepspeedConfig, WhatIsToldMustNotContradictTheFile) {
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64})", {.sizes = {.batch = 32}}),
+            "ds.json#/train_batch_size: is 64, and `global_batch` is 32: they must be the same");
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64, "bf16": {"enabled": true}})",
+                      {.precision = Precision::fp16}),
+            "ds.json: `precision` is fp16, which its sections fp16 and bf16 do not allow");
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64, "fp16": {"enabled": "auto"}})",
+                      {.precision = Precision::bf16}),
+            "ds.json: `precision` is bf16, which its sections fp16 and bf16 do not allow");
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64, "activation_checkpointing": {}})",
+                      {.recompute = Recompute::none}),
+            "ds.json: says that activations are recomputed, and `recompute` is none");
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+#include "cli/flags/other_words.h"
+
+#include <algorithm>
+
+namespace plait {
+namespace {
+
+struct OtherWord {
+  std::vector<std::string_view> names;
+  std::string_view instead;  // a flag that the verb must have
+  std::string_view words;
+};
+
+bool has_flag(const std::vector<FlagGroup>& groups, std::string_view name) {
+  return std::ranges::any_of(groups, [&](const FlagGroup& group) {
+    return std::ranges::find(group.flags, name, &Flag::name) != group.flags.end();
+  });
+}
+
+}  // namespace
+
+std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_view name) {
+  static const OtherWord kOthers[] = {
+      {{"--bandwidth", "--network", "--network-bandwidth", "--interconnect", "--inter-bandwidth",
+        "--link", "--nic"},
+       "--cluster",
+       ": --cluster 4xA100-80GB:8/400Gbps says what each node sends"},
+      {{"--gpus", "--gpu", "--num-gpus", "--ngpus", "--nodes", "--nnodes", "--num-nodes",
+        "--gpus-per-node", "--nproc-per-node", "--devices", "--world-size"},
+       "--cluster",
+       ": --cluster 4xA100-80GB:8 says that there are 4 nodes of 8"},
+      {{"--cluster", "--clusters", "--hostfile"},
+       "--instances",
+       ": --instances H100:8:1-8 says what may be rented, 1 to 8 nodes of 8 here"},
+      {{"--load-in-4bit", "--quantization", "--quantize", "--nf4", "--bnb-4bit"},
+       "--qlora",
+       ": --qlora 16 trains adapters of rank 16 beside weights in 4 bits"},
+      {{"--epochs", "--num-epochs", "--num-train-epochs", "--dataset", "--dataset-size",
+        "--samples", "--train-samples"},
+       "--tokens",
+       ": --tokens 3B says how much is trained: the tokens of the data, times the epochs"},
+      {{"--offload-params", "--offload-param", "--offload-parameters", "--offload-weights"},
+       "--offload",
+       ": weights stay on the devices; --offload 1 keeps the optimizer's states in host memory, "
+       "--zero 3 cuts the weights"},
+      {{"--offload-activations", "--activation-offload", "--cpu-checkpointing"},
+       "--recompute",
+       ": activations stay on the devices; --recompute full keeps few of them"},
+      {{"--gpu-memory-utilization", "--memory-fraction", "--memory-margin"},
+       "--reserve",
+       ": --reserve is the part of the memory that is kept free, --memory-limit what may be used"},
+      {{"--inference", "--serve", "--serving", "--decode", "--kv-cache", "--max-tokens"},
+       "--global-batch",
+       ": plait plans training, not inference"},
+      {{"--lr", "--learning-rate", "--weight-decay", "--warmup-steps", "--lora-alpha",
+        "--lora-dropout"},
+       "--global-batch",
+       ": it changes neither time nor memory; leave it out"},
+      {{"--fsdp", "--ddp"}, "--framework", ": --framework fsdp plans for PyTorch's FSDP"},
+      {{"--deepspeed"}, "--framework", ": --framework deepspeed plans for DeepSpeed"},
+      {{"--sharding", "--shard", "--sharding-strategy"},
+       "--zero",
+       ": --zero 3 cuts weights, gradients and optimizer state over the replicas, 2 and 1 less"},
+      {{"--no-flash-attention", "--no-flash-attn", "--disable-flash-attn"},
+       "--attention",
+       ": --attention plain is without it"},
+      {{"--dpo", "--ppo", "--grpo", "--rlhf"},
+       "--global-batch",
+       ": plait plans steps with one network and one loss; other networks beside it and the "
+       "sampling of texts are not predicted"},
+      {{"--gpus", "--num-gpus", "--nproc-per-node", "--nproc"},
+       "--local",
+       ": --local 8 starts 8 ranks on this machine"}};
+  for (const OtherWord& other : kOthers)
+    if (std::ranges::find(other.names, name) != other.names.end() &&
+        has_flag(groups, other.instead))
+      return std::string(other.words);
+  return "";
+}
+
+}  // namespace plait

@@ -104,6 +104,13 @@ def test_a_model_is_described():
     assert "6,738,415,616" in plait("model", "llama-2-7b")[0]
 
 
+def test_a_model_without_parameters_has_no_shares_of_them():
+    (Here.folder / "none.json").write_text(json.dumps({
+        "plait_model": 1, "name": "none", "units": ["a"],
+        "kinds": [{"name": "a", "ops": [{"name": "x", "kind": "norm"}]}]}), encoding="utf-8")
+    assert "nan" not in plait("model", "none.json")[0]
+
+
 def test_a_model_may_be_a_config_file():
     (Here.folder / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     assert answer("model", "config.json")["parameters"] == 124_439_808

@@ -90,5 +90,18 @@ def test_more_stages_than_a_model_has_units_are_not_looked_for_when_a_plan_is_ex
     assert "What a change would do" in plait("explain", "plan.json")[0]
 
 
+def test_devices_that_are_a_million_million_times_apart_are_planned():
+    # Shares of samples by speed are more than an int can hold; the sanitizers see it.
+    types = [{"name": "slow", "like": "A100-80GB", "memory_bandwidth_GBps": 1e-9,
+              "peak_TFLOPs": {kind: 1e-9 for kind in ("fp32", "tf32", "bf16", "fp16")}}]
+    both = cluster("apart", [{"name": "a", "device": "A100-80GB", "devices": 4},
+                             {"name": "b", "device": "slow", "devices": 4}], types)
+    best = answer("plan", "--model", "gpt2", "--cluster", both, "--global-batch", 64, "--runs-on", "any",
+                  "--time-limit", "20s")["plans"][0]
+    alone = answer("plan", "--model", "gpt2", "--cluster", "1xA100-80GB:4", "--global-batch", 64,
+                   "--runs-on", "any")["plans"][0]
+    assert best["step_s"] <= 1.01 * alone["step_s"], (best["step_s"], alone["step_s"])
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -49,6 +49,9 @@ std::vector<Shared> shared_parameters(const Model& model) {
   return out;
 }
 
+// Models of one's own may be without parameters, or without work.
+std::string share_of(double part, double whole) { return whole > 0 ? percent(part / whole) : "-"; }
+
 }  // namespace
 
 LoadedModel answer(const ModelRequest& request) {
@@ -95,9 +98,9 @@ std::string as_text(const LoadedModel& answer, const Style& style) {
   for (std::size_t k = 0; k < model.kinds.size(); ++k) {
     const LayerKind& kind = model.kinds[k];
     table.row({std::to_string(count[k]), kind.name, grouped(kind.parameters()),
-               percent(count[k] * kind.parameters() / model.parameters()),
+               share_of(count[k] * kind.parameters(), model.parameters()),
                fmt::format("{:.4g}", kind.forward().value / 1e9),
-               percent(count[k] * kind.forward() / model.forward()),
+               share_of(count[k] * kind.forward().value, model.forward().value),
                std::to_string(kind.ops.size())});
   }
   std::string out = style.bold(summary_of(model)) + "\n\n" + table.str(style) + "\n";

@@ -113,11 +113,11 @@ void add_file(Catalogue& catalogue, const JsonValue& root) {
   root.allow_only({"plait_catalogue", "devices", "instances", "frameworks"});
   root.at("plait_catalogue").integer(1, 1);
   if (const auto devices = root.find("devices"))
-    for (const JsonValue& device : devices->items())
+    for (const JsonValue& device : named_entries(*devices))
       put(catalogue.devices, read_device_entry(device, catalogue),
           [](const DeviceEntry& e) { return e.type.name; });
   if (const auto instances = root.find("instances"))
-    for (const JsonValue& instance : instances->items())
+    for (const JsonValue& instance : named_entries(*instances))
       put(catalogue.instances, read_instance(instance, catalogue),
           [](const Instance& e) { return e.name; });
   if (const auto frameworks = root.find("frameworks"))

@@ -37,9 +37,9 @@ class ClusterReader {
                       "default_zone_link", "nodes"});
     root_.at("plait_cluster").integer(1, 1);
     if (const auto types = root_.find("device_types"))
-      for (const JsonValue& object : types->items()) own_type(object);
+      for (const JsonValue& object : named_entries(*types)) own_type(object);
     if (const auto zones = root_.find("zones"))
-      for (const JsonValue& object : zones->items()) own_zone(object);
+      for (const JsonValue& object : named_entries(*zones)) own_zone(object);
     else
       builder_.zone("default", root_.where());
     if (builder_.zone_count() == 0)

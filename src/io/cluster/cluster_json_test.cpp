@@ -1,5 +1,6 @@
 #include "io/cluster/cluster_json.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -233,6 +234,21 @@ TEST(ClusterJson, EachMistakeHasItsMessage) {
        "literal; last read: '\"devices\": N'"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
+}
+
+// Each is compared with all others, so that a hundred thousand took minutes.
+TEST(ClusterJson, ThousandsOfTypesAndZonesAreRefusedAtOnce) {
+  std::string types;
+  std::string zones;
+  for (int i = 0; i < 60'000; ++i) {
+    types += fmt::format(R"({}{{"name": "d{}", "like": "T4"}})", i > 0 ? ", " : "", i);
+    zones += fmt::format(R"({}{{"name": "z{}"}})", i > 0 ? ", " : "", i);
+  }
+  const std::string rest = R"(], "nodes": [{"device": "T4", "devices": 1}])";
+  EXPECT_EQ(complaint(file(R"("device_types": [)" + types + rest)),
+            "c.json#/device_types: has 60000 entries, at most 1000 are read");
+  EXPECT_EQ(complaint(file(R"("zones": [)" + zones + rest)),
+            "c.json#/zones: has 60000 entries, at most 1000 are read");
 }
 
 TEST(ClusterJson, ATruncatedFileIsRefusedWhereverItIsCut) {

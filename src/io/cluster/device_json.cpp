@@ -214,4 +214,13 @@ std::string device_type_json(const DeviceType& type) {
       in_gigabytes_per_second(type.host_memory), nlohmann::json(type.basis).dump());
 }
 
+std::vector<JsonValue> named_entries(const JsonValue& list) {
+  constexpr std::size_t kMost = 1000;
+  std::vector<JsonValue> entries = list.items();
+  if (entries.size() > kMost)
+    throw InputError(list.where(),
+                     fmt::format("has {} entries, at most {} are read", entries.size(), kMost));
+  return entries;
+}
+
 }  // namespace plait

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cluster/cluster.h"
 #include "io/format/json_reader.h"
@@ -40,5 +41,8 @@ Efficiency read_efficiency(const JsonValue& object, const Efficiency& fallback,
 DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
                             const KnownEfficiency& known = {});
 std::string device_type_json(const DeviceType& type);  // an object on one line
+
+// The entries of a list whose names must differ; a thousand at most, for each is compared with all.
+std::vector<JsonValue> named_entries(const JsonValue& list);
 
 }  // namespace plait

@@ -24,6 +24,8 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostModelSize = 1 << 28;
 constexpr int kMostUnits = 200'100;  // as in plan files
 constexpr std::size_t kMostKinds = 1000;
+// Of all kinds: a saved file has at most 30 values for each, and two million in all.
+constexpr std::size_t kMostOps = 50'000;
 
 const std::vector<std::string_view> kOpKinds = {
     "matmul", "attention", "convolution", "norm", "elementwise", "embedding", "loss", "reduction"};
@@ -128,7 +130,10 @@ Model read_ops(const JsonValue& root) {
   model.causal = root.boolean_or("causal", false);
   model.dropout = root.boolean_or("dropout", false);
   std::set<std::string> names;
+  std::size_t ops = 0;
   for (const JsonValue& kind : root.at("kinds").items()) {
+    ops += kind.at("ops").items().size();
+    if (ops > kMostOps) throw InputError(kind.where(), fmt::format("more than {} ops", kMostOps));
     model.kinds.push_back(read_kind(kind));
     const std::string& name = model.kinds.back().name;
     if (!names.insert(name).second)

@@ -1,5 +1,6 @@
 #include "io/model/plait_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/sample_complaint.h"
@@ -88,6 +89,19 @@ TEST(PlaitModel, MistakesNameTheirPlace) {
   EXPECT_EQ(complaint(R"({"plait_model": 1, )" + kinds +
                       R"(, "units": ["a"], "ties": [{"first": 0, "second": 1, "parameters": 1}]})"),
             "m.json#/ties/0/second: must be a whole number from 0 to 0, is 1");
+}
+
+// A saved file says more of an op than this one, and is read with as many values at most.
+TEST(PlaitModel, MoreOpsThanASavedFileCanHoldAreRefused) {
+  std::string kinds;
+  for (int k = 0; k < 502; ++k) {
+    kinds += fmt::format(R"({}{{"name": "k{}", "ops": [)", k > 0 ? ", " : "", k);
+    for (int i = 0; i < 100; ++i)
+      kinds += i > 0 ? R"(, {"name": "x", "kind": "norm"})" : R"({"name": "x", "kind": "norm"})";
+    kinds += "]}";
+  }
+  EXPECT_EQ(complaint(R"({"plait_model": 1, "kinds": [)" + kinds + R"(], "units": ["k0"]})"),
+            "m.json#/kinds/500: more than 50000 ops");
 }
 
 TEST(PlaitModel, ProductsAndAttentionNeedTheirShape) {

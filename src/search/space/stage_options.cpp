@@ -26,8 +26,10 @@ constexpr int kEvenCuts = 4;
 // samples, the fewest that hold the micro-batch. Empty when a replica would get none.
 std::vector<int> balanced(const std::vector<int>& replicas, const std::vector<double>& speeds,
                           int micro_batch) {
+  // More than the micro-batch is never needed, and of speeds far apart more than an int can hold.
   const auto share = [&](double load, std::size_t i) {
-    return static_cast<int>(std::floor(load * speeds[i] * (1 + 1e-12)));
+    return static_cast<int>(
+        std::min(1.0 * micro_batch, std::floor(load * speeds[i] * (1 + 1e-12))));
   };
   const auto held = [&](double load) {
     long sum = 0;

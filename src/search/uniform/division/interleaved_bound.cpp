@@ -24,7 +24,7 @@ int most_layers(const InterleavedPipeline& pipeline, const InterleavedStage& sta
   double most = std::min({1.0 * stage.most_layers, by_pipeline, by_finish});
   if (stage.wire > 0)
     most = std::min(most, (step + pipeline.tied - stage.wire_of_ends) / stage.wire);
-  int layers = static_cast<int>(std::floor(most + 1e-9));
+  int layers = static_cast<int>(std::floor(std::max(most, -1.0) + 1e-9));
   if (stage.recompute.empty()) return layers;
   // What is recomputed in the last micro-batch may hide as much of the finish.
   const auto is_late = [&](int n) {

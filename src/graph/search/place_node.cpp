@@ -201,8 +201,9 @@ void place_output(const Analysis& analysis, const Mesh& mesh, const OutputOf& of
   made.outputs.push_back(kept);
 }
 
-// XLA's partitioner sums a kernel's gradient over all devices where positions are divided: devices
-// that have copies would add theirs. Then positions are not divided at all.
+// XLA's partitioner sums a kernel's gradient over all devices where positions are divided, or where
+// it has groups: devices that have copies would add theirs. Then positions are not divided at all,
+// nor is what is summed over.
 void keep_windows_whole(const Node& node, const Rule& rule, const Mesh& mesh, AxisFactors& factor) {
   if (!node.is("convolution")) return;
   const std::vector<int> spatial = convolution_dims(*node.source).lhs_spatial;
@@ -212,6 +213,9 @@ void keep_windows_whole(const Node& node, const Rule& rule, const Mesh& mesh, Ax
     for (const int d : spatial)
       if (std::ranges::find(rule.operands[0][d], factor[a]) != rule.operands[0][d].end())
         factor[a] = -1;
+  if (!copies || integer_or(*node.source, "batch_group_count", 1) < 2) return;
+  for (int a = 0; a < mesh.axes(); ++a)
+    if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction) factor[a] = -1;
 }
 
 // Devices send the border of their part to the next one and to the one before, one dimension after

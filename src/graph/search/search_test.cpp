@@ -272,6 +272,26 @@ TEST(Search, PositionsOfAnImageAreDividedAndTheirBordersSent) {
                           "columns over x, positions over y"));
 }
 
+TEST(Search, AKernelsGradientInGroupsIsNotSummedWhereDevicesHaveCopies) {
+  // XLA adds the copies along y, too: with rows over x alone every device sums all rows.
+  const std::string text =
+      "HloModule conv\n\nENTRY main {\n  w = f32[3,1,6] parameter(0)\n"
+      "  x = f32[8,16,6] parameter(1)\n  y = f32[8,16,6] convolution(x, w), window={size=3 "
+      "pad=1_1}, dim_labels=b0f_0io->b0f, feature_group_count=6\n  d = f32[8,16,6] multiply(y, y)\n"
+      "  u = f32[3,1,6] convolution(x, d), window={size=16 pad=1_1}, dim_labels=f0b_i0o->0bf, "
+      "batch_group_count=6\n  v = f32[3,1,6] subtract(w, u)\n"
+      "  ROOT r = (f32[3,1,6], f32[8,16,6]) tuple(v, y)\n}\n";
+  const Analysis analysis = analyze(text, "conv");
+  const Mesh mesh = mesh_of({4, 5});  // nothing divides by 5
+  EXPECT_EQ(sent_under(analysis, mesh, CollectiveKind::all_reduce, "rows over x"), 0.0);
+  // Of x and of d, three quarters of 8 * 16 * 6 floats each.
+  EXPECT_EQ(sent_under(analysis, mesh, CollectiveKind::all_gather, "rows over x"),
+            2 * 0.75 * 8 * 16 * 6 * 4);
+  // Without copies the sum is one of XLA's that is right.
+  EXPECT_EQ(sent_under(analysis, mesh_of({4}), CollectiveKind::all_reduce, "rows over x"),
+            1.5 * 3 * 6 * 4);
+}
+
 TEST(Search, PositionsOfASequenceAreDividedAndWhatTheyLookAtGathered) {
   // Attention of 8 sequences of 32 positions, 64 features: a device has 4 positions of each and
   // gathers keys and values (7/8 of 8 * 32 * 64 floats each); their gradients are scattered.

@@ -10,10 +10,10 @@
 namespace plait::graph {
 namespace {
 
-using Uses = std::vector<std::vector<double>>;
+using MemoryUse = std::vector<std::vector<double>>;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-double use_of(const Uses& use, const std::vector<int>& values) {
+double use_of(const MemoryUse& use, const std::vector<int>& values) {
   double sum = 0;
   for (std::size_t v = 0; v < values.size(); ++v) sum += use[v][values[v]];
   return sum;
@@ -31,7 +31,7 @@ struct Relaxed {
 
 class LimitSearch {
  public:
-  LimitSearch(const ChoiceProblem& problem, const Uses& use, double limit, int most,
+  LimitSearch(const ChoiceProblem& problem, const MemoryUse& use, double limit, int most,
               const std::function<bool()>& stop)
       : problem_(problem), use_(use), limit_(limit), left_(most), stop_(stop) {}
 
@@ -160,7 +160,7 @@ class LimitSearch {
   }
 
   const ChoiceProblem& problem_;
-  const Uses& use_;
+  const MemoryUse& use_;
   double limit_;
   int left_;
   const std::function<bool()>& stop_;
@@ -171,7 +171,7 @@ class LimitSearch {
 
 }  // namespace
 
-std::optional<ChoiceResult> choose_within(const ChoiceProblem& problem, const Uses& use,
+std::optional<ChoiceResult> choose_within(const ChoiceProblem& problem, const MemoryUse& use,
                                           double limit, int most_branches,
                                           const std::function<bool()>& stop) {
   return LimitSearch(problem, use, limit, most_branches, stop).solve();

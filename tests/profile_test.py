@@ -69,6 +69,27 @@ def test_the_profile_of_a_tiny_model_plans():
     assert plans and plans[0]["step_s"] > 0
 
 
+def test_operators_are_measured_planned_and_trained():
+    plait(*tiny(), "--granularity", "op", "--what", "units", "--tp", "1,2", "--micro-batch", "1,4", "-o", "ops.json")
+    units = {point["unit"] for point in json.loads((Here.folder / "ops.json").read_text())["compute"]}
+    assert {"decoder.attention.qkv", "decoder.mlp.down", "head.head.loss"} <= units, units
+    words = ["--model", "tiny.json", "--granularity", "op", "--cluster", CLUSTER, "--global-batch", 8,
+             "--precision", "fp32", "--runs-on", "plait", "--profile", "ops.json"]
+
+    def losses(*pins):
+        plait("plan", *words, *pins, "-o", "plan.json")
+        plan = json.loads((Here.folder / "plan.json").read_text())["plan"]
+        ranks = sum(len(stage["devices"]) for stage in plan["stages"])
+        out, _ = plait("train", "plan.json", "--device", "cpu", "--local", ranks, "--threads-per-rank", 1,
+                       "--steps", 3, "--json")
+        rows = [row["loss"] for row in map(json.loads, out.splitlines()) if "loss" in row]
+        assert len(rows) == 3 and rows[2] < rows[0], rows
+        return rows
+
+    free, cut = losses(), losses("--tp", 2)
+    assert all(abs(a - b) < 1e-5 * a for a, b in zip(free, cut)), (free, cut)
+
+
 def test_a_budget_measures_the_largest_points_first():
     out, _ = plait(*tiny(), "--micro-batch", "1,2,4,8", "--what", "units", "--budget", "1ms",
                    "-o", "profile.json")

@@ -18,6 +18,7 @@ bool has_no_shape(const Op& op) {
   bare.kind = op.kind;
   bare.split = op.split;
   bare.parameters = op.parameters;
+  bare.cuts = op.cuts;
   return op == bare;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cost/aceso_rules.h"
 #include "cost/comm/measured_links.h"
 #include "cost/framework/framework.h"
 #include "cost/pipeline/schedule.h"
@@ -17,44 +16,58 @@ bool cut_differently(const Stage& stage) {
   });
 }
 
-// Whether a tensor group has all of a unit's result on every device, or each a part of its
-// features.
-bool leaves_whole(const LayerKind& unit) {
-  if (unit.ops.size() == 1) {
-    const AcesoLayout layout = aceso_layout(unit.name, 2, 1, 0, false);
-    if (layout.known && layout.copies < 2) return false;
-  }
-  const Split split = unit.ops.back().split;
-  return split != Split::column && split != Split::heads && split != Split::shard;
-}
-
-// Spans that touch and are cut alike: they differ in what is recomputed, and are one in all else.
-struct Piece {
-  const Span* first = nullptr;
+// Spans that touch, with one split choice; they differ in what is recomputed.
+struct Part {
+  int split = 0;
   std::vector<RecomputedRun> runs;
   SpanFrame frame;
 
   UnitRange units() const { return {runs.front().units.begin, runs.back().units.end}; }
 };
 
+// Parts that touch and have equal degrees: what is done once a step is done for all of them.
+struct Piece {
+  const Span* first = nullptr;
+  int spans = 0;
+  std::vector<Part> parts;
+
+  UnitRange units() const { return {parts.front().units().begin, parts.back().units().end}; }
+  const SpanFrame& frame() const { return parts.front().frame; }
+};
+
 bool goes_on(const Piece& piece, const Span& span) {
   return piece.first->chunk == span.chunk && piece.first->tensor == span.tensor &&
-         piece.first->data == span.data && piece.first->split == span.split &&
-         piece.units().end == span.units.begin;
+         piece.first->data == span.data && piece.units().end == span.units.begin;
 }
 
 std::vector<Piece> pieces_of(const Problem& problem, const Plan& plan, const Stage& stage,
                              const TableSource& tables) {
   std::vector<Piece> pieces;
   for (const Span& span : stage.spans) {
-    if (pieces.empty() || !goes_on(pieces.back(), span))
-      pieces.push_back({&span,
-                        {},
-                        SpanFrame(problem, settings_of(plan), stage.devices, span.tensor, span.data,
-                                  stage.shares, tables, span.split)});
-    pieces.back().runs.push_back({span.units, span.recompute});
+    if (pieces.empty() || !goes_on(pieces.back(), span)) pieces.push_back({&span, 0, {}});
+    Piece& piece = pieces.back();
+    ++piece.spans;
+    if (piece.parts.empty() || piece.parts.back().split != span.split)
+      piece.parts.push_back({span.split,
+                             {},
+                             SpanFrame(problem, settings_of(plan), stage.devices, span.tensor,
+                                       span.data, stage.shares, tables, span.split)});
+    piece.parts.back().runs.push_back({span.units, span.recompute});
   }
   return pieces;
+}
+
+// Before the piece and inside it.
+Resharding changes_of(const Problem& problem, const PlanSettings& settings, const Stage& stage,
+                      const Piece& piece) {
+  Resharding sum;
+  const Span* span = piece.first;
+  for (int i = 0; i < piece.spans; ++i, ++span) {
+    if (span != stage.spans.data())
+      sum += resharding(problem, settings, stage.devices, *(span - 1), *span);
+    sum += resharding_inside(problem, settings, stage.devices, *span);
+  }
+  return sum;
 }
 
 // Sum over the pieces on their k-th replica (pieces that cut the devices in other ways may have
@@ -62,13 +75,15 @@ std::vector<Piece> pieces_of(const Problem& problem, const Plan& plan, const Sta
 SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<Piece>& pieces, int replica,
                                  double tied, const Problem& problem) {
   SpanFrame::Memory sum;
-  sum.saved = pieces.front().frame.passing_by(replica, stage.spans.front().units.begin);
+  sum.saved = pieces.front().frame().passing_by(replica, stage.spans.front().units.begin);
   SpanFrame::Repeated repeated;
-  for (const Piece& piece : pieces) {
-    const bool holds_tied = &piece == &pieces.back();
-    const int on = std::min(replica, piece.frame.replica_count() - 1);
+  std::vector<const Part*> parts;
+  for (const Piece& piece : pieces)
+    for (const Part& part : piece.parts) parts.push_back(&part);
+  for (const Part* own : parts) {
+    const int on = std::min(replica, own->frame.replica_count() - 1);
     const SpanFrame::Memory part =
-        piece.frame.memory(on, piece.runs, holds_tied ? tied : 0, &repeated);
+        own->frame.memory(on, own->runs, own == parts.back() ? tied : 0, &repeated);
     sum.weights += part.weights;
     sum.gradients += part.gradients;
     sum.optimizer_state += part.optimizer_state;
@@ -141,34 +156,6 @@ Ends ends_of(const Cluster& cluster, DeviceId a, DeviceId b, const std::vector<N
 
 }  // namespace
 
-Resharding resharding(const Problem& problem, const PlanSettings& settings,
-                      std::span<const DeviceId> devices, const Span& before, const Span& after) {
-  const bool alike = before.data == after.data && before.tensor == after.tensor;
-  if (alike || before.chunk != after.chunk) return {};
-  const LayerKind& unit = problem.model.unit(after.units.begin - 1);
-  const double samples = static_cast<double>(problem.job.global_batch) / settings.micro_batches;
-  const Bytes whole(activation_bytes(problem.job.precision) * unit.output * samples /
-                    settings.context);
-  const MeasuredLinks links(problem.profile, problem.cluster.type_of(devices.front()).name);
-  const auto gather = [&](int members, int stride, int parts) {
-    if (members < 2) return Seconds(0);
-    std::vector<DeviceId> group;
-    for (int i = 0; i < members; ++i) group.push_back(devices[i * stride]);
-    return links.all_gather(group_of(problem.cluster, group), whole / parts);
-  };
-  const auto samples_of = [&](const Span& wide, const Span& other) {
-    const int fewer = std::min(wide.data, other.data);
-    return gather((wide.data + fewer - 1) / fewer, wide.tensor * settings.context, fewer);
-  };
-  Resharding time;
-  if (before.data > after.data) time.forward = samples_of(before, after);
-  if (after.data > before.data) time.backward = samples_of(after, before);
-  if (leaves_whole(unit)) return time;
-  time.forward += gather(before.tensor, 1, before.data);
-  time.backward += gather(after.tensor, 1, after.data);
-  return time;
-}
-
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables) {
   const Stage& stage = plan.stages[index];
@@ -187,15 +174,17 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
       result.chunk_backward.emplace_back();
       result.chunk_weight_gradient.emplace_back();
     }
-    const SpanFrame& frame = piece.frame;
-    const UnitCost own = frame.time(piece.runs);
-    UnitCost time = own;
-    if (&piece != &pieces.front()) {
-      const Resharding between =
-          resharding(problem, settings_of(plan), stage.devices, *(piece.first - 1), *piece.first);
-      time.forward_comm += between.forward;
-      time.backward_comm += between.backward;
+    const SpanFrame& frame = piece.frame();
+    UnitCost own;
+    for (const Part& part : piece.parts) {
+      own += part.frame.time(part.runs);
+      cost.source = std::max(cost.source, part.frame.time_source(part.units()));
+      cost.memory_source = std::max(cost.memory_source, part.frame.memory_source(part.units()));
     }
+    UnitCost time = own;
+    const Resharding changes = changes_of(problem, settings_of(plan), stage, piece);
+    time.forward_comm += changes.forward;
+    time.backward_comm += changes.backward;
     cost.forward += time.forward;
     cost.backward += time.backward + time.weight_gradient;
     cost.recompute += time.recompute;
@@ -206,8 +195,6 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     cost.network += plan.micro_batches * (time.network_forward + time.network_backward) +
                     frame.sync_network(units.back());
     cost.optimizer += frame.optimizer(units.back());
-    cost.source = std::max(cost.source, frame.time_source(units.back()));
-    cost.memory_source = std::max(cost.memory_source, frame.memory_source(units.back()));
     result.chunk_forward.back() += time.forward_total();
     result.chunk_backward.back() += time.backward_total() - time.weight_gradient;
     result.chunk_weight_gradient.back() += time.weight_gradient;
@@ -220,7 +207,7 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
   const double waiting = plan.schedule == Schedule::gpipe ? live - 1 : 0;
   const double tied = tied_copies(problem.model, units);
   int replicas = 0;
-  for (const Piece& piece : pieces) replicas = std::max(replicas, piece.frame.replica_count());
+  for (const Piece& piece : pieces) replicas = std::max(replicas, piece.frame().replica_count());
   StageCost tightest;
   for (int r = 0; r < replicas; ++r) {
     StageCost candidate = cost;

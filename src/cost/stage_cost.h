@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cost/estimate.h"
+#include "cost/resharding.h"
 #include "cost/span_frame.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
@@ -21,17 +22,6 @@ struct StageResult {
 };
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables);
-
-// What it takes, for a micro-batch, to go on with other degrees on the same devices. Where a span
-// is less data-parallel than the one before it, its devices gather samples; where it is more so,
-// they gather gradients on the way back. Between ops that share their features among a tensor
-// group, each group gathers these as well: forward before the change, backward behind it.
-struct Resharding {
-  Seconds forward;
-  Seconds backward;
-};
-Resharding resharding(const Problem& problem, const PlanSettings& settings,
-                      std::span<const DeviceId> devices, const Span& before, const Span& after);
 
 // A micro-batch that is handed over the cut between two stages.
 struct HandOver {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 
@@ -69,6 +70,30 @@ enum class Split {
   shard,       // elementwise work on a tensor that is already cut by its neighbours: 1/t of it
 };
 
+// Which part of a tensor of activations each device of a tensor group has.
+enum class TensorLayout {
+  whole,         // all of it
+  by_feature,    // 1/t of the features: of heads, of channels
+  by_position,   // 1/t of the positions (sequence parallelism)
+  partial_sums,  // a tensor of the same shape; the values are the sum of all
+};
+
+// One way to cut an op over a tensor group: how its work is divided, in which layout it wants its
+// input and leaves its output, and in which one its backward pass leaves the gradient of its input.
+// Sums that belong to the op itself (Op::forward_reduce, Op::backward_reduce) are done before.
+struct OpCut {
+  Split split = Split::replicated;
+  TensorLayout input = TensorLayout::whole;
+  TensorLayout output = TensorLayout::whole;
+  TensorLayout input_gradient = TensorLayout::whole;
+  friend bool operator==(const OpCut&, const OpCut&) = default;
+
+  // Wanted by the backward pass: partial sums hand the gradient of their sum to every device.
+  TensorLayout output_gradient() const {
+    return output == TensorLayout::partial_sums ? TensorLayout::whole : output;
+  }
+};
+
 // One operator, counted for one sample (one sequence, one image) and before any sharding. All
 // counts are doubles holding whole numbers (exact up to 2^53); bytes follow from the precision.
 struct Op {
@@ -119,6 +144,8 @@ struct Op {
   // True when the saved tensors are already cut by tensor parallelism (the input of a row-split
   // matmul); false when every device of the group keeps all of them unless sequence parallel.
   bool saved_is_sharded = false;
+  // All of what is saved is on every device even with sequence parallelism.
+  bool saved_is_whole = false;
 
   // Elements reduced over the tensor group when the op is split: after its forward (row-split,
   // vocabulary embedding) and after its backward (the first column-split op of a region).
@@ -132,6 +159,10 @@ struct Op {
   // Elements that must cross a cut right after this op: its output and whatever later ops of the
   // layer still need (the residual). Used when the model is taken apart by at_op_granularity().
   double boundary = 0;
+
+  // The ways in which the op can be cut, the usual one first, where its shape does not say it
+  // (op_cuts.h): of ops that are only measured, and of those whose sums are done with another op's.
+  std::vector<OpCut> cuts;
 
   friend bool operator==(const Op&, const Op&) = default;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/op_cuts.h"
+
 namespace plait {
 namespace {
 
@@ -77,6 +79,10 @@ class BlockWriter {
     if (!config_.shared_norm) norm("mlp.norm").shares_input = true;
     Op& up = ops_.at(mlp("mlp", shape_.ffn));
     if (config_.shared_norm) up.saved = up.backward_reduce = 0;
+    // Their sums are done together, so that none of them is cut in another way by itself.
+    for (int i = 0; i < ops_.size(); ++i)
+      if (const std::vector<OpCut> cuts = cuts_of(ops_.at(i)); cuts.size() > 1)
+        ops_.at(i).cuts = {cuts.front()};
     ops_.held -= 2 * stream();
     add_residual("mlp", 2);
   }

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "model/op_cuts.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -187,8 +188,7 @@ class Checker {
 
   void check_span(int s, int i) {
     const Span& span = plan_.stages[s].spans[i];
-    if (span.split < 0)
-      report(span_place(s, i, "split"), fmt::format("must be at least 0, is {}", span.split));
+    check_split(s, i);
     if (span.tensor < 1)
       report(span_place(s, i, "tensor"), fmt::format("must be at least 1, is {}", span.tensor));
     if (span.data < 1)
@@ -215,6 +215,26 @@ class Checker {
           fmt::format("must divide the micro-batch of {} samples, is {}", micro_batch_, span.data));
   }
 
+  std::set<int> kinds_of(const Span& span) const {
+    std::set<int> kinds;
+    const int end = std::min(span.units.end, problem_.model.unit_count());
+    for (int u = std::max(span.units.begin, 0); u < end; ++u) kinds.insert(problem_.model.units[u]);
+    return kinds;
+  }
+
+  void check_split(int s, int i) {
+    const Span& span = plan_.stages[s].spans[i];
+    const std::string where = span_place(s, i, "split");
+    if (span.split < 0) report(where, fmt::format("must be at least 0, is {}", span.split));
+    for (const int kind : kinds_of(span)) {
+      const LayerKind& unit = problem_.model.kinds[kind];
+      const int ways = ways_to_cut(unit);
+      if (span.split >= ways)
+        return report(where, fmt::format("must be below {}, the number of ways to cut {}, is {}",
+                                         ways, unit.name, span.split));
+    }
+  }
+
   // Whether the tensor degree cuts each op into equal parts. One complaint a span is enough.
   void check_tensor(int s, int i) {
     const Span& span = plan_.stages[s].spans[i];
@@ -225,12 +245,9 @@ class Checker {
       if (op.split == Split::row) return {op.inner * op.count, "input features"};
       return {0, ""};
     };
-    std::set<int> kinds;
-    const int end = std::min(span.units.end, problem_.model.unit_count());
-    for (int u = std::max(span.units.begin, 0); u < end; ++u) kinds.insert(problem_.model.units[u]);
-    for (const int kind : kinds) {
+    for (const int kind : kinds_of(span)) {
       for (const Op& op : problem_.model.kinds[kind].ops) {
-        const auto [side, name] = cut(op);
+        const auto [side, name] = cut(with_cut(op, span.split));
         if (divides(span.tensor, side)) continue;
         return report(where, fmt::format("must divide the {} {} of {}.{}, is {}", side, name,
                                          problem_.model.kinds[kind].name, op.name, span.tensor));

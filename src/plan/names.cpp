@@ -83,6 +83,11 @@ const Names& split_names() {
   return names;
 }
 
+const Names& tensor_layout_names() {
+  static const Names names = {"whole", "by-feature", "by-position", "partial-sums"};
+  return names;
+}
+
 std::string_view name_of(Schedule value) {
   return schedule_names()[static_cast<std::size_t>(value)];
 }
@@ -110,6 +115,9 @@ std::string_view name_of(Function value) {
   return function_names()[static_cast<std::size_t>(value)];
 }
 std::string_view name_of(Split value) { return split_names()[static_cast<std::size_t>(value)]; }
+std::string_view name_of(TensorLayout value) {
+  return tensor_layout_names()[static_cast<std::size_t>(value)];
+}
 
 std::optional<Schedule> schedule_named(std::string_view name) {
   return find<Schedule>(schedule_names(), name);
@@ -140,5 +148,8 @@ std::optional<Function> function_named(std::string_view name) {
   return find<Function>(function_names(), name);
 }
 std::optional<Split> split_named(std::string_view name) { return find<Split>(split_names(), name); }
+std::optional<TensorLayout> tensor_layout_named(std::string_view name) {
+  return find<TensorLayout>(tensor_layout_names(), name);
+}
 
 }  // namespace plait

@@ -19,11 +19,12 @@ const std::vector<std::string_view>& zero_stage_names();  // 0 1 2 3
 const std::vector<std::string_view>& precision_names();   // fp32 .. pure-bf16 fp8 fp8-row fp4
 const std::vector<std::string_view>& optimizer_names();   // adam sgd momentum
 const std::vector<std::string_view>& attention_names();   // flash plain
-const std::vector<std::string_view>& flash_kernel_names();  // first second native
-const std::vector<std::string_view>& dtype_names();         // fp32 tf32 fp16 bf16 fp8
-const std::vector<std::string_view>& op_kind_names();       // as the enumerators
-const std::vector<std::string_view>& function_names();      // as the enumerators
-const std::vector<std::string_view>& split_names();         // as the enumerators
+const std::vector<std::string_view>& flash_kernel_names();   // first second native
+const std::vector<std::string_view>& dtype_names();          // fp32 tf32 fp16 bf16 fp8
+const std::vector<std::string_view>& op_kind_names();        // as the enumerators
+const std::vector<std::string_view>& function_names();       // as the enumerators
+const std::vector<std::string_view>& split_names();          // as the enumerators
+const std::vector<std::string_view>& tensor_layout_names();  // as the enumerators
 
 std::string_view name_of(Schedule value);
 std::string_view name_of(Recompute value);
@@ -36,6 +37,7 @@ std::string_view name_of(DType value);
 std::string_view name_of(OpKind value);
 std::string_view name_of(Function value);
 std::string_view name_of(Split value);
+std::string_view name_of(TensorLayout value);
 
 // The value of that name, or nothing. Case does not matter and "_" stands for "-" ("ZB_H1").
 std::optional<Schedule> schedule_named(std::string_view name);
@@ -49,5 +51,6 @@ std::optional<DType> dtype_named(std::string_view name);
 std::optional<OpKind> op_kind_named(std::string_view name);
 std::optional<Function> function_named(std::string_view name);
 std::optional<Split> split_named(std::string_view name);
+std::optional<TensorLayout> tensor_layout_named(std::string_view name);
 
 }  // namespace plait

@@ -29,6 +29,7 @@ TEST(Names, EveryEnumeratorHasOneNameThatReadsBack) {
   expect_round_trip(op_kind_names(), OpKind::reduction, op_kind_named);
   expect_round_trip(function_names(), Function::gelu_twice, function_named);
   expect_round_trip(split_names(), Split::shard, split_named);
+  expect_round_trip(tensor_layout_names(), TensorLayout::partial_sums, tensor_layout_named);
 }
 
 // Fingerprints in profile files are made of them.

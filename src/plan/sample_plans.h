@@ -182,7 +182,6 @@ class RandomPlans {
         span.units = {unit, unit + (even ? 2 : 1 + below(3))};
         span.chunk = chunk;
         span.recompute = static_cast<Recompute>(below(even ? 1 : 3));
-        span.split = below(8) == 0 ? below(3) : 0;
         unit = span.units.end;
         plan.stages[stage].spans.push_back(span);
       }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/op_cuts.h"
+
 namespace plait {
 namespace {
 
@@ -27,6 +29,7 @@ Target megatron() {
           .context_in_halves = true,
           .experts_need_sequence_parallel = true,
           .key_value_heads = KeyValueHeads::divided,
+          .split_choices = SplitChoices::none,
           .cuts = CutRule::between_layers,
           .schedules = {one_f_one_b, interleaved},
           .zero = {off, optimizer},
@@ -123,7 +126,7 @@ Target aceso() {
           .expert = false,
           .sequence_parallel = false,
           .key_value_heads = KeyValueHeads::divided,
-          .split_choices = true,
+          .split_choices = SplitChoices::queries_and_convolutions,
           .cuts = CutRule::between_ops,
           .schedules = {one_f_one_b},
           .zero = {off},
@@ -169,6 +172,19 @@ std::vector<std::string_view> target_names() {
   std::vector<std::string_view> names;
   for (const Target& target : targets()) names.push_back(target.name);
   return names;
+}
+
+int ways_to_cut(const Target& target, const LayerKind& unit) {
+  if (target.split_choices == SplitChoices::none || unit.ops.size() != 1) return 1;
+  const Op& op = unit.ops.front();
+  // Ops of Aceso's names have no shape that says it.
+  const bool queries_or_convolution =
+      op.kind == OpKind::convolution ||
+      std::ranges::any_of(std::array{"qkv", "conv", "downsample"}, [&](const char* word) {
+        return op.name.find(word) != std::string::npos;
+      });
+  const bool may = target.split_choices == SplitChoices::any || queries_or_convolution;
+  return may ? ways_to_cut(unit) : 1;
 }
 
 const Target* target_named(std::string_view name) {

@@ -33,6 +33,13 @@ enum class RecomputeLayers {
   any,    // each by itself
 };
 
+// Which ops may be cut in another way than the usual one.
+enum class SplitChoices {
+  none,
+  queries_and_convolutions,  // products of queries, keys and values, and convolutions
+  any,
+};
+
 // What a program can run. How fast it runs is a matter of the framework's traits; that is apart.
 // The default is the free space: every plan that passes check_plan().
 struct Target {
@@ -50,7 +57,7 @@ struct Target {
   bool experts_need_sequence_parallel = false;  // beside a tensor degree
   bool tensor_across_nodes = true;
   KeyValueHeads key_value_heads = KeyValueHeads::any;
-  bool split_choices = false;  // ops may be cut in another way than the usual one
+  SplitChoices split_choices = SplitChoices::any;
 
   // Pipeline.
   CutRule cuts = CutRule::between_ops;
@@ -102,6 +109,9 @@ std::optional<std::string> why_not(const Target& target, const Problem& problem,
 std::optional<std::string> why_not(const Target& target, const Job& job);
 // Whether a device of this type can do what the job asks for, under the target's rules.
 std::optional<std::string> why_not(const Target& target, const Job& job, const DeviceType& type);
+
+// The ways in which the program cuts a unit (op_cuts.h).
+int ways_to_cut(const Target& target, const LayerKind& unit);
 
 // Heads of keys and values of all layers; 0 where there is no attention. The greatest common
 // divisor when layers differ.

@@ -110,11 +110,15 @@ Reason nodes_reason(const Question& q) {
 }
 
 Reason split_reason(const Question& q) {
-  if (q.target.split_choices) return std::nullopt;
-  for (const int split : values_of(q.plan, &Span::split))
-    if (split != 0)
-      return fmt::format("{} cuts every product in its usual way, the plan has split {}",
-                         q.target.program, split);
+  for (const Stage& stage : q.plan.stages)
+    for (const Span& span : stage.spans)
+      for (int u = span.units.begin; u < span.units.end && span.split > 0; ++u) {
+        const LayerKind& unit = q.problem.model.unit(u);
+        if (span.split < ways_to_cut(q.target, unit)) continue;
+        return fmt::format(
+            "{} cuts {} in its usual way, the plan has split {}", q.target.program,
+            q.target.split_choices == SplitChoices::none ? "every product" : unit.name, span.split);
+      }
   return std::nullopt;
 }
 

@@ -8,8 +8,10 @@
 
 #include "app/request/request_error.h"
 #include "cost/engine.h"
+#include "io/cluster/catalogue.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
+#include "io/plan/aceso_onto_model.h"
 #include "io/plan/aceso_plan.h"
 #include "io/profile/import_profile.h"
 #include "io/profile/profile_json.h"
@@ -42,20 +44,56 @@ std::string summary(const Profile& profile) {
                      profile.collectives.size());
 }
 
-ImportedPlan import_aceso_plan(const ImportRequest& request) {
-  if (!request.model.empty())
-    throw RequestError("model", "is named by the configuration itself, whose ops the plan is of");
+// What it costs that cuts inside attention are moved.
+std::string price_of_moves(const AcesoPlan& read, const MappedAcesoPlan& mapped) {
+  const CostEngine engine(read.problem);
+  const Estimate before = engine.simulate(read.plan);
+  const Estimate after = engine.simulate(mapped.moved);
+  std::string text = fmt::format("{}: a step of Aceso's ops takes {} instead of {} ({:+.1f} %)",
+                                 fmt::join(mapped.moves, "; "), in_words(after.step),
+                                 in_words(before.step), 100 * (after.step / before.step - 1));
+  if (before.fits && !after.fits) text += ", and no longer fits";
+  return text;
+}
+
+// The plan of a configuration on a model of plait's own, which can be trained.
+PlanFile onto_model(const ImportRequest& request, const AcesoPlan& read,
+                    std::vector<std::string>& warnings) {
+  LoadedModel loaded = load_model(request.model, request.sequence);
+  warnings = std::move(loaded.warnings);
+  PlanFile file;
+  file.problem.model = at_op_granularity(loaded.model);
+  file.problem.cluster = read.problem.cluster;
+  file.problem.job = read.problem.job;
+  MappedAcesoPlan mapped = map_aceso_plan(read, file.problem.model, request.path);
+  file.plan = std::move(mapped.plan);
+  if (!mapped.moves.empty()) warnings.push_back(price_of_moves(read, mapped));
+  if (mapped.mixed > 0)
+    warnings.push_back(
+        fmt::format("{} inside ops of the model run otherwise than the first of "
+                    "their op, as which all of it is run",
+                    counted(mapped.mixed, "op") + " of Aceso's"));
+  file.problem.job.framework = find_framework(builtin_catalogue(), "plait", "catalogue");
+  if (file.problem.job.precision == Precision::fp16) {
+    file.problem.job.precision = Precision::bf16;
+    warnings.emplace_back("fp16, in which plait train does not run, is taken as bf16");
+  }
+  return file;
+}
+
+ImportedPlan import_aceso_plan(const ImportRequest& request, std::vector<std::string>& warnings) {
   if (request.database.empty())
     throw RequestError("database", "is needed: the directory with Aceso's tables of ops");
   if (request.cluster.empty())
     throw RequestError("cluster", "is needed: what the plan ran on, for example 1xV100-16GB:4");
   const Cluster cluster = load_cluster(request.cluster).cluster;
   AcesoPlan read = read_aceso_plan(request.path, request.database, cluster);
-  const std::vector<Violation> violations = check_plan(read.problem, read.plan);
-  if (!violations.empty())
-    throw InputError(request.path, violations[0].where + " " + violations[0].what);
-  Estimate cost = CostEngine(read.problem).simulate(read.plan);
-  return {{std::move(read.problem), std::move(read.plan)}, std::move(cost)};
+  PlanFile file = request.model.empty() ? PlanFile{read.problem, read.plan}
+                                        : onto_model(request, read, warnings);
+  const std::vector<Violation> faults = check_plan(file.problem, file.plan);
+  if (!faults.empty()) throw InputError(request.path, faults[0].where + " " + faults[0].what);
+  Estimate cost = CostEngine(file.problem).simulate(file.plan);
+  return {std::move(file), std::move(cost)};
 }
 
 // A launch script or a ds_config.json becomes a plan file.
@@ -91,7 +129,8 @@ ImportAnswer answer(const ImportRequest& request, const Session& session) {
   const std::string_view told = first_told(request.configured);
   if (!configuration && !told.empty()) throw RequestError(told, "goes with `from` deepspeed");
   if (request.from == kAcesoPlan) {
-    out.plan = import_aceso_plan(request);
+    out.plan = import_aceso_plan(request, out.warnings);
+    session.warn(out.warnings);
     return out;
   }
   if (configuration) {

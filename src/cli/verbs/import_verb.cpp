@@ -67,7 +67,9 @@ Command import_command() {
          .choices = import_forms()},
         {.name = "--model",
          .value = "M",
-         .help = "the model that was measured, as plait plan takes it; not for nccl-tests",
+         .help =
+             "the model that was measured, as plait plan takes it; aceso-plan: what to make a plan "
+             "of; not for nccl-tests",
          .set = into_text(arguments->request.model),
          .choices = zoo_names()},
         {.name = "--seq",

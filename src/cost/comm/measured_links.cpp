@@ -46,6 +46,14 @@ Seconds MeasuredLinks::reduce_scatter(const Group& group, Bytes size) const {
   return plait::reduce_scatter(group, size);
 }
 
+// Measured sizes are those of one member's part.
+Seconds MeasuredLinks::all_to_all(const Group& group, Bytes whole) const {
+  if (group.members == 1) return {};
+  const Bytes part = whole / group.members;
+  if (const auto time = measured("all_to_all", group, part)) return *time;
+  return plait::all_to_all(group, part, 1);
+}
+
 std::optional<Seconds> MeasuredLinks::send(bool same_node, Bytes size) const {
   return measured("send", same_node ? 1 : 2, 1, size);
 }

@@ -23,6 +23,8 @@ class MeasuredLinks {
   Seconds all_reduce(const Group& group, Bytes size) const;
   Seconds all_gather(const Group& group, Bytes size) const;
   Seconds reduce_scatter(const Group& group, Bytes size) const;
+  // Each member has 1/n of a tensor of `whole` bytes, and gets another 1/n of it.
+  Seconds all_to_all(const Group& group, Bytes whole) const;
   // From one device to one other; nothing when it was not measured.
   std::optional<Seconds> send(bool same_node, Bytes size) const;
 

@@ -100,12 +100,11 @@ void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
 // While the device computes the output layer, which takes one launch to start, the host goes on
 // and launches the backward passes: what a layer's share of that is.
 Seconds launched_ahead(const ReplicaSetting& setting) {
-  const Model& model = setting.problem.model;
   const ModelLayers& layers = setting.layers;
-  const LayerKind& head = layers.shapes[layers.shape_of.back()].whole(model);
+  const LayerKind& head = layers.whole(layers.shapes[layers.shape_of.back()]);
   if (!is_table(head)) return {};
   const auto blocks = std::ranges::count_if(
-      layers.shape_of, [&](int shape) { return !is_table(layers.shapes[shape].whole(model)); });
+      layers.shape_of, [&](int shape) { return !is_table(layers.whole(layers.shapes[shape])); });
   if (blocks == 0) return {};
   const UnitCost unit = sums_of(setting, head).unit;
   return std::max(Seconds(0), unit.total() - 2 * setting.traits().host_head) /
@@ -187,9 +186,10 @@ ReplicaShape resharded(const Problem& problem, const ReplicaShape& shape,
   return other;
 }
 
-// Puts what was measured in the place of what the analytic model says.
-void take_measured(const ReplicaSetting& setting, const LayerKind& kind, double input,
-                   LayerCost& cost) {
+// Puts what was measured in the place of what the analytic model says. `usual`: the kind as it is
+// usually cut.
+void take_measured(const ReplicaSetting& setting, const LayerKind& kind, const LayerKind& usual,
+                   double input, LayerCost& cost) {
   const Problem& problem = setting.problem;
   const ReplicaShape& shape = setting.shape;
   if (problem.profile.compute.empty()) return;
@@ -207,6 +207,7 @@ void take_measured(const ReplicaSetting& setting, const LayerKind& kind, double 
                             .model = problem.model,
                             .device_type = setting.device().name,
                             .kind = kind,
+                            .usual = usual,
                             .sharding = shape.sharding,
                             .split = shape.split,
                             .state_bytes = state.weight + state.gradient + state.optimizer,
@@ -252,11 +253,11 @@ std::vector<LayerCost> costs_of_ops(const ReplicaSetting& setting, const LayerSh
   const LayerKind& whole = *layer.together;
   const double input = setting.layers.input[layer.kinds.front()];
   LayerCost cost = analytic_cost(setting, whole, input);
-  take_measured(setting, whole, input, cost);
+  take_measured(setting, whole, usual_layer(model, layer), input, cost);
   std::vector<LayerCost> units;
   int last = last_position(whole.ops);
   for (const int kind : layer.kinds) {
-    const std::vector<Op>& ops = model.kinds[kind].ops;
+    const std::vector<Op>& ops = setting.layers.kinds[kind].ops;
     const LayerSums sums = sums_of(setting, ops, last);
     LayerCost unit = device_cost(setting, sums, cost.is_table, 0);
     unit.input = entering(setting, setting.layers.input[kind]);
@@ -266,7 +267,8 @@ std::vector<LayerCost> costs_of_ops(const ReplicaSetting& setting, const LayerSh
   units = shares_of(cost, std::move(units));
   for (std::size_t u = 0; u < units.size(); ++u) {
     const int kind = layer.kinds[u];
-    take_measured(setting, model.kinds[kind], setting.layers.input[kind], units[u]);
+    take_measured(setting, setting.layers.kinds[kind], model.kinds[kind],
+                  setting.layers.input[kind], units[u]);
     if (u > 0 && !units[u].is_table)
       units[u].by_recompute[static_cast<int>(Recompute::full)].saved = Bytes(0);
   }
@@ -292,9 +294,10 @@ std::vector<LayerCost> layer_cost(const ReplicaSetting& setting, const LayerShap
     units = costs_of_ops(setting, layer);
   } else {
     const int kind = layer.kinds.front();
-    const LayerKind& whole = setting.problem.model.kinds[kind];
+    const LayerKind& whole = setting.layers.kinds[kind];
     units.push_back(analytic_cost(setting, whole, setting.layers.input[kind]));
-    take_measured(setting, whole, setting.layers.input[kind], units.front());
+    take_measured(setting, whole, setting.problem.model.kinds[kind], setting.layers.input[kind],
+                  units.front());
   }
   const ReplicaShape& shape = setting.shape;
   const bool cut = shape.weight_group.members > 1 || shape.expert_weight_group.members > 1;

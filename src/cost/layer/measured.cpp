@@ -41,9 +41,16 @@ std::optional<double> pass_time(const ComputeSample& sample) {
 class Reader {
  public:
   Reader(const MeasuredPlace& place, const AnalyticCost& analytic)
-      : model_(place.model), kind_(place.kind), sharding_(place.sharding), analytic_(analytic) {
+      : model_(place.model),
+        kind_(place.kind),
+        measured_(&place.kind),
+        sharding_(place.sharding),
+        analytic_(analytic) {
     std::vector<const Entry*> entries = entries_of(place, place.split);
-    if (entries.empty() && place.split != 0) entries = entries_of(place, 0);
+    if (entries.empty() && place.split != 0) {
+      entries = entries_of(place, 0);
+      measured_ = &place.usual;
+    }
     if (entries.empty()) return;
     std::vector<int> tensors;
     for (const Entry* entry : entries) tensors.push_back(entry->first.tensor);
@@ -83,10 +90,11 @@ class Reader {
     return weights > 0 ? sum / weights : 0;
   }
 
-  // The degrees other than the micro-batch are those of a measurement.
+  // The degrees other than the micro-batch, and the cut, are those of a measurement.
   bool same_degrees() const {
-    return tensor_ == sharding_.tensor && sequence() == 0 && sharding_.context == 1 &&
-           sharding_.expert == 1 && (sharding_.tensor == 1 || !sharding_.sequence_parallel);
+    return measured_ == &kind_ && tensor_ == sharding_.tensor && sequence() == 0 &&
+           sharding_.context == 1 && sharding_.expert == 1 &&
+           (sharding_.tensor == 1 || !sharding_.sequence_parallel);
   }
 
   // The value of a series for the sharding; `part` picks the same from an analytic cost.
@@ -119,7 +127,7 @@ class Reader {
     const auto applies = [&](const Entry& entry) {
       if (entry.first.split != split || entry.second.out_of_memory) return false;
       if (entry.first.shape.empty()) return true;
-      if (own.empty()) own = fingerprint(place.model, place.kind);
+      if (own.empty()) own = fingerprint(place.model, place.usual);
       return entry.first.shape == own;
     };
     const auto& all = place.profile.compute;
@@ -139,13 +147,14 @@ class Reader {
   // The analytic costs where it was measured, but at micro-batch b.
   UnitCosts measured_conditions(double b) const {
     const Sharding there{.samples = b, .tensor = tensor_};
-    if (sequence() == 0) return analytic_(kind_, there);
+    if (sequence() == 0) return analytic_(*measured_, there);
     const double longer = static_cast<double>(sequence_) / std::max(1, model_.sequence_length);
-    return analytic_(at_sequence_ratio(kind_, longer), there);
+    return analytic_(at_sequence_ratio(*measured_, longer), there);
   }
 
   const Model& model_;
   const LayerKind& kind_;
+  const LayerKind* measured_;  // the kind, or as it is usually cut
   const Sharding& sharding_;
   const AnalyticCost& analytic_;
   std::vector<std::pair<int, ComputeSample>> samples_;  // by micro-batch

@@ -22,6 +22,7 @@ struct MeasuredPlace {
   const Model& model;
   std::string device_type;
   const LayerKind& kind;
+  const LayerKind& usual;  // the same, cut as usual: what is measured but for entries of `split`
   const Sharding& sharding;
   int split = 0;
   double state_bytes = 0;  // that training keeps for each parameter
@@ -50,7 +51,7 @@ struct MeasuredCost {
 //                else analytic. What the total has beyond states and activations is UnitCost::held.
 // Where the times have the communication of the tensor group inside, none is added, and the ratios
 // are of compute and communication together.
-// A split choice that was not measured is as costly as the usual one.
+// A split choice that was not measured: the usual one's, times the analytic ratio of the two.
 // Devices take now longer, now shorter for the same work, and every step waits for the slowest:
 // times are 1 + spread * slowest_of(devices) times as long, with the spread of these measurements.
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place, const AnalyticCost& analytic);

@@ -3,23 +3,25 @@
 #include <algorithm>
 #include <map>
 
+#include "model/op_cuts.h"
+
 namespace plait {
 namespace {
 
 // The ops of consecutive units as one layer. at_op_granularity() names a unit "layer.op": the layer
 // gets its own name back, under which its measurements are kept.
-LayerKind joined(const Model& model, const std::vector<int>& kinds) {
-  LayerKind layer = model.kinds[kinds.front()];
+LayerKind joined(const std::vector<LayerKind>& all, const std::vector<int>& kinds) {
+  LayerKind layer = all[kinds.front()];
   if (!layer.ops.empty()) {
     const std::string suffix = "." + layer.ops.front().name;
     if (layer.name.size() > suffix.size() && layer.name.ends_with(suffix))
       layer.name.resize(layer.name.size() - suffix.size());
   }
   for (auto kind = kinds.begin() + 1; kind != kinds.end(); ++kind) {
-    const std::vector<Op>& ops = model.kinds[*kind].ops;
+    const std::vector<Op>& ops = all[*kind].ops;
     layer.ops.insert(layer.ops.end(), ops.begin(), ops.end());
   }
-  layer.output = model.kinds[kinds.back()].output;
+  layer.output = all[kinds.back()].output;
   return layer;
 }
 
@@ -32,7 +34,7 @@ void add_layers_of_ops(const Model& model, ModelLayers& layers) {
     const auto [it, is_new] = known.emplace(kinds, static_cast<int>(layers.shapes.size()));
     if (is_new) {
       LayerShape shape{std::move(kinds), std::nullopt};
-      if (shape.kinds.size() > 1) shape.together = joined(model, shape.kinds);
+      if (shape.kinds.size() > 1) shape.together = joined(layers.kinds, shape.kinds);
       layers.shapes.push_back(std::move(shape));
     }
     layers.shape_of.push_back(it->second);
@@ -43,8 +45,16 @@ void add_layers_of_ops(const Model& model, ModelLayers& layers) {
 
 }  // namespace
 
-ModelLayers layers_of(const Model& model) {
+LayerKind usual_layer(const Model& model, const LayerShape& shape) {
+  return shape.together ? joined(model.kinds, shape.kinds) : model.kinds[shape.kinds.front()];
+}
+
+ModelLayers layers_of(const Model& model, int cut) {
   ModelLayers layers;
+  layers.kinds = model.kinds;
+  if (cut > 0)
+    for (LayerKind& kind : layers.kinds)
+      if (cut < ways_to_cut(kind)) kind.ops.front() = with_cut(kind.ops.front(), cut);
   layers.in_ops = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   layers.input.assign(model.kinds.size(), 0);
   for (int u = 1; u < model.unit_count(); ++u) {

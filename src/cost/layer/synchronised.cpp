@@ -25,7 +25,7 @@ struct Measured {
 std::map<int, Measured> times_alone(const MeasuredPlace& place) {
   std::map<int, Measured> found;
   for (const auto& [key, sample] : place.profile.compute) {
-    if (key.unit != place.kind.name || key.device_type != place.device_type || key.split != 0 ||
+    if (key.unit != place.usual.name || key.device_type != place.device_type || key.split != 0 ||
         !key.shape.empty())
       continue;
     if (key.sequence != 0 && key.sequence != place.model.sequence_length) continue;
@@ -62,7 +62,7 @@ std::optional<Adjustment> explain_synchronised(const MeasuredPlace& place,
   const std::map<int, Measured> times = times_alone(place);
   if (times.empty()) return std::nullopt;
   const auto sides_at = [&](int tensor, const Measured& measured) {
-    return analytic(place.kind,
+    return analytic(place.usual,
                     {.samples = static_cast<double>(measured.micro_batch), .tensor = tensor});
   };
   const auto& [least_tensor, least] = *times.begin();

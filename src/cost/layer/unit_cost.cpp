@@ -56,7 +56,7 @@ std::vector<Bytes> sums_from_start(const std::vector<Bytes>& units) {
 }  // namespace
 
 UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
-  const ModelLayers layers = layers_of(problem.model);
+  const ModelLayers layers = layers_of(problem.model, shape.split);
   const CostsByUnit costs = unit_costs(problem, shape, layers);
   const std::size_t units = problem.model.units.size();
   in_ops_ = layers.in_ops;

@@ -14,6 +14,7 @@
 #include "io/profile/aceso_models.h"
 #include "io/profile/import_aceso.h"
 #include "io/profile/profile_path.h"
+#include "model/op_cuts.h"
 #include "plan/check.h"
 
 namespace plait {
@@ -55,13 +56,6 @@ std::vector<std::vector<int>> by_stage(const JsonValue& root, std::string_view k
   return out;
 }
 
-// Products and convolutions by output or by input.
-int ways_to_cut(const std::string& op) {
-  for (const std::string_view word : {"qkv", "dense", "GEMM", "conv", "downsample"})
-    if (op.find(word) != op.npos) return 2;
-  return 1;
-}
-
 class Reader {
  public:
   Reader(const std::string& path, const Cluster& cluster)
@@ -74,7 +68,7 @@ class Reader {
     out.problem.job = job();
     read_tables(database, out.problem);
     refuse_unknown_times(out.problem);
-    out.plan = plan();
+    out.plan = plan(out.problem.model);
     const std::vector<Violation> faults = check_plan(out.problem, out.plan);
     if (!faults.empty())
       throw InputError(root_.where(), faults.front().where + ": " + faults.front().what);
@@ -148,7 +142,7 @@ class Reader {
     return known != nullptr ? known->table : model_name();
   }
 
-  Plan plan() const {
+  Plan plan(const Model& model) const {
     const auto tensor =
         by_stage(root_, "model_parallel_size_of_each_op", stage_ops_, kMostPlanDegree);
     const auto data = by_stage(root_, "data_parallel_size_of_each_op", stage_ops_, kMostPlanDegree);
@@ -164,7 +158,7 @@ class Reader {
       OpChoice last;
       for (int k = 0; k < stage_ops_[s]; ++k, ++unit) {
         const OpChoice choice{tensor[s][k], data[s][k], algorithm[s][k], recompute[s][k] != 0};
-        check(choice, s, k, ops_[unit]);
+        check(choice, s, k, model.unit(unit));
         if (stage.spans.empty() || choice != last)
           stage.spans.push_back(
               {.units = {unit, unit},
@@ -180,11 +174,12 @@ class Reader {
     return plan;
   }
 
-  void check(const OpChoice& choice, std::size_t stage, int op, const std::string& name) const {
-    if (choice.algorithm >= ways_to_cut(name))
+  void check(const OpChoice& choice, std::size_t stage, int op, const LayerKind& unit) const {
+    const int ways = ways_to_cut(unit);
+    if (choice.algorithm >= ways)
       throw InputError(fmt::format("{}/algo_of_each_op/{}/{}", root_.where(), stage, op),
-                       fmt::format("is {}, but {} can be cut in {}", choice.algorithm, name,
-                                   ways_to_cut(name) == 1 ? "one way only" : "two ways: 0 and 1"));
+                       fmt::format("is {}, but {} can be cut in {}", choice.algorithm, unit.name,
+                                   ways == 1 ? "one way only" : "two ways: 0 and 1"));
     const std::string where =
         fmt::format("{}/model_parallel_size_of_each_op/{}/{}", root_.where(), stage, op);
     if (static_cast<long long>(choice.tensor) * choice.data != devices_[stage])

@@ -66,6 +66,21 @@ TEST(ProblemJson, ArchitecturesReadBackAsTheyWere) {
     EXPECT_EQ(restore_model(parse_json("m", dump_model(each))), each);
 }
 
+TEST(ProblemJson, CutsThatAnOpSaysItselfReadBack) {
+  Model model = sample_model(1);
+  model.kinds[1].ops[0].cuts = {
+      {Split::column, TensorLayout::whole, TensorLayout::by_feature, TensorLayout::whole},
+      {Split::row, TensorLayout::by_feature, TensorLayout::partial_sums, TensorLayout::by_feature}};
+  const std::string good = dump_model(model);
+  EXPECT_EQ(restore_model(parse_json("m", good)), model);
+  EXPECT_EQ(complaint([&] {
+              restore_model(parse_json(
+                  "m", replaced(good, "\"input\": \"whole\"", "\"input\": \"partial-sums\"")));
+            }),
+            "m#/kinds/1/ops/0/cuts/0/input: no op takes partial sums; must be whole, by-feature or "
+            "by-position");
+}
+
 TEST(ProblemJson, FilesFromBeforeArchitecturesWereSavedAreRead) {
   const Model model = build_transformer(samples::gpt(3, 64, 4, 32));
   const std::string text = dump_model(model);

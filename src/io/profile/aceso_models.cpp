@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cost/aceso_rules.h"
 #include "io/format/json_reader.h"
 #include "io/profile/import_aceso.h"
 
@@ -94,6 +95,45 @@ bool is_cut(const AcesoTable& table, const std::string& name) {
   return whole != nullptr && part != nullptr && *part < *whole * 0.75;
 }
 
+// Decoders of T5 are what its encoders are; Aceso's own table of layouts has none of their names.
+std::string as_encoder(std::string name) {
+  if (!name.starts_with("dec-")) return name;
+  name.replace(0, 3, "enc");
+  if (name.ends_with("-1") || name.ends_with("-2"))
+    if (!name.ends_with("GEMM-1") && !name.ends_with("GEMM-2")) name.resize(name.size() - 2);
+  return name == "enc-3rd-layernorm" ? "enc-2nd-layernorm" : name;
+}
+
+// Products may be cut in two ways, whatever Aceso's runtime has of them. The sums over the tensor
+// group are in their measured times.
+int ways_of(const std::string& name) {
+  for (const std::string_view word : {"qkv", "dense", "GEMM", "conv", "downsample"})
+    if (name.find(word) != name.npos) return 2;
+  return 1;
+}
+
+std::vector<OpCut> cuts_of_aceso(const std::string& name, bool cuts_weights) {
+  const auto layout = [&](int algorithm, bool input) {
+    const AcesoLayout own = aceso_layout(as_encoder(name), 2, 1, algorithm, input);
+    return own.known && own.copies == 1 ? TensorLayout::by_feature : TensorLayout::whole;
+  };
+  std::vector<OpCut> cuts;
+  for (int algorithm = 0; algorithm < ways_of(name); ++algorithm) {
+    OpCut cut{Split::replicated, layout(algorithm, true), layout(algorithm, false)};
+    cut.input_gradient = cut.input;
+    const bool reads_parts = cut.input == TensorLayout::by_feature;
+    const bool leaves_parts = cut.output == TensorLayout::by_feature;
+    if (reads_parts && leaves_parts)
+      cut.split = Split::shard;
+    else if (reads_parts || leaves_parts)
+      cut.split = reads_parts ? Split::row : Split::column;
+    else if (cuts_weights)
+      cut.split = algorithm == 0 ? Split::column : Split::row;
+    cuts.push_back(cut);
+  }
+  return cuts;
+}
+
 }  // namespace
 
 int AcesoModel::sequence() const {
@@ -152,7 +192,8 @@ Model chain_of_ops(const AcesoTable& table, const std::vector<std::string>& ops,
       Op op;
       op.name = name;
       op.parameters = row.weights.value / bytes;
-      if (is_cut(table, name)) op.split = Split::shard;
+      op.cuts = cuts_of_aceso(name, is_cut(table, name));
+      op.split = op.cuts.front().split;
       model.kinds.push_back({.name = name,
                              .ops = {op},
                              .output = row.output.value / bytes / whole->first.micro_batch,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "plan/plan.h"
 
 namespace plait::runtime {
 
@@ -108,6 +109,15 @@ enum class ExecOpKind {
   average_pool,
 };
 
+// How a product or convolution is cut that is not cut as usual (model/op_cuts.h). It takes its
+// input and leaves its output as the usual cut does, so that neither its neighbours nor a boundary
+// of spans know of it.
+enum class OtherCut {
+  none,
+  by_input,   // of the whole input each device takes its features; partial sums are added and cut
+  by_output,  // features of the input are gathered, and those of the output
+};
+
 struct ExecOp {
   ExecOpKind kind = ExecOpKind::nothing;
   std::string name;  // of the op
@@ -131,12 +141,14 @@ struct ExecOp {
   double cap = 0;         // of scores and logits: x becomes cap * tanh(x / cap); 0 = none
   double epsilon = 1e-5;  // of a norm
   bool gated = false;
-  bool normalised = true;      // shares of the chosen experts sum to 1, before `scale`
-  bool gathers = false;        // a convolution cut by output whose output every device gets whole
-  bool cut = false;            // the loss is over a vocabulary that is cut
-  std::int64_t classes = 0;    // of the loss
-  std::int64_t positions = 0;  // of the stream
-  std::int64_t first_row = 0;  // of a table of positions: the row of the first
+  bool normalised = true;  // shares of the chosen experts sum to 1, before `scale`
+  bool gathers = false;    // a convolution cut by output whose output every device gets whole
+  OtherCut other = OtherCut::none;
+  std::vector<Part> usual_parts;  // then: what the weight's parts are when it is cut as usual
+  bool cut = false;               // the loss is over a vocabulary that is cut
+  std::int64_t classes = 0;       // of the loss
+  std::int64_t positions = 0;     // of the stream
+  std::int64_t first_row = 0;     // of a table of positions: the row of the first
   std::int64_t experts = 0, chosen = 0;           // of a mixture
   std::int64_t kernel = 0, stride = 0, side = 0;  // of a convolution; side of its output
   std::vector<LiveTensor> alive;                  // after it
@@ -167,5 +179,8 @@ struct Lowered {
   std::string fault;
 };
 Lowered lower(const Model& model);
+
+// The program of a plan: ops are cut in the way that their span says.
+ExecProgram with_splits(ExecProgram program, const Plan& plan);
 
 }  // namespace plait::runtime

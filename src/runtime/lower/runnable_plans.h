@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/op_cuts.h"
 #include "plan/check.h"
 #include "plan/sample_plans.h"
 #include "runtime/lower/layout.h"
@@ -49,6 +50,18 @@ class RunnablePlans {
       ++refused_;
     }
   }
+  // The same, with ops that are cut in another way than the usual one.
+  Plan next_with_splits(const Problem& problem, int ranks) {
+    for (;;) {
+      Plan plan = next(problem, ranks);
+      bool any = false;
+      for (Stage& stage : plan.stages) any |= cut_otherwise(problem.model, stage);
+      if (any && check_plan(problem, plan).empty() &&
+          runtime::unsupported_reason(problem, plan).empty())
+        return plan;
+      ++refused_;
+    }
+  }
   int refused() const { return refused_; }
 
   int below(int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random_); }
@@ -80,6 +93,24 @@ class RunnablePlans {
     for (Stage& stage : plan.stages)
       if (below(3) == 0) give_shares(stage, problem.job.global_batch / plan.micro_batches);
     return plan;
+  }
+
+  // Half of the ops that can be; whether any was.
+  bool cut_otherwise(const Model& model, Stage& stage) {
+    std::vector<Span> spans;
+    bool any = false;
+    for (const Span& span : stage.spans)
+      for (int u = span.units.begin; u < span.units.end; ++u) {
+        Span one = span;
+        one.units = {u, u + 1};
+        const int ways = span.tensor > 1 ? ways_to_cut(model.unit(u)) : 1;
+        if (ways > 1) one.split = below(ways);
+        any = any || one.split > 0;
+        spans.push_back(one);
+      }
+    stage.spans = std::move(spans);
+    join_alike(stage);
+    return any;
   }
 
   // Uneven chunks of one or two spans.

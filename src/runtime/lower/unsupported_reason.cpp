@@ -29,6 +29,15 @@ std::string tensor_fault(const ExecOp& op, int tensor) {
   return "";
 }
 
+// The other way to cut an op gives each device equal parts of what the usual one leaves.
+std::string split_fault(const ExecOp& op, int tensor) {
+  for (const Part& part : op.usual_parts)
+    if (part.pieces % tensor != 0)
+      return "'" + op.name + "' is not cut in another way where tensor " + std::to_string(tensor) +
+             " does not divide its " + std::to_string(part.pieces) + " parts";
+  return "";
+}
+
 // Where keys and values are repeated their gradients are parts of a sum, which no cut can hand on.
 std::string cut_fault(const ExecOp& op, const SpanPlace& a, const SpanPlace& b) {
   const std::string place = "a cut after '" + op.name + "'";
@@ -44,6 +53,11 @@ std::string cut_fault(const ExecOp& op, const SpanPlace& a, const SpanPlace& b) 
 
 // Shards that are cut along an inner dimension are not parts of each other in memory.
 std::string sharing_fault(const Layout& layout, const ExecProgram& program) {
+  std::map<std::string, int> dim_of;
+  for (const ExecOp& op : program.ops)
+    for (const Parameter& parameter : op.parameters)
+      if (dim_of.emplace(parameter.name, parameter.dim).first->second != parameter.dim)
+        return "'" + op.name + "' has the same weights as an op that is cut in another way";
   std::map<std::string, int> tensor_of;
   for (const SpanPlace& span : layout.spans)
     for (int s = span.begin; s < span.end; ++s)
@@ -66,8 +80,9 @@ std::string unsupported_reason(const Problem& problem, const Plan& plan) {
     return "8-bit Adam, where plait train has the usual one";
   for (const int unit : problem.model.units)
     if (problem.model.kinds[unit].frozen) return "frozen layers, where plait train trains all";
-  const Lowered lowered = lower(problem.model);
+  Lowered lowered = lower(problem.model);
   if (!lowered.fault.empty()) return lowered.fault;
+  lowered.program = with_splits(std::move(lowered.program), plan);
   std::string fault = untrained_feature(problem.model);
   if (!fault.empty()) return fault;
   for (const Stage& stage : plan.stages)
@@ -78,6 +93,7 @@ std::string unsupported_reason(const Problem& problem, const Plan& plan) {
     const SpanPlace& span = layout.spans[i];
     for (int s = span.begin; s < span.end; ++s) {
       fault = tensor_fault(lowered.program.ops[s], span.tensor);
+      if (fault.empty()) fault = split_fault(lowered.program.ops[s], span.tensor);
       if (!fault.empty()) return fault;
     }
     if (plan.sequence_parallel && span.tensor > 1 && lowered.program.images)

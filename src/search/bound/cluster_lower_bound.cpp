@@ -28,6 +28,12 @@ struct KindTimes {
   std::vector<double> all;
   std::vector<double> path;  // without what schedules that split the backward pass do aside
 };
+// The same over all split choices of a unit.
+struct ChoiceTimes {
+  KindTimes least;
+  std::vector<double> most;
+  std::vector<double> kept;  // path over all: the least
+};
 KindTimes kind_times(const Model& model, const UnitTable& table, bool splits) {
   KindTimes out{std::vector<double>(model.kinds.size()), std::vector<double>(model.kinds.size())};
   std::vector<bool> seen(model.kinds.size());
@@ -38,6 +44,25 @@ KindTimes kind_times(const Model& model, const UnitTable& table, bool splits) {
     const UnitCost cost = table.cost({u, u + 1}, Recompute::none);
     out.all[kind] = (cost.forward + cost.backward + cost.weight_gradient).value;
     out.path[kind] = splits ? (cost.forward + cost.backward).value : out.all[kind];
+  }
+  return out;
+}
+
+ChoiceTimes choice_times(const CostEngine& engine, ReplicaShape shape, int choices, bool splits) {
+  ChoiceTimes out;
+  for (shape.split = 0; shape.split < choices; ++shape.split) {
+    const KindTimes own = kind_times(engine.problem().model, engine.table(shape), splits);
+    if (shape.split == 0) {
+      out.least = own;
+      out.most = own.all;
+      out.kept.assign(own.all.size(), 1);
+    }
+    for (std::size_t k = 0; k < own.all.size(); ++k) {
+      out.least.all[k] = std::min(out.least.all[k], own.all[k]);
+      out.least.path[k] = std::min(out.least.path[k], own.path[k]);
+      out.most[k] = std::max(out.most[k], own.all[k]);
+      if (own.all[k] > 0) out.kept[k] = std::min(out.kept[k], own.path[k] / own.all[k]);
+    }
   }
   return out;
 }
@@ -73,6 +98,7 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
       pins.schedule ? std::vector{*pins.schedule} : target.schedules;
   fills_pipeline_ = std::ranges::all_of(schedules, fills);
   splits_ = std::ranges::any_of(schedules, splits_backward);
+  split_choices_ = space.split_choices();
 
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;
@@ -121,7 +147,9 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
     shape.device_type = type;
     shape.sharding = cut;
     shape.sharding.samples = counts_[i];
-    const KindTimes times = kind_times(engine.problem().model, engine.table(shape), splits_);
+    const ChoiceTimes choices =
+        choice_times(engine, shape, cut.tensor > 1 ? split_choices_ : 1, splits_);
+    const KindTimes& times = choices.least;
     // Counts up to the next that is looked at are not slower.
     const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];
     Effort effort{counts_[i], {}};
@@ -130,9 +158,9 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
       paces_[k].by_type[type].push_back({times.path[k], most / devices});
       if (units_of_kind_[k] == 0) continue;
       CutPaces::Ratios& ratios = paces.ratios[type];
-      const double main = times.all[main_kind_];
+      const double main = choices.most[main_kind_];
       ratios.of_main[k] = std::min(ratios.of_main[k], main > 0 ? times.all[k] / main : 0);
-      if (times.all[k] > 0) ratios.kept = std::min(ratios.kept, times.path[k] / times.all[k]);
+      ratios.kept = std::min(ratios.kept, choices.kept[k]);
     }
     paces.main.by_type[type].push_back({times.all[main_kind_], most / devices});
     efforts_[type].push_back(std::move(effort));

@@ -83,6 +83,7 @@ class ClusterLowerBound {
   std::vector<Economy> economies_;  // by position in micro_batches_
   int global_batch_ = 1;
   bool splits_ = false;         // some schedule puts weight gradients aside
+  int split_choices_ = 1;       // Span::split
   bool fills_pipeline_ = true;  // every schedule lets the first micro-batch pass before the rest
 };
 

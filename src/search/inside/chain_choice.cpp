@@ -40,6 +40,8 @@ class ChainSearch {
 
  private:
   int count() const { return static_cast<int>(task_.ops.size()); }
+  // Ops have as many ways as the one that has most; the others take forever.
+  bool exists(int op, int w) const { return task_.ops[op].ways[w].time < HUGE_VAL; }
   double change(int op, int v, int w) const {
     const std::vector<double>* change = task_.ops[op].change;
     return change == nullptr ? 0 : (*change)[v * ways_ + w];
@@ -98,7 +100,8 @@ void ChainSearch::look(double price) {
   for (int op = last; op-- > 0;)
     for (int v = 0; v < ways_; ++v) {
       double least = HUGE_VAL;
-      for (int w = 0; w < ways_; ++w) {
+      for (int w = 0; w < ways_ && exists(op, v); ++w) {
+        if (!exists(op + 1, w)) continue;
         const ChainWay& way = task_.ops[op + 1].ways[w];
         const double sum = change(op, v, w) + way.time + price * (way.kept + opened(op + 1, v, w)) +
                            rest_[(op + 1) * ways_ + w];
@@ -213,6 +216,7 @@ void ChainSearch::list_labels() {
     for (int v = 0; v < ways_; ++v)
       for (const int from : fronts[v])
         for (int w = 0; w < ways_; ++w) {
+          if (!exists(op, w)) continue;
           Label label = extended(labels_[from], op, v, w);
           label.parent = from;
           if (may_win(label, op, w)) keep(label, op, w, next[w]);

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "cost/pipeline/schedule.h"
+#include "cost/resharding.h"
+#include "model/op_cuts.h"
 
 namespace plait {
 namespace {
@@ -48,10 +50,12 @@ StageInsides::Ground& StageInsides::ground(const Place& place) {
     const Take& take = option.takes.front();
     if (take.pool != place.pool || take.devices != place.devices) continue;
     if (space_.aligned(place.pool, place.begin, option.tensor) != place.begin) continue;
-    ground.cuts.push_back(
-        {option.tensor, option.data,
-         std::make_unique<SpanFrame>(space_.problem(), settings_, devices, option.tensor,
-                                     option.data, std::span<const int>(), tables_)});
+    const int splits = option.tensor > 1 ? space_.split_choices() : 1;
+    for (int split = 0; split < splits; ++split)
+      ground.cuts.push_back(
+          {option.tensor, option.data, split,
+           std::make_unique<SpanFrame>(space_.problem(), settings_, devices, option.tensor,
+                                       option.data, std::span<const int>(), tables_, split)});
   }
   add_units(ground);
   return ground;
@@ -87,8 +91,17 @@ void StageInsides::add_units(Ground& ground) {
   for (int u = 0; u < units; ++u) {
     std::vector<UnitWay>& ways = ground.units.emplace_back();
     double least = HUGE_VAL;
+    const LayerKind& unit = space_.problem().model.unit(u);
     for (std::size_t c = 0; c < ground.cuts.size(); ++c)
       for (const Recompute recompute : space_.recomputes()) {
+        const int split = ground.cuts[c].split;
+        const bool has_way =
+            split == 0 || (split < ways_to_cut(space_.target(), unit) &&
+                           is_divided(with_cut(unit.ops.front(), split), ground.cuts[c].tensor));
+        if (!has_way) {
+          ways.emplace_back().time = HUGE_VAL;
+          continue;
+        }
         ways.push_back(unit_way(ground.cuts[c], static_cast<int>(c), u, recompute));
         least = std::min(least, ways.back().time);
       }
@@ -100,24 +113,31 @@ const std::vector<double>& StageInsides::least_times(const Place& place) {
   return ground(place).least_times;
 }
 
-// After a unit, from each cut to each other one.
+Span StageInsides::span_of(const Ground& ground, int way, int unit) const {
+  const int kinds = static_cast<int>(space_.recomputes().size());
+  const Cut& cut = ground.cuts[way / kinds];
+  return {.units = {unit, unit + 1},
+          .tensor = cut.tensor,
+          .data = cut.data,
+          .split = cut.split,
+          .recompute = space_.recomputes()[way % kinds]};
+}
+
+// After a unit, from each way to each other one.
 const std::vector<double>& StageInsides::changes(Ground& ground, const Place& place, int unit) {
-  const int kind = space_.problem().model.units[unit];
-  const auto [at, is_new] = ground.changes.try_emplace(kind);
+  const Model& model = space_.problem().model;
+  const auto [at, is_new] = ground.changes.try_emplace({model.units[unit], model.units[unit + 1]});
   std::vector<double>& out = at->second;
   if (!is_new) return out;
-  const std::size_t kinds = space_.recomputes().size();
-  const std::size_t count = ground.cuts.size() * kinds;
+  const int count = static_cast<int>(ground.cuts.size() * space_.recomputes().size());
   out.assign(count * count, 0);
   const std::vector<DeviceId> devices = devices_of(place);
-  for (std::size_t v = 0; v < count; ++v)
-    for (std::size_t w = 0; w < count; ++w) {
-      const Cut& from = ground.cuts[v / kinds];
-      const Cut& to = ground.cuts[w / kinds];
-      if (v / kinds == w / kinds) continue;
-      const Span before{.units = {unit, unit + 1}, .tensor = from.tensor, .data = from.data};
-      const Span after{.units = {unit + 1, unit + 2}, .tensor = to.tensor, .data = to.data};
-      const Resharding time = resharding(space_.problem(), settings_, devices, before, after);
+  for (int v = 0; v < count; ++v)
+    for (int w = 0; w < count; ++w) {
+      if (ground.units[unit][v].time == HUGE_VAL || ground.units[unit + 1][w].time == HUGE_VAL)
+        continue;
+      const Resharding time = resharding(space_.problem(), settings_, devices,
+                                         span_of(ground, v, unit), span_of(ground, w, unit + 1));
       out[v * count + w] = settings_.micro_batches * (time.forward + time.backward).value;
     }
   return out;
@@ -130,7 +150,9 @@ ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange
       chunks_in_flight(Schedule::one_f_one_b, after + 1, 0, settings_.micro_batches, 1);
   const SpanFrame& frame = *ground.cuts[cuts.front()].frame;
   const bool mixes = cuts.size() > 1;
-  const bool packs = mixes && space_.problem().job.framework.traits.packs_gradients;
+  const bool mixes_degrees = std::ranges::any_of(
+      cuts, [&](int c) { return ground.cuts[c].tensor != ground.cuts[cuts.front()].tensor; });
+  const bool packs = mixes_degrees && space_.problem().job.framework.traits.packs_gradients;
   ChainTask task;
   const double tied = space_.tied_copies().of(units);
   const UnitRange last{units.end - 1, units.end};
@@ -143,12 +165,14 @@ ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange
   for (int u = units.begin; u < units.end; ++u) {
     ChainOp& op = task.ops.emplace_back();
     op.starts_layer = space_.problem().model.unit(u).starts_layer;
-    if (mixes) op.change = &changes(ground, place, u);
+    if (mixes && u + 1 < units.end) op.change = &changes(ground, place, u);
     double loss = HUGE_VAL;
     for (const int c : cuts)
       for (std::size_t r = 0; r < kinds; ++r) {
         const UnitWay& own = ground.units[u][c * kinds + r];
         ChainWay& way = op.ways.emplace_back(own.way);
+        way.time = HUGE_VAL;
+        if (own.time == HUGE_VAL) continue;
         way.time = settings_.micro_batches * own.time + (mixes ? own.finish : 0);
         way.kept = own.held + (packs ? own.gradients : 0) + live * own.saved;
         way.opened *= live;
@@ -203,7 +227,7 @@ std::optional<StageInsides::Inside> StageInsides::with_cuts(const Place& place,
                                                             const std::vector<int>& cuts,
                                                             double precision) {
   Ground& own = ground(place);
-  const std::size_t kinds = space_.recomputes().size();
+  const int kinds = static_cast<int>(space_.recomputes().size());
   ChainTask task = this->task(own, place, units, after, cuts);
   for (int i = 0; i <= kMostShrinks; ++i) {
     ++evaluations_;
@@ -212,11 +236,8 @@ std::optional<StageInsides::Inside> StageInsides::with_cuts(const Place& place,
     Stage stage;
     for (int u = units.begin; u < units.end; ++u) {
       const int way = answer->ways[u - units.begin];
-      const Cut& cut = own.cuts[cuts[way / kinds]];
-      stage.spans.push_back({.units = {u, u + 1},
-                             .tensor = cut.tensor,
-                             .data = cut.data,
-                             .recompute = space_.recomputes()[way % kinds]});
+      const int cut = cuts[way / kinds];
+      stage.spans.push_back(span_of(own, cut * kinds + way % kinds, u));
     }
     join_alike(stage);
     Bytes excess;
@@ -252,7 +273,8 @@ const StageInsides::Inside* StageInsides::best(const Place& place, const UnitRan
     };
     std::vector<int> all(own.cuts.size());
     std::iota(all.begin(), all.end(), 0);
-    for (const int c : all) look({c});
+    for (const int c : all)
+      if (own.cuts[c].split == 0) look({c});
     if (all.size() > 1 && !space_.target().one_layout) look(all);
     known = known_.emplace(key, std::move(best)).first;
   }

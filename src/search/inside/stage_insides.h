@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cost/engine.h"
@@ -12,7 +13,8 @@
 
 namespace plait {
 
-// The best insides of stages: for each unit a tensor and a data degree, and how it is recomputed.
+// The best insides of stages: for each unit a tensor and a data degree, in which of its ways it is
+// cut, and how it is recomputed.
 // Stages have devices of one pool, under 1F1B.
 class StageInsides {
  public:
@@ -44,10 +46,11 @@ class StageInsides {
   std::int64_t evaluations() const { return evaluations_; }
 
  private:
-  // One pair of degrees and all that is known of the units under it.
+  // One pair of degrees with a split choice, and all that is known of the units under it.
   struct Cut {
     int tensor = 1;
     int data = 1;
+    int split = 0;
     std::unique_ptr<SpanFrame> frame;
   };
   struct UnitWay {
@@ -62,11 +65,13 @@ class StageInsides {
   // Of the devices of a place, wherever it is.
   struct Ground {
     std::vector<Cut> cuts;
-    std::vector<std::vector<UnitWay>> units;     // by unit: [cut * recomputes + recompute]
-    std::map<int, std::vector<double>> changes;  // by kind of unit, between all ways
+    std::vector<std::vector<UnitWay>> units;  // by unit: [cut * recomputes + recompute]
+    // Between all ways, by the kinds of the two units.
+    std::map<std::pair<int, int>, std::vector<double>> changes;
     std::vector<double> least_times;
   };
   Ground& ground(const Place& place);
+  Span span_of(const Ground& ground, int way, int unit) const;
   Place canonical(const Place& place) const;
   void add_units(Ground& ground);
   UnitWay unit_way(const Cut& cut, int index, int unit, Recompute recompute) const;

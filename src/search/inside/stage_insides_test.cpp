@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "model/op_cuts.h"
 #include "plan/sample_problems.h"
 #include "search/inside/inside_pipelines.h"
 
@@ -70,13 +72,21 @@ class EveryChoice {
   void visit(const Take& take) const {
     std::vector<int> choice(kUnits.size(), 0);
     for (std::size_t at = 0; at < choice.size();) {
-      take(cost(choice));
+      if (may(choice)) take(cost(choice));
       for (at = 0; at < choice.size() && ++choice[at] == static_cast<int>(ways_.size()); ++at)
         choice[at] = 0;
     }
   }
 
  private:
+  // Whether the units can be cut in these ways.
+  bool may(const std::vector<int>& choice) const {
+    for (int i = 0; i < kUnits.size(); ++i)
+      if (ways_[choice[i]].split >= ways_to_cut(problem_.model.unit(kUnits.begin + i)))
+        return false;
+    return true;
+  }
+
   const Problem& problem_;
   CostEngine engine_;
   int devices_;
@@ -90,7 +100,8 @@ struct Compared {
 };
 
 // With as much memory as the thriftiest choice needs, up to what the fastest one does.
-Compared compare(int devices, int micro_batches, const std::vector<Span>& ways, double tolerance) {
+Compared compare(int devices, int micro_batches, const std::vector<Span>& ways, double tolerance,
+                 const Pins& pins = {}) {
   Problem problem = in_ops(2, devices, 1);
   Bytes least = problem.cluster.device_types.front().memory;
   Bytes most;
@@ -111,7 +122,9 @@ Compared compare(int devices, int micro_batches, const std::vector<Span>& ways, 
     });
     Target target;
     target.recomputes = {Recompute::none, Recompute::full};
-    const Space space(problem, {}, target);
+    if (std::ranges::none_of(ways, [](const Span& way) { return way.split > 0; }))
+      target.split_choices = SplitChoices::none;
+    const Space space(problem, pins, target);
     const CostEngine engine(problem);
     StageInsides insides(space, engine, {.micro_batches = micro_batches});
     const auto* inside = insides.best({0, 0, devices}, EveryChoice::kUnits, EveryChoice::kAfter, 0);
@@ -141,6 +154,19 @@ TEST(StageInsides, EqualEveryChoiceOfDegreesAndRecompute) {
                                  {.tensor = 1, .data = 2},
                                  {.tensor = 1, .data = 2, .recompute = Recompute::full}},
                                 5e-3);
+  EXPECT_GT(seen.fits, 8);
+  EXPECT_GT(seen.bound_by_memory, 4);
+}
+
+// Less of their input is kept when products are cut by input features, for more communication.
+TEST(StageInsides, EqualEveryChoiceOfSplitsAndRecompute) {
+  const Compared seen =
+      compare(2, 4,
+              {{.tensor = 2, .data = 1},
+               {.tensor = 2, .data = 1, .recompute = Recompute::full},
+               {.tensor = 2, .data = 1, .split = 1},
+               {.tensor = 2, .data = 1, .split = 1, .recompute = Recompute::full}},
+              1e-9, {.tensor = 2});
   EXPECT_GT(seen.fits, 8);
   EXPECT_GT(seen.bound_by_memory, 4);
 }

@@ -116,6 +116,19 @@ std::optional<Costed> Alleviation::costed_inside(Costed costed,
   return costed;
 }
 
+// Primitives know nothing of what is pinned.
+bool keeps_pins(const Space& space, const std::vector<PlacedStage>& stages,
+                const PlanSettings& settings) {
+  const Pins& pins = space.pins();
+  const int samples = space.problem().job.global_batch / settings.micro_batches;
+  return std::ranges::all_of(stages, [&](const PlacedStage& stage) {
+    const StageOption& option = stage.option;
+    return pins.tensor.value_or(option.tensor) == option.tensor &&
+           pins.data.value_or(option.data) == option.data &&
+           (!pins.micro_batch || *pins.micro_batch * option.data == samples);
+  });
+}
+
 // Each stage takes the fastest recompute that fits, judged by itself: only changed stages are
 // costed again.
 std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
@@ -133,6 +146,7 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
   for (int s = 0; s < count; ++s)
     if (!space_.allows((*stages)[s].units, count - 1 - s)) return std::nullopt;
   const PlanSettings& settings = space_.settings()[out.pipeline.setting];
+  if (!keeps_pins(space_, *stages, settings)) return std::nullopt;
   if (!check_plan(context_.problem, space_.plan_of(*stages, settings, Schedule::one_f_one_b))
            .empty())
     return std::nullopt;

@@ -5,6 +5,7 @@
 #include "cost/engine.h"
 #include "plan/check.h"
 #include "plan/sample_problems.h"
+#include "plan/target.h"
 #include "search/papers/alleviation.h"
 #include "search/space/search.h"
 
@@ -45,6 +46,24 @@ TEST(AcesoPlanner, StaysWithinItsNumbersOfStagesAndItsBudget) {
   options.max_evaluations = 20;
   const SearchResult few = run_search(named("aceso"), {problem, options, {}, {}, {}});
   EXPECT_LT(few.evaluations, two.evaluations);
+}
+
+// Of layers and of single ops.
+TEST(AcesoPlanner, KeepsPinnedDegrees) {
+  for (const bool in_ops : {false, true}) {
+    Problem problem = small_problem(4, 1, 4);
+    if (in_ops) problem.model = at_op_granularity(problem.model);
+    SearchOptions options{.keep = 5};
+    options.target = *target_named("plait");
+    options.pins.tensor = 2;
+    for (const char* planner : {"aceso", "auto"}) {
+      const SearchResult found = run_search(named(planner), {problem, options, {}, {}, {}});
+      EXPECT_FALSE(found.plans.empty()) << planner;
+      for (const RankedPlan& ranked : found.plans)
+        for (const Stage& stage : ranked.plan.stages)
+          for (const Span& span : stage.spans) EXPECT_EQ(span.tensor, 2) << planner;
+    }
+  }
 }
 
 // 10 units on 4 stages are 2, 2, 2 and the rest; 8 devices double all stages once.

@@ -118,6 +118,8 @@ Space::Space(const Problem& problem, const Pins& pins, const Target& target)
   if (pins.recompute_layers) recomputes_ = {Recompute::none, Recompute::full};
   recomputes_by_layer_ = recomputes_.size() > 1 && !pins.recompute_layers &&
                          target.recompute_layers == RecomputeLayers::any;
+  for (const LayerKind& unit : problem.model.kinds)
+    split_choices_ = std::max(split_choices_, ways_to_cut(target, unit));
 
   max_stages_ = std::min(problem.model.unit_count(), problem.cluster.device_count());
   if (target.cuts == CutRule::none) max_stages_ = 1;

@@ -90,6 +90,9 @@ class Space {
   // Whether layers of one stage may be recomputed in different ways, each stage as it likes: the
   // first ones in full, the next ones selectively.
   bool recomputes_by_layer() const { return recomputes_by_layer_; }
+  // Values that Span::split may have: more than 1 where units are ops that can be cut in several
+  // ways, and the target runs them.
+  int split_choices() const { return split_choices_; }
   // Ascending; those that divide the ops they cut, and a node's devices or a multiple of them.
   std::vector<int> tensor_degrees(const Pool& pool) const;
   std::vector<StageOption> stage_options(const PlanSettings& settings) const;
@@ -135,6 +138,7 @@ class Space {
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;
   bool recomputes_by_layer_ = false;
+  int split_choices_ = 1;
   int min_stages_ = 1;
   int max_stages_ = 1;
 };

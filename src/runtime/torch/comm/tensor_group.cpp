@@ -15,7 +15,7 @@ using torch::autograd::Function;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int kPositions = 1;  // of [samples, positions, features]
+constexpr std::int64_t kPositions = 1;  // of [samples, positions, features]
 
 void keep(AutogradContext* context, TensorGroup* group) {
   context->saved_data["group"] = reinterpret_cast<std::int64_t>(group);
@@ -50,39 +50,62 @@ struct SumThenCopy : Function<SumThenCopy> {
   }
 };
 
+void keep(AutogradContext* context, TensorGroup* group, std::int64_t dim) {
+  keep(context, group);
+  context->saved_data["dim"] = dim;
+}
+
+int kept_dim(AutogradContext* context) {
+  return static_cast<int>(context->saved_data["dim"].toInt());
+}
+
+at::Tensor own_part(const at::Tensor& whole, const TensorGroup& group, int dim) {
+  const std::int64_t each = whole.size(dim) / group.size();
+  return whole.narrow(dim, group.rank() * each, each).contiguous();
+}
+
 struct GatherThenScatter : Function<GatherThenScatter> {
-  static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group) {
-    keep(context, group);
-    return group->all_gather(x, kPositions);
+  static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group,
+                          std::int64_t dim) {
+    keep(context, group, dim);
+    return group->all_gather(x, static_cast<int>(dim));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradient) {
-    return {kept_group(context).reduce_scatter(gradient[0], kPositions), Variable()};
+    return {kept_group(context).reduce_scatter(gradient[0], kept_dim(context)), Variable(),
+            Variable()};
   }
 };
 
 struct ScatterThenGather : Function<ScatterThenGather> {
-  static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group) {
-    keep(context, group);
-    return group->reduce_scatter(x, kPositions);
+  static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group,
+                          std::int64_t dim) {
+    keep(context, group, dim);
+    return group->reduce_scatter(x, static_cast<int>(dim));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradient) {
-    return {kept_group(context).all_gather(gradient[0], kPositions), Variable()};
+    return {kept_group(context).all_gather(gradient[0], kept_dim(context)), Variable(), Variable()};
   }
 };
 
 struct GatherThenTake : Function<GatherThenTake> {
   static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group,
                           std::int64_t dim) {
-    keep(context, group);
-    context->saved_data["dim"] = dim;
+    keep(context, group, dim);
     return group->all_gather(x, static_cast<int>(dim));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradient) {
-    const TensorGroup& group = kept_group(context);
-    const std::int64_t dim = context->saved_data["dim"].toInt();
-    const std::int64_t each = gradient[0].size(dim) / group.size();
-    return {gradient[0].narrow(dim, group.rank() * each, each).contiguous(), Variable(),
-            Variable()};
+    return {own_part(gradient[0], kept_group(context), kept_dim(context)), Variable(), Variable()};
+  }
+};
+
+struct TakeThenGather : Function<TakeThenGather> {
+  static Variable forward(AutogradContext* context, const Variable& x, TensorGroup* group,
+                          std::int64_t dim) {
+    keep(context, group, dim);
+    return own_part(x, *group, static_cast<int>(dim));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradient) {
+    return {kept_group(context).all_gather(gradient[0], kept_dim(context)), Variable(), Variable()};
   }
 };
 
@@ -140,16 +163,32 @@ at::Tensor AbsentGroup::reduce_scatter(const at::Tensor& whole, int dim) {
 
 at::Tensor enter_region(const at::Tensor& x, TensorGroup& group, bool positions) {
   if (group.size() == 1) return x;
-  return positions ? GatherThenScatter::apply(x, &group) : CopyThenSum::apply(x, &group);
+  return positions ? GatherThenScatter::apply(x, &group, kPositions)
+                   : CopyThenSum::apply(x, &group);
 }
 
 at::Tensor leave_region(const at::Tensor& x, TensorGroup& group, bool positions) {
   if (group.size() == 1) return x;
-  return positions ? ScatterThenGather::apply(x, &group) : SumThenCopy::apply(x, &group);
+  return positions ? ScatterThenGather::apply(x, &group, kPositions)
+                   : SumThenCopy::apply(x, &group);
 }
 
 at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim) {
   return group.size() == 1 ? x : GatherThenTake::apply(x, &group, static_cast<std::int64_t>(dim));
+}
+
+at::Tensor take_part(const at::Tensor& x, TensorGroup& group, int dim) {
+  return group.size() == 1 ? x : TakeThenGather::apply(x, &group, static_cast<std::int64_t>(dim));
+}
+
+at::Tensor gather_to_share(const at::Tensor& x, TensorGroup& group, int dim) {
+  return group.size() == 1 ? x
+                           : GatherThenScatter::apply(x, &group, static_cast<std::int64_t>(dim));
+}
+
+at::Tensor sum_and_cut(const at::Tensor& x, TensorGroup& group, int dim) {
+  return group.size() == 1 ? x
+                           : ScatterThenGather::apply(x, &group, static_cast<std::int64_t>(dim));
 }
 
 at::Tensor cut_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t begin,

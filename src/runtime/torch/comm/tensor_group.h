@@ -58,6 +58,13 @@ at::Tensor enter_region(const at::Tensor& x, TensorGroup& group, bool positions)
 at::Tensor leave_region(const at::Tensor& x, TensorGroup& group, bool positions);
 // Features that were cut, whole on every device; backward each takes its own.
 at::Tensor gather_features(const at::Tensor& x, TensorGroup& group, int dim);
+// Of what every device has, its part; backward all parts.
+at::Tensor take_part(const at::Tensor& x, TensorGroup& group, int dim);
+// Parts, whole on every device, each of which computes something else of it; backward each takes
+// its part of the sum.
+at::Tensor gather_to_share(const at::Tensor& x, TensorGroup& group, int dim);
+// Of the sum over all devices, this one's part; backward all parts.
+at::Tensor sum_and_cut(const at::Tensor& x, TensorGroup& group, int dim);
 
 // Cross-entropy of each position, in the wide type, over classes that are cut: this device has
 // those from `begin` on. Backward overwrites what forward kept, so it may run once.

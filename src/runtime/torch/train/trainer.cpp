@@ -21,10 +21,10 @@ at::ScalarType dtype_of(Precision precision, bool exact) {
   return exact ? at::kDouble : at::kFloat;
 }
 
-ExecProgram lowered(const Model& model) {
+ExecProgram lowered(const Model& model, const Plan& plan) {
   Lowered out = lower(model);
   PLAIT_CHECK(out.fault.empty());
-  return std::move(out.program);
+  return with_splits(std::move(out.program), plan);
 }
 
 std::vector<Task> tasks_of(const Plan& plan, const Layout& layout, int stage) {
@@ -52,7 +52,7 @@ std::vector<std::vector<int>> tensor_groups(const Layout& layout) {
 
 Trainer::Trainer(const Problem& problem, const Plan& plan, const TrainOptions& options,
                  Communicator& ranks, Heartbeat* heart)
-    : program_(lowered(problem.model)),
+    : program_(lowered(problem.model, plan)),
       layout_(make_layout(problem, plan, program_)),
       micro_batches_(plan.micro_batches),
       global_batch_(problem.job.global_batch),

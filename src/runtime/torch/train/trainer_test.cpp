@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <thread>
 #include <tuple>
 
+#include "model/op_cuts.h"
 #include "plan/describe.h"
 #include "runtime/lower/runnable_plans.h"
 #include "runtime/torch/comm/device_state.h"
@@ -120,18 +122,27 @@ TEST(Trainer, TheNormOfTheGradientIsToldWhereNothingIsClipped) {
   EXPECT_DOUBLE_EQ(free.norms[0], clipped.norms[0]);
 }
 
-void run_random_plans(unsigned seed, int count, int ranks, int steps) {
+// Layers with the same weights would all have to be cut in the same way.
+bool has_split_choices(const Model& model) {
+  if (model.name == "shared") return false;
+  return std::ranges::any_of(at_op_granularity(model).kinds,
+                             [](const LayerKind& unit) { return ways_to_cut(unit) > 1; });
+}
+
+// `splits`: every plan has ops that are cut in another way than the usual one.
+void run_random_plans(unsigned seed, int count, int ranks, int steps, bool splits = false) {
   samples::RunnablePlans plans(seed);
   std::map<std::tuple<int, int, bool>, Outcome> alone;
-  const std::vector<Model> models = samples::tiny_models();
+  std::vector<Model> models = samples::tiny_models();
+  if (splits) std::erase_if(models, [](const Model& model) { return !has_split_choices(model); });
   for (int i = 0; i < count; ++i) {
     const int m = static_cast<int>((seed + i) % models.size());
     const int optimizer = plans.below(3);
     const Problem whole = samples::tiny_problem(models[m], static_cast<Optimizer>(optimizer));
     Problem problem = whole;
-    if (plans.below(3) == 0) problem.model = at_op_granularity(problem.model);
+    if (splits || plans.below(3) == 0) problem.model = at_op_granularity(problem.model);
     problem.job.overlap = i % 4 != 3;
-    const Plan plan = plans.next(problem, ranks);
+    const Plan plan = splits ? plans.next_with_splits(problem, ranks) : plans.next(problem, ranks);
     const std::string what = problem.model.name + ": " + describe(plan);
     std::cout << "plan " << i << ": " << what << std::endl;
     for (const Comparison& comparison : comparisons(models[m])) {
@@ -215,9 +226,48 @@ TEST(Trainer, HeadsThatAreCutAttendAsOneRankDoes) {
   }
 }
 
+// Every op that can be: products by input features or by output features, convolutions by input or
+// output channels.
+TEST(Trainer, OpsThatAreCutInAnotherWayTrainAsOneRankDoes) {
+  for (const Model& whole : samples::tiny_models()) {
+    if (whole.name != "gpt" && whole.name != "llama" && whole.name != "t5" &&
+        whole.name != "resnet")
+      continue;
+    const Problem alone = samples::tiny_problem(whole, Optimizer::sgd);
+    Problem problem = alone;
+    problem.model = at_op_granularity(whole);
+    for (const bool positions : {false, true}) {
+      if (positions && whole.name == "resnet") continue;
+      Plan plan;
+      plan.micro_batches = 2;
+      plan.sequence_parallel = positions;
+      plan.stages = {{.spans = {}, .devices = {DeviceId{0}, DeviceId{1}}}};
+      int cut = 0;
+      for (int u = 0; u < problem.model.unit_count(); ++u) {
+        const int split = ways_to_cut(problem.model.unit(u)) - 1;
+        cut += split;
+        plan.stages[0].spans.push_back(
+            {.units = {u, u + 1}, .tensor = 2, .data = 1, .split = split});
+      }
+      EXPECT_GT(cut, 3) << whole.name;
+      ASSERT_TRUE(check_plan(problem, plan).empty()) << whole.name;
+      ASSERT_EQ(unsupported_reason(problem, plan), "") << whole.name;
+      TrainOptions o = options();
+      o.exact = true;
+      o.learning_rate = whole.name == "resnet" ? 1e-4 : o.learning_rate;
+      expect_equal(train(problem, plan, 3, o), train(alone, samples::lone_plan(alone), 3, o),
+                   {.exact = true, .tolerance = 1e-9}, whole.name);
+    }
+  }
+}
+
 TEST(Trainer, RandomPlansTrainAsOneRankDoes) { run_random_plans(1, 15, 4, 3); }
 
 TEST(SlowTrainer, ManyRandomPlansTrainAsOneRankDoes) { run_random_plans(100, 90, 8, 5); }
+
+TEST(SlowTrainer, RandomPlansWithSplitChoicesTrainAsOneRankDoes) {
+  run_random_plans(300, 42, 8, 5, true);
+}
 
 }  // namespace
 }  // namespace plait::runtime

@@ -38,7 +38,9 @@ const std::pair<at::Tensor, at::Tensor>& UnitModule::angles(const Held& held,
 void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   const ExecOp& op = *held.op;
   const auto set_parts = [&](const at::Tensor& all, std::vector<std::string> names) {
-    const std::vector<Interval> mine = shard_of(op.parameters[0].parts, shard_.tensor, shard_.rank);
+    const bool other = op.other != OtherCut::none;
+    const std::vector<Interval> mine =
+        shard_of(other ? op.usual_parts : op.parameters[0].parts, shard_.tensor, shard_.rank);
     std::vector<std::int64_t> sizes;
     for (const Interval& interval : mine) sizes.push_back(interval.size());
     const std::vector<at::Tensor> parts = at::split_with_sizes(all, sizes, -1);
@@ -49,11 +51,11 @@ void UnitModule::run_attention(const Held& held, Bundle& bundle) {
   };
   switch (op.kind) {
     case ExecOpKind::queries_keys_values:
-      return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q", "k", "v"});
+      return set_parts(column_product(held, take(bundle, "x")), {"q", "k", "v"});
     case ExecOpKind::cross_queries:
-      return set_parts(linear(enter(take(bundle, "x")), held.weight, held.bias), {"q"});
+      return set_parts(column_product(held, take(bundle, "x")), {"q"});
     case ExecOpKind::cross_keys_values:
-      return set_parts(linear(enter(bundle.at("memory")), held.weight, held.bias), {"k", "v"});
+      return set_parts(column_product(held, bundle.at("memory")), {"k", "v"});
     case ExecOpKind::qk_norm: {
       const bool layer = op.function == Function::layer_norm;
       const at::Tensor& key_weight = held.others[layer ? 1 : 0];

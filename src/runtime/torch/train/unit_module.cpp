@@ -73,9 +73,13 @@ void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
       bundle["x"] = linear(bundle.at("x"), held.weight, held.bias);
       return;
     case ExecOpKind::column:
-      bundle["x"] = linear(enter(bundle.at("x")), held.weight, held.bias);
+      bundle["x"] = column_product(held, bundle.at("x"));
       return;
     case ExecOpKind::row:
+      if (op.other != OtherCut::none) {
+        bundle["x"] = column_product(held, bundle.at("x"));
+        return;
+      }
       bundle["x"] = row_product(bundle.at("x"), held.weight, held.bias, group_.size() == 1,
                                 [this](const at::Tensor& x) { return leave(x); });
       return;
@@ -113,6 +117,14 @@ void UnitModule::run(const Held& held, Bundle& bundle, const Batch& batch) {
     default:
       return run_convolution(held, bundle);
   }
+}
+
+at::Tensor UnitModule::column_product(const Held& held, const at::Tensor& x) {
+  const ExecOp& op = *held.op;
+  if (op.other == OtherCut::none) return linear(enter(x), held.weight, held.bias);
+  const at::Tensor out =
+      cut_otherwise(op, x, 2, [&](const at::Tensor& own) { return at::linear(own, held.weight); });
+  return held.bias.defined() ? out + held.bias : out;
 }
 
 void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& batch) {
@@ -286,9 +298,16 @@ void UnitModule::run_convolution(const Held& held, Bundle& bundle) {
   switch (op.kind) {
     case ExecOpKind::convolution:
     case ExecOpKind::skip: {
+      const auto convolve = [&](const at::Tensor& maps) {
+        return at::conv2d(maps, held.weight, {}, op.stride, (op.kernel - 1) / 2);
+      };
+      if (op.other != OtherCut::none) {
+        x = cut_otherwise(op, x, 1, convolve);
+        return;
+      }
       const int cut = op.parameters[0].dim;
       const at::Tensor input = cut == 0 ? enter_region(x, group_, false) : x;
-      const at::Tensor output = at::conv2d(input, held.weight, {}, op.stride, (op.kernel - 1) / 2);
+      const at::Tensor output = convolve(input);
       x = cut == 1 ? leave_region(output, group_, false) : output;
       if (op.gathers) x = gather_features(x, group_, 1);
       return;

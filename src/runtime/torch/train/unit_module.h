@@ -99,6 +99,10 @@ class UnitModule {
 
   at::Tensor enter(const at::Tensor& x) { return enter_region(x, group_, shard_.cuts_positions()); }
   at::Tensor leave(const at::Tensor& x) { return leave_region(x, group_, shard_.cuts_positions()); }
+  // The product with the weight, bias included, between the layouts of the usual cut.
+  at::Tensor column_product(const Held& held, const at::Tensor& x);
+  template <typename Product>
+  at::Tensor cut_otherwise(const ExecOp& op, const at::Tensor& x, int dim, const Product& product);
   at::Tensor first_position(const at::Tensor& x);
   // What ALiBi and a window add to scores, minus infinity for keys that are not seen: [heads or 1,
   // positions, positions]. Equal layers share it.

@@ -46,4 +46,31 @@ at::Tensor row_product(const at::Tensor& x, const at::Tensor& weight, const at::
   return bias.defined() ? sum + bias : sum;
 }
 
+// The entries of a dimension device by device, as `parts` give them to `tensor` devices.
+inline std::vector<std::int64_t> device_order(const std::vector<Part>& parts, int tensor) {
+  std::vector<std::int64_t> order;
+  for (int t = 0; t < tensor; ++t)
+    for (const Interval& range : shard_of(parts, tensor, t))
+      for (std::int64_t i = range.begin; i < range.end; ++i) order.push_back(i);
+  return order;
+}
+
+// A product that is not cut as usual, from and to the layouts of the usual cut.
+template <typename Product>
+at::Tensor UnitModule::cut_otherwise(const ExecOp& op, const at::Tensor& x, int dim,
+                                     const Product& product) {
+  const bool positions = shard_.cuts_positions();
+  const std::vector<std::int64_t> order = device_order(op.usual_parts, shard_.tensor);
+  const at::Tensor index = at::tensor(order, at::TensorOptions(x.device()).dtype(at::kLong));
+  if (op.other == OtherCut::by_input) {
+    const at::Tensor all = positions ? gather_features(x, group_, 1) : x;
+    const at::Tensor sums = product(take_part(all, group_, dim));
+    if (op.gathers) return leave_region(sums, group_, false);
+    return sum_and_cut(sums.index_select(dim, index), group_, dim);
+  }
+  const at::Tensor all = gather_to_share(x, group_, dim).index_select(dim, index.argsort());
+  const at::Tensor whole = gather_features(product(all), group_, dim);
+  return positions ? take_part(whole, group_, 1) : whole;
+}
+
 }  // namespace plait::runtime

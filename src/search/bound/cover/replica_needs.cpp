@@ -138,6 +138,7 @@ ReplicaShape ReplicaNeeds::shape_of(const ReplicaKind& kind, double samples, con
   shape.device_type = kind.type;
   shape.sharding = {samples, kind.tensor, kind.context, way.expert, way.sequence_parallel};
   shape.tensor_group = best_group(kind.type, kind.tensor, way.across);
+  shape.split = way.split;
   return shape;
 }
 
@@ -181,7 +182,8 @@ void ReplicaNeeds::fill(const ReplicaKind& kind, int count, bool across,
     for (const bool cut : {false, true}) {
       if (cut && !may_cut) continue;
       if (pins.sequence_parallel && may_cut && *pins.sequence_parallel != cut) continue;
-      merge(kind, count, {expert, cut, across}, needs);
+      for (int split = 0; split < splits_of(kind); ++split)
+        merge(kind, count, {expert, cut, across, split}, needs);
     }
 }
 
@@ -189,17 +191,19 @@ double ReplicaNeeds::saved_forward(const ReplicaKind& kind, int count) const {
   const int sequence = problem().model.sequence_length / kind.context;
   const bool cuts = kind.tensor > 1 && sequence > 1 && sequence % kind.tensor == 0;
   double most = 0;
-  for (const int expert : experts_) {
-    const UnitTable& table = engine_.table(shape_of(kind, counts_[count], {expert, cuts}));
-    for (const int unit : first_) {
-      const UnitRange range{unit, unit + 1};
-      const Seconds once = table.cost(range, Recompute::none).forward_total();
-      for (const Recompute recompute : space_.recomputes()) {
-        const Seconds twice = table.cost(range, recompute).forward_total();
-        if (once > Seconds(0)) most = std::max(most, 1 - twice / once);
+  for (const int expert : experts_)
+    for (int split = 0; split < splits_of(kind); ++split) {
+      const Way way{.expert = expert, .sequence_parallel = cuts, .split = split};
+      const UnitTable& table = engine_.table(shape_of(kind, counts_[count], way));
+      for (const int unit : first_) {
+        const UnitRange range{unit, unit + 1};
+        const Seconds once = table.cost(range, Recompute::none).forward_total();
+        for (const Recompute recompute : space_.recomputes()) {
+          const Seconds twice = table.cost(range, recompute).forward_total();
+          if (once > Seconds(0)) most = std::max(most, 1 - twice / once);
+        }
       }
     }
-  }
   return most;
 }
 

@@ -87,7 +87,11 @@ class ReplicaNeeds {
     int expert = 1;
     bool sequence_parallel = false;
     bool across = false;
+    int split = 0;
   };
+  int splits_of(const ReplicaKind& kind) const {
+    return kind.tensor > 1 ? space_.split_choices() : 1;
+  }
   void merge(const ReplicaKind& kind, int count, const Way& way, std::vector<UnitNeed>& needs);
   void fill(const ReplicaKind& kind, int count, bool across, std::vector<UnitNeed>& needs);
   ReplicaShape shape_of(const ReplicaKind& kind, double samples, const Way& way) const;

@@ -14,6 +14,16 @@ void read_mixtral(const HfFields& fields, TransformerConfig& c) {
   c.moe.ffn = c.ffn;
 }
 
+// Layers without experts, however the config says it: a list of kinds, the first few, every second.
+void read_listed_kinds(const JsonValue& kinds, TransformerConfig& c) {
+  int layer = 0;
+  for (const JsonValue& kind : kinds.items()) {
+    if (kind.is_string() ? kind.text() == "dense" : kind.integer(0, kMaxHfSize) == 0)
+      c.moe.dense.push_back(layer);
+    ++layer;
+  }
+}
+
 // "mlp_only_layers" lists layers without experts; of the others every "decoder_sparse_step"-th has
 // them.
 void read_sparse_layers(const HfFields& fields, TransformerConfig& c) {
@@ -199,6 +209,20 @@ void read_llama4(const HfFields& fields, TransformerConfig& c) {
 }
 
 }  // namespace
+
+void read_dense_layers(const HfFields& fields, TransformerConfig& c) {
+  c.moe.first_dense =
+      fields.count({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}, 0);
+  read_sparse_layers(fields, c);
+  const auto kinds = fields.find({"mlp_layer_types"});
+  const auto every = fields.find({"moe_layer_freq"});
+  if (kinds && kinds->is_array())
+    read_listed_kinds(*kinds, c);
+  else if (every && every->is_array())
+    read_listed_kinds(*every, c);
+  else if (every)
+    c.moe.every = every->integer(1, kMaxHfSize);
+}
 
 std::vector<HfFamily> hf_mixtures() {
   return {{"mixtral", read_mixtral},         {"qwen2_moe", read_qwen2_moe},

@@ -47,7 +47,8 @@ std::string dump_op(Op op) {
                                 branches, function, scale_in_fp32, shares_input, gated,
                                 combines_experts, writes_scores, scores_in_16_bits, learnt_bias,
                                 forward, parameters, moved, saved, saved_mask, saved_is_sharded,
-                                forward_reduce, backward_reduce, expert_exchange, boundary] = op;
+                                forward_reduce, backward_reduce, expert_exchange, expert_groups,
+                                chosen_groups, boundary] = op;
   JsonObject json;
   json.text("name", name).text("kind", name_of(kind)).text("split", name_of(split));
   if (function != Function::other) json.text("function", name_of(function));

@@ -174,6 +174,19 @@ TEST(HuggingFace, UnknownImageModelIsReadAsViT) {
             "model_type 'novel' is not known: assumed an image model like ViT");
 }
 
+TEST(HuggingFace, GroupsOfExpertsAreThoseOfTheFamilyOrTheConfig) {
+  const Moe v3 = read(R"({"model_type": "deepseek_v3"})").config.moe;
+  EXPECT_EQ(v3.groups, 8);
+  EXPECT_EQ(v3.chosen_groups, 4);
+  EXPECT_EQ(
+      read(R"({"model_type": "deepseek_v3", "n_group": 1, "topk_group": 1})").config.moe.groups, 1);
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v2", "n_group": 8})").config.moe.groups, 1);
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v2", "topk_method": "group_limited_greedy",
+                     "n_group": 8, "topk_group": 3})")
+                .config.moe.chosen_groups,
+            3);
+}
+
 // However a mixture that is not known says which of its layers have a plain MLP.
 TEST(HuggingFace, LayersWithoutExpertsAreFoundInAnyMixture) {
   const auto with = [](const std::string& more) {

@@ -79,6 +79,14 @@ void read_deepseek_experts(const HfFields& fields, int routed, int shared, Trans
   c.moe.every = fields.size({"moe_layer_freq"}, 1);
 }
 
+// A token visits experts of a few groups only; a number that does not divide them says nothing.
+void read_groups(const HfFields& fields, int groups, int chosen, TransformerConfig& c) {
+  c.moe.groups = fields.size({"n_group"}, groups);
+  c.moe.chosen_groups = fields.size({"topk_group"}, chosen);
+  if (c.moe.experts % c.moe.groups != 0 || c.moe.chosen_groups > c.moe.groups)
+    c.moe.groups = c.moe.chosen_groups = 1;
+}
+
 void read_deepseek_v2(const HfFields& fields, TransformerConfig& c) {
   read_llama_block(fields, {.vocabulary = 102400}, c);
   read_latent_attention(fields, c);
@@ -87,6 +95,7 @@ void read_deepseek_v2(const HfFields& fields, TransformerConfig& c) {
   read_deepseek_experts(fields, 64, 2, c);
   c.moe.top_k = fields.size({"num_experts_per_tok"}, 6);
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
+  if (fields.text({"topk_method"}, "greedy") != "greedy") read_groups(fields, 1, 1, c);
 }
 
 void read_deepseek_v3(const HfFields& fields, TransformerConfig& c) {
@@ -103,6 +112,7 @@ void read_deepseek_v3(const HfFields& fields, TransformerConfig& c) {
   read_deepseek_experts(fields, 256, 1, c);
   c.moe.top_k = fields.size({"num_experts_per_tok"}, 8);
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 3);
+  read_groups(fields, 8, 4, c);
 }
 
 // DeepSeekMoE (arXiv 2401.06066): ordinary attention; not part of `transformers`.

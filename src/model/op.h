@@ -155,6 +155,9 @@ struct Op {
   // Elements sent to experts and back in forward (dispatch + combine together); backward does the
   // same again. Zero outside mixtures of experts.
   double expert_exchange = 0;
+  // Of that many groups of neighbouring experts a token visits so many at most.
+  double expert_groups = 1;
+  double chosen_groups = 1;
 
   // Elements that must cross a cut right after this op: its output and whatever later ops of the
   // layer still need (the residual). Used when the model is taken apart by at_op_granularity().

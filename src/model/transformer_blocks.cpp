@@ -255,10 +255,14 @@ class BlockWriter {
     if (moe.shared_ffn > 0) ops_.held += stream();
     Op& first = expert_matmul("experts.up", shape_.hidden, up);
     first.expert_exchange = visits * shape_.hidden;
+    first.expert_groups = moe.groups;
+    first.chosen_groups = moe.chosen_groups;
     first.backward_reduce = stream();
     activation("experts", visits * up, visits * moe.ffn);
     Op& last = expert_matmul("experts.down", moe.ffn, shape_.hidden);
     last.expert_exchange = visits * shape_.hidden;
+    last.expert_groups = moe.groups;
+    last.chosen_groups = moe.chosen_groups;
     // A token's results are combined before they are reduced, its gradients likewise.
     last.forward_reduce = stream();
     last.saved_is_sharded = true;

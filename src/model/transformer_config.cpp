@@ -36,6 +36,8 @@ std::string fault_of_parts(const TransformerConfig& c) {
         return "layers without experts must be at least 0, one is " + std::to_string(layer);
     std::string fault = first_outside({{"experts", c.moe.experts, 1, 1 << 20},
                                        {"experts per token", c.moe.top_k, 1, c.moe.experts},
+                                       {"groups of experts", c.moe.groups, 1, c.moe.experts},
+                                       {"chosen groups", c.moe.chosen_groups, 1, c.moe.groups},
                                        {"expert ffn", c.moe.ffn, 1, kMaxWidth},
                                        {"shared ffn", c.moe.shared_ffn, 0, kMaxWidth},
                                        {"first dense layers", c.moe.first_dense, 0, kMaxLayers},

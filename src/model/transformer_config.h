@@ -74,6 +74,8 @@ enum class Head {
 struct Moe {
   int experts = 0;
   int top_k = 1;             // experts that a token visits
+  int groups = 1;            // of neighbouring experts
+  int chosen_groups = 1;     // of which a token visits this many at most (DeepSeek-V2, -V3)
   int ffn = 0;               // width of one expert
   int shared_ffn = 0;        // width of the experts that every token visits, all together; 0 = none
   bool shared_gate = false;  // a learnt gate h -> 1 on the shared experts (Qwen 2)

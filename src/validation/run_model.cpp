@@ -105,6 +105,7 @@ void set_experts(const RunRow& row, TransformerConfig& config) {
   if (config.moe.experts == 0 || config.moe.ffn == 0)
     throw RowRefused("has experts whose width is not stated, and the model is not known");
   config.moe.experts = *row.experts;
+  if (*row.experts % config.moe.groups != 0) config.moe.groups = config.moe.chosen_groups = 1;
   if (row.top_k) config.moe.top_k = *row.top_k;
 }
 

@@ -133,7 +133,35 @@ Seconds all_gather(const Group& group, Bytes size) { return one_way(group, size)
 
 Seconds reduce_scatter(const Group& group, Bytes size) { return one_way(group, size); }
 
-Seconds all_to_all(const Group& group, Bytes size, double copies) {
+namespace {
+
+// The chance that `part` of what a token's copies may go to gets one of them.
+double chance_of_a_copy(double part, double copies) {
+  return 1 - std::pow(1 - std::min(part, 1.0), copies);
+}
+
+// The chance that a token visits a node, which holds a part of a group or several whole ones.
+double chance_of_a_visit(double nodes, const Visits& visits) {
+  const double groups = std::max(visits.groups, 1.0);
+  const double chosen = std::clamp(visits.chosen, 1.0, groups);
+  if (nodes >= groups)
+    return chosen / groups * chance_of_a_copy(groups / nodes / chosen, visits.copies);
+  // Of the chosen groups h are among the node's: the hypergeometric distribution, from h = 0 on.
+  const double held = std::max(1.0, std::floor(groups / nodes));
+  double chance = 0;
+  for (double h = 1; h <= std::min(held, chosen); ++h) {
+    double ways = 1;  // held over h times (groups - held) over (chosen - h), of groups over chosen
+    for (double i = 0; i < h; ++i) ways *= (held - i) / (i + 1);
+    for (double i = 0; i < chosen - h; ++i) ways *= (groups - held - i) / (i + 1);
+    for (double i = 0; i < chosen; ++i) ways *= (i + 1) / (groups - i);
+    chance += std::max(ways, 0.0) * chance_of_a_copy(h / chosen, visits.copies);
+  }
+  return chance;
+}
+
+}  // namespace
+
+Seconds all_to_all(const Group& group, Bytes size, const Visits& visits) {
   if (group.members == 1) return {};
   const double k = group.members;
   Seconds time = group.intra.latency;
@@ -142,8 +170,8 @@ Seconds all_to_all(const Group& group, Bytes size, double copies) {
   const double nodes = group.nodes;
   // Of a member's bytes: a token goes once to each of the other nodes that have some of its
   // experts.
-  const double visited = (nodes - 1) * (1 - std::pow(1 - 1 / nodes, copies));
-  const double sent = visited / copies;
+  const double visited = (nodes - 1) * chance_of_a_visit(nodes, visits);
+  const double sent = visited / visits.copies;
   return time + group.inter.latency + size * sent * group.per_node / group.inter.bandwidth;
 }
 

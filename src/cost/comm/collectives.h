@@ -71,9 +71,15 @@ double network_share(const Group& group);
 double links_share(const Group& group);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);
-// Tokens go to experts: every member sends `size` bytes, in `copies` copies of each token that go
-// to different members; a node is sent one copy, which its devices pass on among themselves.
-Seconds all_to_all(const Group& group, Bytes size, double copies);
+// Where the copies of a token go: to experts in any `chosen` of `groups` equal groups of neighbours.
+struct Visits {
+  double copies = 1;
+  double groups = 1;
+  double chosen = 1;
+};
+// Tokens go to experts: every member sends `size` bytes, in copies of each token that go to
+// different members; a node is sent one copy, which its devices pass on among themselves.
+Seconds all_to_all(const Group& group, Bytes size, const Visits& visits);
 
 Seconds send(const Link& link, Bytes size);
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "plan/sample_problems.h"
 
 namespace plait {
@@ -45,7 +48,7 @@ TEST(Collectives, GroupsOfANodeShareItsNetwork) {
 TEST(Collectives, OneMemberAndNothingToSendTakeNoTime) {
   const Cluster cluster = two_nodes();
   EXPECT_EQ(all_reduce({}, Bytes(1e9)).value, 0);
-  EXPECT_EQ(all_to_all({}, Bytes(1e9), 2).value, 0);
+  EXPECT_EQ(all_to_all({}, Bytes(1e9), {2}).value, 0);
   EXPECT_EQ(all_reduce(group_of(cluster, devices(0, 1, 8)), Bytes(0)).value, 0);
 }
 
@@ -55,9 +58,9 @@ TEST(Collectives, ANodeIsSentEveryTokenOnce) {
   // Every member sends 16 MB, four copies of each token: 15/16 of it over links of 100 GB/s, 0.15
   // ms. One of 16 tokens has none of its four experts on the other node; of the rest a copy leaves:
   // 3.75 MB of each of 8 members through 200 GB/s, 0.15 ms.
-  EXPECT_NEAR(all_to_all(group, Bytes(16e6), 4).value, 0.15e-3 + 0.15e-3 + 2 * 5e-6, kTolerance);
+  EXPECT_NEAR(all_to_all(group, Bytes(16e6), {4}).value, 0.15e-3 + 0.15e-3 + 2 * 5e-6, kTolerance);
   // With one copy all of it may have to leave: half of 16 MB.
-  EXPECT_NEAR(all_to_all(group, Bytes(16e6), 1).value, 0.15e-3 + 0.32e-3 + 2 * 5e-6, kTolerance);
+  EXPECT_NEAR(all_to_all(group, Bytes(16e6), {1}).value, 0.15e-3 + 0.32e-3 + 2 * 5e-6, kTolerance);
 }
 
 TEST(Collectives, TheCalibratedPartOfTheLinksIsReached) {
@@ -97,6 +100,39 @@ TEST(Collectives, LinksInsideANodeCarryEveryByte) {
   EXPECT_NEAR(links_share(group_of(cluster, ids, 4)), 0.5, kTolerance);
   EXPECT_EQ(links_share(group_of(cluster, devices(0, 1, 8))), 1);
   EXPECT_EQ(links_share(group_of(cluster, devices(0, 8, 2), 8)), 0);
+}
+
+// Against all choices of groups, with copies that go anywhere in them.
+TEST(Collectives, TokensOfChosenGroupsVisitFewerNodes) {
+  const auto seconds = [](int nodes, const Visits& visits) {
+    Group group;
+    group.nodes = nodes;
+    group.per_node = 1;
+    group.members = nodes;
+    group.inter = {BytesPerSecond(1), Seconds(0)};
+    group.intra = {BytesPerSecond(1), Seconds(0)};
+    return all_to_all(group, Bytes(visits.copies), visits).value;  // nodes visited but its own
+  };
+  for (const int nodes : {2, 4, 8})
+    for (const int chosen : {1, 3, 4, 8}) {
+      constexpr int kGroups = 8;
+      constexpr double kCopies = 5;
+      double visited = 0;
+      double choices = 0;
+      for (unsigned mask = 0; mask < 1U << kGroups; ++mask) {
+        if (std::popcount(mask) != chosen) continue;
+        const unsigned of_first_node = mask & ((1U << (kGroups / nodes)) - 1);
+        const double part = std::popcount(of_first_node) / static_cast<double>(chosen);
+        visited += 1 - std::pow(1 - part, kCopies);
+        ++choices;
+      }
+      EXPECT_NEAR(seconds(nodes, {kCopies, kGroups, static_cast<double>(chosen)}),
+                  (nodes - 1) * visited / choices, 1e-12)
+          << nodes << " nodes, " << chosen << " groups";
+    }
+  // A group of several nodes: half of the groups, then one of its two nodes.
+  EXPECT_NEAR(seconds(16, {1, 8, 4}), 15 / 16.0, 1e-12);
+  EXPECT_NEAR(seconds(16, {5, 8, 8}), seconds(16, {5}), 1e-12);
 }
 
 }  // namespace

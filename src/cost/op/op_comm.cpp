@@ -71,9 +71,10 @@ void CommCost::add_tensor(const Op& op, const OpTime& time, OpComm& comm) const 
 }
 
 void CommCost::add_expert(const Op& op, OpComm& comm) const {
-  const double visits = op.rows * op.count / std::max(1, model_.sequence_length);
+  const double copies = op.rows * op.count / std::max(1, model_.sequence_length);
   const Bytes sent(element_ * op.expert_exchange * per_device_ / shape_.sharding.tensor);
-  comm.exchange = all_to_all(shape_.expert_group, sent, visits);
+  comm.exchange =
+      all_to_all(shape_.expert_group, sent, {copies, op.expert_groups, op.chosen_groups});
   const double share = network_share(shape_.expert_group);
   comm.network_forward += share * comm.exchange;
   comm.network_backward += share * comm.exchange;

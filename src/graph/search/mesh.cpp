@@ -201,7 +201,7 @@ Seconds time_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size)
     case CollectiveKind::reduce_scatter:
       return reduce_scatter(group, size);
     case CollectiveKind::all_to_all:
-      return all_to_all(group, size, 1);
+      return all_to_all(group, size, {});
     case CollectiveKind::permute:
       return send(group.nodes > 1 ? group.inter : group.intra, size);
   }

@@ -47,10 +47,12 @@ void visit_fields(AttentionWindow& config, const Visit& visit) {
 
 template <typename Visit>
 void visit_fields(Moe& config, const Visit& visit) {
-  auto& [experts, top_k, ffn, shared_ffn, shared_gate, bias, router_bias, normalised, scale,
-         first_dense, every, dense] = config;
+  auto& [experts, top_k, groups, chosen_groups, ffn, shared_ffn, shared_gate, bias, router_bias,
+         normalised, scale, first_dense, every, dense] = config;
   visit("experts", experts);
   visit("top_k", top_k);
+  visit("groups", groups);
+  visit("chosen_groups", chosen_groups);
   visit("ffn", ffn);
   visit("shared_ffn", shared_ffn);
   visit("shared_gate", shared_gate);

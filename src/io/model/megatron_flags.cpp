@@ -54,6 +54,8 @@ void read_experts(const ShellFlags& flags, TransformerConfig& c) {
   if (flags.size(flag, 1) == 1 && !flags.has("moe-router-topk")) return;
   c.moe.experts = flags.size(flag, 0);
   c.moe.top_k = flags.size("moe-router-topk", 2);
+  c.moe.groups = flags.size("moe-router-num-groups", 1);
+  c.moe.chosen_groups = flags.size("moe-router-group-topk", c.moe.groups);
   c.moe.ffn = flags.size("moe-ffn-hidden-size", c.ffn);
   c.moe.shared_ffn = flags.size("moe-shared-expert-intermediate-size", 0, 0);
   c.moe.bias = c.mlp_bias;

@@ -23,7 +23,10 @@ struct OpAmount {
   double Op::*at;
 };
 
-constexpr OpAmount kAmounts[] = {{"matrices", &Op::matrices}, {"branches", &Op::branches}};
+constexpr OpAmount kAmounts[] = {{"matrices", &Op::matrices},
+                                 {"branches", &Op::branches},
+                                 {"expert_groups", &Op::expert_groups},
+                                 {"chosen_groups", &Op::chosen_groups}};
 
 }  // namespace
 

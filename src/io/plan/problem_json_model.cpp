@@ -75,7 +75,7 @@ std::string dump_op(Op op) {
                                 combines_experts, writes_scores, scores_in_16_bits, learnt_bias,
                                 forward, parameters, moved, saved, saved_mask, saved_is_sharded,
                                 saved_is_whole, forward_reduce, backward_reduce, expert_exchange,
-                                boundary, cuts] = op;
+                                expert_groups, chosen_groups, boundary, cuts] = op;
   JsonObject json;
   json.text("name", name).text("kind", name_of(kind)).text("split", name_of(split));
   if (function != Function::other) json.text("function", name_of(function));

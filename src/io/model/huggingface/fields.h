@@ -59,6 +59,9 @@ std::vector<HfFamily> hf_mixtures();
 std::vector<HfFamily> hf_encoders();
 std::vector<HfFamily> hf_encoder_decoders();
 
+// Which layers of a mixture have a plain MLP, by the keys that configs of any family use.
+void read_dense_layers(const HfFields& fields, TransformerConfig& c);
+
 // What `transformers` has for the fields that nearly all decoders share; 0 = derived.
 struct HfDefaults {
   int vocabulary = 32000;

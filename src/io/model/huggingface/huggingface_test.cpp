@@ -174,6 +174,37 @@ TEST(HuggingFace, UnknownImageModelIsReadAsViT) {
             "model_type 'novel' is not known: assumed an image model like ViT");
 }
 
+TEST(HuggingFace, GroupsOfExpertsAreThoseOfTheFamilyOrTheConfig) {
+  const Moe v3 = read(R"({"model_type": "deepseek_v3"})").config.moe;
+  EXPECT_EQ(v3.groups, 8);
+  EXPECT_EQ(v3.chosen_groups, 4);
+  EXPECT_EQ(
+      read(R"({"model_type": "deepseek_v3", "n_group": 1, "topk_group": 1})").config.moe.groups, 1);
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v2", "n_group": 8})").config.moe.groups, 1);
+  EXPECT_EQ(read(R"({"model_type": "deepseek_v2", "topk_method": "group_limited_greedy",
+                     "n_group": 8, "topk_group": 3})")
+                .config.moe.chosen_groups,
+            3);
+}
+
+// However a mixture that is not known says which of its layers have a plain MLP.
+TEST(HuggingFace, LayersWithoutExpertsAreFoundInAnyMixture) {
+  const auto with = [](const std::string& more) {
+    return parameters(R"({"model_type": "later", "vocab_size": 100, "hidden_size": 64,
+        "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 256,
+        "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32)" +
+                      more + "}");
+  };
+  const double all = with("");
+  const double but_one = with(R"(, "first_k_dense_replace": 1)");
+  EXPECT_NE(all, but_one);
+  for (const char* other : {R"(, "mlp_layer_types": ["dense", "sparse", "sparse"])",
+                            R"(, "num_dense_layers": 1)", R"(, "moe_layer_freq": [0, 1, 1])",
+                            R"(, "mlp_only_layers": [0])", R"(, "moe_layer_start_index": 1)"})
+    EXPECT_EQ(with(other), but_one) << other;
+  EXPECT_EQ(with(R"(, "moe_layer_freq": 1)"), all);
+}
+
 TEST(HuggingFace, WhatIsNoKnownKindOfModelIsRefused) {
   EXPECT_EQ(complaint(R"({"model_type": "whisper", "num_mel_bins": 80, "vocab_size": 51865})"),
             "config.json#: model_type 'whisper' is not known, and it reads sound, not text or "
@@ -186,6 +217,17 @@ TEST(HuggingFace, WhatIsNoKnownKindOfModelIsRefused) {
                           "num_hidden_layers": 32})"),
       "config.json#: model type 'mamba' is a state-space or recurrent network; only layers of "
       "attention and feed-forward products are predicted");
+  EXPECT_EQ(complaint(R"({"model_type": "later", "vocab_size": 100, "hidden_size": 64,
+                          "num_hidden_layers": 2, "num_attention_heads": 4,
+                          "layer_types": ["linear_attention", "full_attention"]})"),
+            "config.json#: model type 'later' has layers of the kind 'linear_attention', a "
+            "state-space or recurrent network; only layers of attention and feed-forward products "
+            "are predicted");
+  EXPECT_TRUE(complaint(R"({"model_type": "later", "text_config": {"linear_num_key_heads": 4}})")
+                  .starts_with("config.json#: model type 'later' has 'linear_num_key_heads'"));
+  EXPECT_TRUE(
+      complaint(R"({"model_type": "later", "hidden_size_per_layer_input": 256})")
+          .starts_with("config.json#: model type 'later' has an embedding for every layer"));
   EXPECT_TRUE(complaint(R"({"model_type": "clip", "text_config": {"hidden_size": 512},
                             "vision_config": {}})")
                   .starts_with("config.json#: model type 'clip' is two encoders"));

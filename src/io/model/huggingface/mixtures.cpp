@@ -14,6 +14,16 @@ void read_mixtral(const HfFields& fields, TransformerConfig& c) {
   c.moe.ffn = c.ffn;
 }
 
+// Layers without experts, however the config says it: a list of kinds, the first few, every second.
+void read_listed_kinds(const JsonValue& kinds, TransformerConfig& c) {
+  int layer = 0;
+  for (const JsonValue& kind : kinds.items()) {
+    if (kind.is_string() ? kind.text() == "dense" : kind.integer(0, kMaxHfSize) == 0)
+      c.moe.dense.push_back(layer);
+    ++layer;
+  }
+}
+
 // "mlp_only_layers" lists layers without experts; of the others every "decoder_sparse_step"-th has
 // them.
 void read_sparse_layers(const HfFields& fields, TransformerConfig& c) {
@@ -69,6 +79,14 @@ void read_deepseek_experts(const HfFields& fields, int routed, int shared, Trans
   c.moe.every = fields.size({"moe_layer_freq"}, 1);
 }
 
+// A token visits experts of a few groups only; a number that does not divide them says nothing.
+void read_groups(const HfFields& fields, int groups, int chosen, TransformerConfig& c) {
+  c.moe.groups = fields.size({"n_group"}, groups);
+  c.moe.chosen_groups = fields.size({"topk_group"}, chosen);
+  if (c.moe.experts % c.moe.groups != 0 || c.moe.chosen_groups > c.moe.groups)
+    c.moe.groups = c.moe.chosen_groups = 1;
+}
+
 void read_deepseek_v2(const HfFields& fields, TransformerConfig& c) {
   read_llama_block(fields, {.vocabulary = 102400}, c);
   read_latent_attention(fields, c);
@@ -77,6 +95,7 @@ void read_deepseek_v2(const HfFields& fields, TransformerConfig& c) {
   read_deepseek_experts(fields, 64, 2, c);
   c.moe.top_k = fields.size({"num_experts_per_tok"}, 6);
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
+  if (fields.text({"topk_method"}, "greedy") != "greedy") read_groups(fields, 1, 1, c);
 }
 
 void read_deepseek_v3(const HfFields& fields, TransformerConfig& c) {
@@ -93,6 +112,7 @@ void read_deepseek_v3(const HfFields& fields, TransformerConfig& c) {
   read_deepseek_experts(fields, 256, 1, c);
   c.moe.top_k = fields.size({"num_experts_per_tok"}, 8);
   c.moe.first_dense = fields.count({"first_k_dense_replace"}, 3);
+  read_groups(fields, 8, 4, c);
 }
 
 // DeepSeekMoE (arXiv 2401.06066): ordinary attention; not part of `transformers`.
@@ -199,6 +219,20 @@ void read_llama4(const HfFields& fields, TransformerConfig& c) {
 }
 
 }  // namespace
+
+void read_dense_layers(const HfFields& fields, TransformerConfig& c) {
+  c.moe.first_dense =
+      fields.count({"first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"}, 0);
+  read_sparse_layers(fields, c);
+  const auto kinds = fields.find({"mlp_layer_types"});
+  const auto every = fields.find({"moe_layer_freq"});
+  if (kinds && kinds->is_array())
+    read_listed_kinds(*kinds, c);
+  else if (every && every->is_array())
+    read_listed_kinds(*every, c);
+  else if (every)
+    c.moe.every = every->integer(1, kMaxHfSize);
+}
 
 std::vector<HfFamily> hf_mixtures() {
   return {{"mixtral", read_mixtral},         {"qwen2_moe", read_qwen2_moe},

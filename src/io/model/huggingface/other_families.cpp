@@ -38,6 +38,28 @@ constexpr Family kFamilies[] = {
       "mobilenet_v2", "detr", "poolformer", "pvt", "levit", "cvt", "van", "focalnet", "bit"}},
 };
 
+// Families appear faster than tables are written: what a config has tells, too. Layers that mix
+// tokens by a recurrence or a convolution, by what lists of layers call them and by their sizes.
+constexpr std::string_view kRecurrentLayers[] = {
+    "linear_attention", "lightning_attention", "mamba", "recurrent", "conv", "rwkv"};
+constexpr std::string_view kRecurrentKeys[] = {"linear_attn_config", "linear_num_key_heads",
+                                               "linear_num_heads",   "ssm_state_size",
+                                               "mamba_d_state",      "conv_L_cache"};
+
+std::string recurrent_part(const JsonValue& config) {
+  for (const std::string_view key : {"layer_types", "layers_block_type", "block_types"}) {
+    const auto list = config.find(key);
+    if (!list || !list->is_array()) continue;
+    for (const JsonValue& kind : list->items())
+      if (kind.is_string() &&
+          std::ranges::find(kRecurrentLayers, kind.text()) != std::end(kRecurrentLayers))
+        return "layers of the kind '" + kind.text() + "'";
+  }
+  for (const std::string_view key : kRecurrentKeys)
+    if (config.find(key)) return "'" + std::string(key) + "'";
+  return "";
+}
+
 constexpr std::string_view kDiffusion =
     "is a part of a diffusion model (diffusers); only transformers that predict tokens or classes "
     "are predicted";
@@ -75,6 +97,17 @@ std::string other_family(const JsonValue& config) {
   for (const Family& family : kFamilies)
     if (std::ranges::find(family.types, type->text()) != family.types.end())
       return "model type '" + type->text() + "' " + std::string(family.why);
+  const auto text = config.find("text_config");
+  const JsonValue& language = text && text->is_object() ? *text : config;
+  if (const std::string part = recurrent_part(language); !part.empty())
+    return "model type '" + type->text() + "' has " + part +
+           ", a state-space or recurrent network; only layers of attention and feed-forward "
+           "products are predicted";
+  if (const auto width = language.find("hidden_size_per_layer_input");
+      width && width->is_number() && width->number() > 0)
+    return "model type '" + type->text() +
+           "' has an embedding for every layer (hidden_size_per_layer_input), which is not "
+           "predicted";
   return "";
 }
 

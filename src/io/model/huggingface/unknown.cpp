@@ -7,6 +7,15 @@
 namespace plait {
 namespace {
 
+// By the epsilon's name; where there is none, networks with a plain gelu or relu are of the time of
+// layer norms.
+bool has_rms_norm(const HfFields& fields) {
+  if (fields.find({"rms_norm_eps"})) return true;
+  if (fields.find({"layer_norm_eps", "layer_norm_epsilon"})) return false;
+  const std::string activation = fields.text({"hidden_act", "activation_function"}, "");
+  return !activation.starts_with("gelu") && activation != "relu";
+}
+
 bool is_gated(const HfFields& fields, bool rms) {
   const std::string activation = fields.text({"hidden_act", "activation_function"}, "");
   if (activation.empty()) return rms;
@@ -21,12 +30,17 @@ void read_experts(const HfFields& fields, TransformerConfig& c) {
       fields.count({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, 0);
   if (experts < 2 || !fields.flag({"is_moe"}, true)) return;
   c.moe.experts = experts;
-  c.moe.top_k = fields.size({"num_experts_per_tok", "moe_topk", "moe_top_k"}, 2);
+  c.moe.top_k = fields.size({"num_experts_per_tok", "moe_topk", "moe_top_k", "moe_k"}, 2);
   c.moe.ffn = fields.size({"moe_intermediate_size", "expert_ffn_hidden_size"}, c.ffn);
-  c.moe.shared_ffn = fields.count({"n_shared_experts", "num_shared_experts"}, 0) * c.moe.ffn;
+  c.moe.shared_ffn =
+      fields.count({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0) *
+      c.moe.ffn;
   if (c.moe.shared_ffn == 0)
-    c.moe.shared_ffn = fields.count({"shared_expert_intermediate_size"}, 0);
-  c.moe.first_dense = fields.count({"first_k_dense_replace"}, 0);
+    c.moe.shared_ffn =
+        fields.count({"shared_expert_intermediate_size", "shared_experts_intermediate_size",
+                      "moe_shared_expert_intermediate_size"},
+                     0);
+  read_dense_layers(fields, c);
 }
 
 std::string unknown_type(const HfFields& fields) {
@@ -42,8 +56,7 @@ std::string read_unknown_decoder(const HfFields& fields, TransformerConfig& c) {
       needed(fields, {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
   c.kv_heads = fields.size({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, 0);
   c.head_dim = fields.size({"head_dim", "d_kv"}, 0);
-  const bool rms =
-      fields.find({"rms_norm_eps"}) || !fields.find({"layer_norm_eps", "layer_norm_epsilon"});
+  const bool rms = has_rms_norm(fields);
   c.norm = rms ? NormKind::rms : NormKind::layer;
   c.gated = is_gated(fields, rms);
   c.ffn = fields.size({"intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size"}, 0);

@@ -86,6 +86,14 @@ def test_a_callback_that_raises_ends_the_search():
     assert str(raised(LookupError, plait.plan, **LONG, on_improvement=fail)) == "enough"
 
 
+def test_ctrl_c_while_a_callback_runs_is_not_a_fault_of_the_callback():
+    def pressed(_):
+        raise KeyboardInterrupt
+
+    plan = plait.plan(**LONG, on_improvement=pressed)
+    assert plan.search.interrupted and plan.step_s > 0
+
+
 def test_ctrl_c_gives_the_best_plan_so_far():
     code = f"""
 import os, signal, threading, plait

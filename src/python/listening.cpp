@@ -104,6 +104,13 @@ bool run_listening(const Callbacks& callbacks, const std::function<void(const Se
         pressed = true;
         stop.request_stop();
       }
+    } catch (const nb::python_error& error) {
+      // Ctrl-C while a callback ran is Ctrl-C, not a fault of the callback.
+      if (error.matches(PyExc_KeyboardInterrupt))
+        pressed = true;
+      else
+        raised = std::current_exception();
+      stop.request_stop();
     } catch (...) {
       raised = std::current_exception();
       stop.request_stop();

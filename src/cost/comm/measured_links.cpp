@@ -51,7 +51,7 @@ Seconds MeasuredLinks::all_to_all(const Group& group, Bytes whole) const {
   if (group.members == 1) return {};
   const Bytes part = whole / group.members;
   if (const auto time = measured("all_to_all", group, part)) return *time;
-  return plait::all_to_all(group, part, 1);
+  return plait::all_to_all(group, part, {});
 }
 
 std::optional<Seconds> MeasuredLinks::send(bool same_node, Bytes size) const {

@@ -19,7 +19,7 @@ constexpr double kNeighbourTasks = 200'000;  // for better divisions
 constexpr double kLeastRounds = 3;
 constexpr double kMostRounds = 12;
 constexpr double kMostNeighbours = 120;
-constexpr int kHalvings = 3;
+constexpr int kGameHalvings = 3;
 
 // Of n layers so many are recomputed, as far as there are, and what that adds; or `fewer`.
 void set_recompute(const LayerLoad& load, int recomputed, int fewer, InterleavedStage& stage) {
@@ -185,7 +185,7 @@ LayerBound OrderBounds::divide(const InterleavedPipeline& pipeline, int recomput
       *graph_, divided, enough.value,
       {.rounds =
            static_cast<int>(work_ * std::clamp(kRoundTasks / tasks, kLeastRounds, kMostRounds)),
-       .halvings = kHalvings + static_cast<int>(std::log2(work_)),
+       .halvings = kGameHalvings + static_cast<int>(std::log2(work_)),
        .neighbours = static_cast<int>(work_ * std::min(kNeighbourTasks / tasks, kMostNeighbours)),
        .stop = stop_});
 }

@@ -15,6 +15,7 @@
 #include "search/uniform/layout_evaluation.h"
 #include "search/uniform/layout_queue.h"
 #include "search/uniform/moved_layers.h"
+#include "search/uniform/near_plans.h"
 #include "search/uniform/smaller_mixes.h"
 
 namespace plait {
@@ -40,23 +41,6 @@ constexpr double kQuick = 0.125;
 constexpr double kThorough = 8;
 constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
 constexpr double kProven = 0.002;     // a gap that is not worth closing
-
-// What people call a layout: tensor, stages, context, expert.
-using Shape = std::tuple<int, int, int, int>;
-
-// What may be pinned beside the shape: schedule, chunks, micro-batches, recompute.
-// And what is not: the order of hosts.
-using Kind = std::tuple<Shape, Schedule, int, int, Recompute, std::vector<DeviceId>>;
-
-Shape shape_of(const Plan& plan) {
-  return {plan.stages.front().spans.front().tensor, plan.stage_count(), plan.context, plan.expert};
-}
-
-std::vector<DeviceId> first_devices(const Plan& plan) {
-  std::vector<DeviceId> first;
-  for (const Stage& stage : plan.stages) first.push_back(stage.devices.front());
-  return first;
-}
 
 std::span<const UniformLayout> taken_from(std::span<const UniformLayout>& rest) {
   const std::span<const UniformLayout> taken = rest.first(std::min(kAtOnce, rest.size()));
@@ -231,7 +215,7 @@ class UniformSearch {
         short_of_memory_.back().recomputes_some = true;
       }
       keep(results[i]);
-      for (const NearPlan& near : evaluated[i].near) keep_near(near);
+      for (const NearPlan& near : evaluated[i].near) near_.keep(near);
     }
     for (int i = 0; i < count; ++i) {
       const Seconds bound = std::max(round[i].bound, evaluated[i].bound);
@@ -251,23 +235,8 @@ class UniformSearch {
       if (!is_new && std::pair(ranked.cost.step, ranked.plan) <
                          std::pair(at->second.cost.step, at->second.plan))
         at->second = ranked;
-      keep_near({ranked.cost.step, ranked.plan});
+      best_.keep({ranked.cost.step, ranked.plan});
     }
-  }
-
-  void keep_near(const NearPlan& near) {
-    const Plan& plan = near.plan;
-    if (plan.stage_count() == 1 || !recomputes_alike(plan)) return;
-    const Kind kind{shape_of(plan),
-                    plan.schedule,
-                    chunk_count(plan.stages.front()),
-                    plan.micro_batches,
-                    plan.stages.front().spans.front().recompute,
-                    first_devices(plan)};
-    const auto [at, is_new] = near_.try_emplace(kind, near);
-    if (!is_new &&
-        std::pair(near.promise, near.plan) < std::pair(at->second.promise, at->second.plan))
-      at->second = near;
   }
 
   // Mixes of fewer nodes whose devices could compute fast enough.
@@ -285,38 +254,34 @@ class UniformSearch {
   // Layers of the best plans are moved one by one: how far a layout was looked into depends on what
   // was known by then, and chunks of a stage may be as uneven as its memory asks for.
   void polish(double work) {
-    if (found_.empty() || !space_.pins().stages.empty()) return;
-    std::vector<NearPlan> plans;
-    for (const auto& [kind, near] : near_) plans.push_back(near);
-    double part = work / static_cast<double>(kTried / kPolished);
-    for (const std::size_t count : {kTried, kPolished}) {
-      std::ranges::stable_sort(plans, {}, &NearPlan::promise);
-      plans.resize(std::min(plans.size(), static_cast<std::size_t>(work) * count));
-      for (NearPlan& near : plans) {
-        if (stop()) return;
-        // The bound of interleaved plans is that of chunks which differ by a layer at most.
-        const bool may_be_faster =
-            near.plan.schedule == Schedule::interleaved && near.promise < kHopeful * wanted();
-        if (!may_be_faster && found_.best() <= (1 + kProven) * lower_bound()) continue;
-        Shortlist better(engine_, 1, context_.options.target);
-        move_layers(context_, near.plan, part, wanted(), better);
-        if (better.empty()) continue;
-        near = {better.best(), better.plans().front().plan};
-        keep(better);
-      }
-      part = work;
-    }
+    const Pins& pins = space_.pins();
+    // Of plans that recompute some layers each number would have to be looked at, so that pinning
+    // one does not give a better plan.
+    if (found_.empty() || !pins.stages.empty() || pins.recompute_layers) return;
+    std::vector<NearPlan> plans = best_.all();
+    move_layers_of(plans, kPolished, work);
+    plans = near_.all();
+    move_layers_of(plans, kTried, work / static_cast<double>(kTried / kPolished));
+    move_layers_of(plans, kPolished, work);
   }
 
-  // Whether all layers are recomputed alike. Of others, each number that is recomputed would have
-  // to be looked at, so that pinning one does not give a better plan.
-  bool recomputes_alike(const Plan& plan) const {
-    if (space_.pins().recompute_layers) return false;
-    const Recompute first = plan.stages.front().spans.front().recompute;
-    return std::ranges::all_of(plan.stages, [&](const Stage& stage) {
-      return std::ranges::all_of(stage.spans,
-                                 [&](const Span& span) { return span.recompute == first; });
-    });
+  // Of so many plans that promise most; they promise what came of it.
+  void move_layers_of(std::vector<NearPlan>& plans, std::size_t count, double work) {
+    std::ranges::stable_sort(plans, {}, &NearPlan::promise);
+    plans.resize(std::min(plans.size(), static_cast<std::size_t>(std::max(1.0, work)) * count));
+    for (NearPlan& near : plans) {
+      if (stop()) return;
+      // The bound of interleaved plans is that of chunks which differ by a layer at most.
+      const bool may_be_faster =
+          near.plan.schedule == Schedule::interleaved && near.promise < kHopeful * wanted();
+      near.promise = Seconds(HUGE_VAL);
+      if (!may_be_faster && found_.best() <= (1 + kProven) * lower_bound()) continue;
+      Shortlist better(engine_, 1, context_.options.target);
+      move_layers(context_, near.plan, work, wanted(), better);
+      if (better.empty()) continue;
+      near = {better.best(), better.plans().front().plan};
+      keep(better);
+    }
   }
 
   // Plans that are as fast without ZeRO go without.
@@ -401,8 +366,8 @@ class UniformSearch {
   Shortlist found_;
   UniformGround ground_;
   std::map<Shape, RankedPlan> by_shape_;
-  // Those whose layers are all recomputed alike, by what else can be pinned.
-  std::map<Kind, NearPlan> near_;
+  NearPlans best_;  // that were the best of all for a while
+  NearPlans near_;  // by their closed form
   std::vector<LayoutQueue> queues_;
   std::vector<UniformLayout> short_of_memory_;
   std::vector<UniformLayout> loose_;  // evaluated, with bounds that were below the best plan then

@@ -92,7 +92,7 @@ TEST_F(SplitChanges, PositionsAreExchangedForFeatures) {
   const int u = unit("mlp.norm");
   const PlanSettings settings{.micro_batches = 2, .sequence_parallel = true};
   const Resharding in = resharding(problem_, settings, devices_, span(u, 0), span(u + 1, 1));
-  EXPECT_DOUBLE_EQ(in.forward.value, all_to_all(group_, tensor(kHidden) / 4, 1).value);
+  EXPECT_DOUBLE_EQ(in.forward.value, all_to_all(group_, tensor(kHidden) / 4, {}).value);
   EXPECT_DOUBLE_EQ(in.backward.value, in.forward.value);
 }
 

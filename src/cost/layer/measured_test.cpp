@@ -43,6 +43,7 @@ struct Case {
                           .model = model,
                           .device_type = type,
                           .kind = kind,
+                          .usual = kind,
                           .sharding = sharding,
                           .state_bytes = 16,
                           .devices = devices},

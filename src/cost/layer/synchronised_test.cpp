@@ -36,6 +36,7 @@ struct Case {
                                  .model = model,
                                  .device_type = "T4",
                                  .kind = kind,
+                                 .usual = kind,
                                  .sharding = sharding},
                                 sides(host));
   }

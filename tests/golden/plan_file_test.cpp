@@ -22,8 +22,13 @@ samples::Sample golden_sample() {
   plan.sequence_parallel = true;
   plan.offload = 0.25;
   plan.stages[0].spans = {{.units = {0, 2}, .tensor = 1, .data = 4, .recompute = Recompute::full},
-                          {.units = {2, 5}, .tensor = 2, .data = 2, .split = 1}};
-  plan.stages[1].spans[0].units = {5, 8};
+                          {.units = {2, 5}, .tensor = 2, .data = 2}};
+  using enum TensorLayout;
+  sample.problem.model.kinds.back().ops[0].cuts = {
+      {Split::vocabulary, whole, by_feature, whole},
+      {Split::row, by_feature, partial_sums, by_feature}};
+  plan.stages[1].spans[0].units = {5, 7};
+  plan.stages[1].spans.push_back({.units = {7, 8}, .tensor = 2, .data = 2, .split = 1});
   plan.stages[1].devices = {DeviceId{4}, DeviceId{5}, DeviceId{8}, DeviceId{9}};
   plan.stages[1].shares = {3, 1};
   Profile& profile = sample.problem.profile;

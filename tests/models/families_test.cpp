@@ -193,6 +193,8 @@ std::vector<TransformerConfig> bases() {
   scaled.window.size = 4;
   TransformerConfig latent = samples::tiny_llama();
   latent.mla = {.q_rank = 4, .kv_rank = 4, .nope_dim = 4, .rope_dim = 4, .value_dim = 4};
+  TransformerConfig grouped = samples::tiny_mixture();
+  grouped.moe.groups = 2;
   TransformerConfig normed = samples::tiny_parallel(false);
   normed.qk_norm = QkNorm::per_head;
   TransformerConfig classifier = samples::tiny_bert();
@@ -208,6 +210,7 @@ std::vector<TransformerConfig> bases() {
           samples::tiny_parallel(true),
           scaled,
           latent,
+          grouped,
           samples::tiny_parallel(false),
           normed,
           classifier};

@@ -1,5 +1,8 @@
 #include "io/model/op_fields.h"
 
+#include "base/error.h"
+#include "plan/names.h"
+
 namespace plait {
 namespace {
 
@@ -28,10 +31,37 @@ constexpr OpAmount kAmounts[] = {{"matrices", &Op::matrices},
                                  {"expert_groups", &Op::expert_groups},
                                  {"chosen_groups", &Op::chosen_groups}};
 
+std::string dump_cuts(const std::vector<OpCut>& cuts) {
+  std::vector<std::string> list;
+  for (const auto& [split, input, output, input_gradient] : cuts)
+    list.push_back(JsonObject()
+                       .text("split", name_of(split))
+                       .text("input", name_of(input))
+                       .text("output", name_of(output))
+                       .text("input_gradient", name_of(input_gradient))
+                       .str());
+  return json_list(list);
+}
+
+TensorLayout restore_layout(const JsonValue& json) {
+  return static_cast<TensorLayout>(json.choice(tensor_layout_names()));
+}
+
+OpCut restore_cut(const JsonValue& json) {
+  json.allow_only({"split", "input", "output", "input_gradient"});
+  if (restore_layout(json.at("input")) == TensorLayout::partial_sums)
+    throw InputError(json.at("input").where(),
+                     "no op takes partial sums; must be whole, "
+                     "by-feature or by-position");
+  return {static_cast<Split>(json.at("split").choice(split_names())),
+          restore_layout(json.at("input")), restore_layout(json.at("output")),
+          restore_layout(json.at("input_gradient"))};
+}
+
 }  // namespace
 
 std::vector<std::string_view> special_op_keys() {
-  std::vector<std::string_view> keys{"parts"};
+  std::vector<std::string_view> keys{"parts", "cuts"};
   for (const OpAmount& amount : kAmounts) keys.push_back(amount.key);
   for (const OpSwitch& on_or_off : kOpSwitches) keys.push_back(on_or_off.key);
   return keys;
@@ -42,6 +72,8 @@ void read_special_fields(const JsonValue& object, Op& op) {
     if (const auto value = object.find(amount.key)) op.*amount.at = value->at_least(0);
   for (const OpSwitch& on_or_off : kOpSwitches)
     op.*on_or_off.at = object.boolean_or(on_or_off.key, false);
+  if (const auto cuts = object.find("cuts"))
+    for (const JsonValue& cut : cuts->items()) op.cuts.push_back(restore_cut(cut));
 }
 
 void write_special_fields(const Op& op, JsonObject& object) {
@@ -50,6 +82,7 @@ void write_special_fields(const Op& op, JsonObject& object) {
     if (op.*amount.at != fresh.*amount.at) object.number(amount.key, op.*amount.at);
   for (const OpSwitch& on_or_off : kOpSwitches)
     if (op.*on_or_off.at) object.boolean(on_or_off.key, true);
+  if (!op.cuts.empty()) object.json("cuts", dump_cuts(op.cuts));
 }
 
 bool is_old_op(const JsonValue& object, const Op& op) {

@@ -41,33 +41,6 @@ constexpr OpNumber kOpNumbers[] = {
     {"boundary", [](Op& op) -> double& { return op.boundary; }},
 };
 
-std::string dump_cuts(const std::vector<OpCut>& cuts) {
-  std::vector<std::string> list;
-  for (const auto& [split, input, output, input_gradient] : cuts)
-    list.push_back(JsonObject()
-                       .text("split", name_of(split))
-                       .text("input", name_of(input))
-                       .text("output", name_of(output))
-                       .text("input_gradient", name_of(input_gradient))
-                       .str());
-  return json_list(list);
-}
-
-TensorLayout restore_layout(const JsonValue& json) {
-  return static_cast<TensorLayout>(json.choice(tensor_layout_names()));
-}
-
-OpCut restore_cut(const JsonValue& json) {
-  json.allow_only({"split", "input", "output", "input_gradient"});
-  if (restore_layout(json.at("input")) == TensorLayout::partial_sums)
-    throw InputError(json.at("input").where(),
-                     "no op takes partial sums; must be whole, "
-                     "by-feature or by-position");
-  return {static_cast<Split>(json.at("split").choice(split_names())),
-          restore_layout(json.at("input")), restore_layout(json.at("output")),
-          restore_layout(json.at("input_gradient"))};
-}
-
 std::string dump_op(Op op) {
   // Breaks the build when Op gains a field: it belongs into kOpNumbers or here.
   [[maybe_unused]] const auto& [name, kind, split, rows, inner, columns, count, kv_count, matrices,
@@ -83,15 +56,13 @@ std::string dump_op(Op op) {
   for (const OpNumber& number : kOpNumbers)
     if (number.of(op) != number.of(fresh)) json.number(number.key, number.of(op));
   if (saved_is_sharded) json.boolean("saved_is_sharded", true);
-  if (!cuts.empty()) json.json("cuts", dump_cuts(cuts));
   write_special_fields(op, json);
   return json.str();
 }
 
 Op restore_op(const JsonValue& json) {
   Op op;
-  std::vector<std::string_view> keys = {"name", "kind", "split", "function", "saved_is_sharded",
-                                        "cuts"};
+  std::vector<std::string_view> keys = {"name", "kind", "split", "function", "saved_is_sharded"};
   for (const OpNumber& number : kOpNumbers) {
     keys.emplace_back(number.key);
     if (const auto value = json.find(number.key)) number.of(op) = value->at_least(0);
@@ -105,8 +76,6 @@ Op restore_op(const JsonValue& json) {
   if (const auto function = json.find("function"))
     op.function = static_cast<Function>(function->choice(function_names()));
   op.saved_is_sharded = json.boolean_or("saved_is_sharded", false);
-  if (const auto cuts = json.find("cuts"))
-    for (const JsonValue& cut : cuts->items()) op.cuts.push_back(restore_cut(cut));
   if (const std::string fault = fault_of(op); !fault.empty()) throw InputError(json.where(), fault);
   return op;
 }

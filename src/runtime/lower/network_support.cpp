@@ -16,6 +16,7 @@ std::string untrained_feature_of(const TransformerConfig& c) {
                        fmt::join(c.not_modelled, ", and "));
   const std::pair<bool, const char*> features[] = {
       {c.positions == Positions::sinusoidal, "sinusoidal positions"},
+      {c.moe.chosen_groups < c.moe.groups, "experts that are chosen by groups"},
   };
   for (const auto& [has, name] : features)
     if (has) return fmt::format("the network has {}: that is not implemented", name);

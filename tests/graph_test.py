@@ -43,6 +43,9 @@ class Graph(unittest.TestCase):
         self.assertEqual(found["segments"][1]["trips"], 3)
         self.assertIn("loss", found)
         self.assertIn("[3,3,3,3]", self.good("analyze", HLO / "bert.hlo"))
+        self.assertEqual([b["name"] for b in found["blocks"]][1:4],
+                         ["0/layers/wk, wq, wv", "0/layers/wo", "0/layers/gate, up"])
+        self.assertEqual(found["blocks"][1]["strategies"], ["heads", "rows", "inner"])
 
     def test_search_writes_a_plan_and_an_annotated_program(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -56,6 +59,14 @@ class Graph(unittest.TestCase):
             self.assertTrue(written["values"])
             self.assertIn("sharding={devices=", program.read_text())
             self.good("analyze", program)
+
+    def test_without_a_mesh_all_of_one_to_three_axes_are_tried(self):
+        def best(*mesh):
+            return json.loads(self.good("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--json", *mesh))
+        given = [best("--mesh", mesh) for mesh in ("8", "2x4", "4x2", "2x2x2")]
+        self.assertEqual(best()["time_s"], min(plan["time_s"] for plan in given))
+        for plan in given:
+            self.assertGreaterEqual(plan["bound_s"], plan["time_s"] * (1 - 1e-9))  # each is the best
 
     def test_the_answer_is_the_same_for_any_number_of_threads(self):
         flags = ("search", HLO / "moe.hlo", "--cluster", "1xA100-80GB:8", "--json", "--threads")

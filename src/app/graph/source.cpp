@@ -7,11 +7,13 @@
 #include "io/cluster/load_cluster.h"
 #include "io/format/text_file.h"
 #include "io/graph/profile_json.h"
+#include "io/graph/sharding_json.h"
 
 namespace plait {
 
 graph::Analysis load_program(const GraphSource& source, const Session& session) {
   graph::Analysis analysis = graph::analyze(read_text_file(source.path), source.path);
+  name_by_weights(analysis, read_argument_names(source.path));
   session.warn(analysis.warnings);
   return analysis;
 }
@@ -27,8 +29,7 @@ std::vector<graph::Mesh> load_meshes(const GraphSource& source, const Session& s
     meshes.push_back(graph::make_mesh(loaded.cluster, sizes, "`mesh`"));
     return meshes;
   }
-  constexpr int kMostTried = 2;  // axes, unless three are asked for
-  for (const auto& sizes : graph::all_meshes(loaded.cluster.device_count(), kMostTried))
+  for (const auto& sizes : graph::all_meshes(loaded.cluster.device_count(), graph::kMostAxes))
     meshes.push_back(graph::make_mesh(loaded.cluster, sizes, "`cluster`"));
   return meshes;
 }

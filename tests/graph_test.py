@@ -72,6 +72,24 @@ class Graph(unittest.TestCase):
         flags = ("search", HLO / "moe.hlo", "--cluster", "1xA100-80GB:8", "--json", "--threads")
         self.assertEqual(self.good(*flags, 1), self.good(*flags, 4))
 
+    def test_products_are_listed_for_plait_profile_and_its_times_are_taken(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ops.json"
+            self.good("profile", HLO / "gpt.hlo", "--cluster", "1xH200:8", "--mesh", "8", "--ops", path)
+            ops = json.loads(path.read_text())["ops"]
+            # 256 rows of 64 features, heads of 3 x 8 columns over 8 devices.
+            self.assertIn({"op": "matmul", "dtype": "fp32", "rows": 256, "inner": 64, "columns": 24}, ops)
+            second = dict.fromkeys(("forward_s", "backward_s", "weight_gradient_s"), 1)
+            path.write_text(json.dumps({"plait_profile": 1, "compute": [], "collectives": [], "ops": [
+                {**op, "device_type": "H200", **second} for op in ops]}))
+            plan = json.loads(self.good("search", HLO / "gpt.hlo", "--cluster", "1xH200:8", "--mesh", "8",
+                                        "--json", "--profile", path))
+        # Two layers of 9 + 3 x 3 products, and the head's 3.
+        self.assertAlmostEqual(plan["compute_s"], 39, places=3)
+        done = plait("search", HLO / "gpt.hlo", "--cluster", "1xT4:8", "--mesh", "8", "--profile", "h200")
+        self.assertEqual((done.returncode, done.stderr), (2, "plait: --profile: has nothing of T4: what it has is "
+                                                             "of H200\n"))
+
     def test_enumerate_writes_every_combination(self):
         rows = list(csv.DictReader(io.StringIO(self.good(
             "enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8", "--blocks", "1,2"))))

@@ -231,7 +231,7 @@ class CostBuilder {
       const Node& node = program.nodes[n];
       const NodePlacement at = place_node(analysis_, mesh_, n, costs.axes[s]);
       const double trips = program.trips(n);
-      costs.compute[s] += node_time(analysis_, mesh_.device, n) * (at.share * trips);
+      costs.compute[s] += node_time(analysis_, mesh_, n, at, options_.products) * trips;
       costs.communication[s] += time_of(mesh_, at.reductions) * trips;
       if (at.window.empty() ||
           windows.emplace(node.operands.front(), at.operands.front(), at.window).second)
@@ -334,7 +334,9 @@ class CostBuilder {
     const Program& program = analysis_.program;
     for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
       if (analysis_.blocks.of_node[n] >= 0) continue;
-      made_.shared += node_time(analysis_, mesh_.device, n) * program.trips(n);
+      NodePlacement whole;
+      whole.operands.resize(program.nodes[n].operands.size());
+      made_.shared += node_time(analysis_, mesh_, n, whole, options_.products) * program.trips(n);
       for (const int value : program.nodes[n].outputs)
         if (kept_[value] != 0) made_.shared_memory += size_of(*program.values[value].shape);
     }

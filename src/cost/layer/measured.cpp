@@ -106,7 +106,9 @@ class Reader {
       at = series.at(b);
     } else {
       const Point& only = series.front();
-      at = only.value * ratio(part(measured_conditions(b)), part(measured_conditions(only.x)));
+      const double there = part(measured_conditions(only.x));
+      // Ops without a shape: nothing says how they grow.
+      at = there > 0 ? only.value * ratio(part(measured_conditions(b)), there) : series.at(b);
     }
     if (same_degrees()) return at;
     return at * ratio(part(analytic_(kind_, sharding_)), part(measured_conditions(b)));

@@ -122,9 +122,11 @@ SearchResult AutoSearch::run() {
   result.evaluations = found_.evaluations();
   result.nearest = found_.nearest();
   result.cut_short = stopped_ || !candidates_.is_complete();
-  if (!found_.empty()) result.lower_bound = lower_bound();
+  if (!candidates_.is_listed() && !is_free() && !found_.empty())
+    floor_ = floor_of_all(context_, engine_, found_.best(), Effort::quick);
+  if (!found_.empty()) result.lower_bound = candidates_.is_listed() ? lower_bound() : floor_;
   result.left_space = chooses_inside() || !candidates_.is_listed();
-  if (is_free()) result.floor = floor_;
+  if (is_free() || !candidates_.is_listed()) result.floor = floor_;
   return result;
 }
 

@@ -110,6 +110,7 @@ class Insides {
     return static_cast<std::size_t>(std::max(3, many * kLongModel / std::max(kLongModel, units)));
   }
   std::set<Outline> outlines() const;
+  std::set<Outline> known_outlines() const;
   std::vector<Candidate> candidates();
   static void narrow(std::vector<Candidate>& all, std::size_t most, double worth);
   void finish(Candidate& candidate);
@@ -136,6 +137,16 @@ std::set<Outline> Insides::outlines() const {
       if (stages >= space_.min_stages() && stages <= space_.max_stages(all[i]))
         out.insert({i, places});
     }
+  }
+  return out;
+}
+
+// Those of the plans found so far, which fit.
+std::set<Outline> Insides::known_outlines() const {
+  std::set<Outline> out;
+  const auto& all = space_.settings();
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+    if (all[i].zero == ZeroStage::parameters) continue;
     for (const RankedPlan& ranked : found_.plans()) {
       const Plan& plan = ranked.plan;
       const bool alike = plan.micro_batches == all[i].micro_batches &&
@@ -150,17 +161,23 @@ std::set<Outline> Insides::outlines() const {
 
 std::vector<Insides::Candidate> Insides::candidates() {
   std::vector<Candidate> out;
-  for (const Outline& outline : outlines()) {
-    if (stop_()) break;
+  const auto add = [&](const Outline& outline) {
     Candidate one{
         std::make_unique<PipelineCuts>(insides(outline.setting), space_, engine_, outline.places),
         0, std::nullopt};
     one.promise = one.cuts->promise();
     if (one.promise < found_.best().value) out.push_back(std::move(one));
-  }
+  };
+  const std::set<Outline> known = known_outlines();
+  for (const Outline& outline : outlines())
+    if (!known.contains(outline) && !stop_()) add(outline);
   std::ranges::stable_sort(out, {}, &Candidate::promise);
   const std::size_t most = share_of(kMostOutlines);
   if (out.size() > most) out.resize(most);
+  // A promise says nothing of memory.
+  for (const Outline& outline : known)
+    if (!stop_()) add(outline);
+  std::ranges::stable_sort(out, {}, &Candidate::promise);
   return out;
 }
 

@@ -22,10 +22,6 @@ bool has_no_shape(const Op& op) {
   return op == bare;
 }
 
-bool is_only_measured(const LayerKind& kind) {
-  return !kind.ops.empty() && std::ranges::all_of(kind.ops, has_no_shape);
-}
-
 // By device type and unit, the degrees at which it was measured.
 using Degrees = std::map<std::pair<std::string, std::string>, std::set<int>>;
 
@@ -37,6 +33,10 @@ Degrees degrees_of(const Profile& profile) {
 }
 
 }  // namespace
+
+bool is_only_measured(const LayerKind& unit) {
+  return !unit.ops.empty() && std::ranges::all_of(unit.ops, has_no_shape);
+}
 
 std::optional<std::set<int>> measured_degrees(const Problem& problem,
                                               const std::string& device_type) {

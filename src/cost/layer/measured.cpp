@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cost/comm/series.h"
+#include "cost/known_times.h"
 #include "model/fingerprint.h"
 
 namespace plait {
@@ -106,9 +107,10 @@ class Reader {
       at = series.at(b);
     } else {
       const Point& only = series.front();
-      const double there = part(measured_conditions(only.x));
-      // Ops without a shape: nothing says how they grow.
-      at = there > 0 ? only.value * ratio(part(measured_conditions(b)), there) : series.at(b);
+      // What analytic times have of ops without a shape does not grow with the micro-batch.
+      at = is_only_measured(kind_)
+               ? series.at(b)
+               : only.value * ratio(part(measured_conditions(b)), part(measured_conditions(only.x)));
     }
     if (same_degrees()) return at;
     return at * ratio(part(analytic_(kind_, sharding_)), part(measured_conditions(b)));

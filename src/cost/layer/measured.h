@@ -41,7 +41,8 @@ struct MeasuredCost {
 // measured on this device type. `analytic` gives shape, the profile gives size:
 //   micro-batch  affine between measured points, and beyond them with the slope of the nearest two,
 //                which may be neither negative nor steeper than proportional. With a single point
-//                b0: t(b) = t(b0) * analytic(b) / analytic(b0), never t(1) * b.
+//                b0: t(b) = t(b0) * analytic(b) / analytic(b0), never t(1) * b; but of ops without
+//                a shape, in proportion for larger micro-batches and as it was for smaller ones.
 //   tensor, sequence, context, expert, sequence parallel
 //                the nearest measured degree, times the analytic ratio
 //   backward     when only forward was measured: times the analytic ratio of the two; when only

@@ -184,10 +184,11 @@ std::vector<Insides::Candidate> Insides::candidates() {
 double Insides::offer(Candidate& candidate, const CutPipeline& cuts) {
   const auto plan = candidate.cuts->plan(cuts);
   if (!plan || !check_plan(context_.problem, *plan).empty()) return HUGE_VAL;
-  if (found_.offer(*plan) && context_.on_improvement)
-    context_.on_improvement(found_.plans().front());
   const Estimate cost = engine_.simulate(*plan);
-  return cost.fits ? cost.step.value : HUGE_VAL;
+  if (!cost.fits) return HUGE_VAL;
+  if (cost.step < found_.worst_kept() && found_.offer(*plan) && context_.on_improvement)
+    context_.on_improvement(found_.plans().front());
+  return cost.step.value;
 }
 
 // The last word has the simulation: cuts are moved by single ops as long as that helps.

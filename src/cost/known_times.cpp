@@ -7,20 +7,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "cost/layer/measured.h"
 
 namespace plait {
 namespace {
-
-// An op of which only the name, the parameters and how it is cut are known.
-bool has_no_shape(const Op& op) {
-  Op bare;
-  bare.name = op.name;
-  bare.kind = op.kind;
-  bare.split = op.split;
-  bare.parameters = op.parameters;
-  bare.cuts = op.cuts;
-  return op == bare;
-}
 
 // By device type and unit, the degrees at which it was measured.
 using Degrees = std::map<std::pair<std::string, std::string>, std::set<int>>;
@@ -33,10 +23,6 @@ Degrees degrees_of(const Profile& profile) {
 }
 
 }  // namespace
-
-bool is_only_measured(const LayerKind& unit) {
-  return !unit.ops.empty() && std::ranges::all_of(unit.ops, has_no_shape);
-}
 
 std::optional<std::set<int>> measured_degrees(const Problem& problem,
                                               const std::string& device_type) {

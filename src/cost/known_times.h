@@ -9,9 +9,6 @@
 
 namespace plait {
 
-// Whether a unit's ops have no shape: measurements alone say what it takes.
-bool is_only_measured(const LayerKind& unit);
-
 // InputError when a unit has neither a shape, from which its time could be predicted, nor a
 // measured time on a device type of the cluster: there is no time from nothing. Names the unit, the
 // device type and the degrees that other device types were measured with.

@@ -57,6 +57,9 @@ struct MeasuredCost {
 // times are 1 + spread * slowest_of(devices) times as long, with the spread of these measurements.
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place, const AnalyticCost& analytic);
 
+// Whether a unit's ops have no shape: measurements alone say what it takes.
+bool is_only_measured(const LayerKind& unit);
+
 // How many standard deviations the slowest of so many equal devices is behind their mean, on
 // average, when times are normal and independent. Blom's formula, within 5 %: 0 for one, 1.28
 // for 6.

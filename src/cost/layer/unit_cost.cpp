@@ -1,7 +1,6 @@
 #include "cost/layer/unit_cost.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 
 #include "base/error.h"
@@ -55,19 +54,53 @@ std::vector<Bytes> sums_from_start(const std::vector<Bytes>& units) {
 
 }  // namespace
 
+void UnitTable::Pass::add(const UnitCost& unit) {
+  forward += unit.forward;
+  backward += unit.backward;
+  weight_gradient += unit.weight_gradient;
+  recompute += unit.recompute;
+  forward_comm += unit.forward_comm;
+  backward_comm += unit.backward_comm;
+  network_forward += unit.network_forward;
+  network_backward += unit.network_backward;
+  saved += unit.saved;
+}
+
+void UnitTable::Parameters::add(const UnitCost& unit) {
+  all += unit.parameters;
+  experts += unit.expert_parameters;
+  trained += unit.trained;
+  trained_experts += unit.trained_experts;
+}
+
+void UnitTable::Measured::add(const UnitCost& unit) {
+  held += unit.held;
+  optimizer += unit.optimizer;
+  optimizer_parameters += unit.optimizer_parameters;
+}
+
 UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   const ModelLayers layers = layers_of(problem.model, shape.split);
   const CostsByUnit costs = unit_costs(problem, shape, layers);
   const std::size_t units = problem.model.units.size();
   in_ops_ = layers.in_ops;
-  for (int r = 0; r < 3; ++r) {
-    prefix_[r].reserve(units + 1);
-    prefix_[r].emplace_back();
+  const auto sum_up = [&](auto& sums, int r) {
+    sums.reserve(units + 1);
+    sums.emplace_back();
     for (std::size_t u = 0; u < units; ++u) {
-      UnitCost sum = prefix_[r].back();
-      sum += costs.unit(u).by_recompute[r];
-      prefix_[r].push_back(sum);
+      auto sum = sums.back();
+      sum.add(costs.unit(u).by_recompute[r]);
+      sums.push_back(sum);
     }
+  };
+  sum_up(parameters_, 0);
+  for (int r = 0; r < 3; ++r) {
+    sum_up(passes_[r], r);
+    if (std::ranges::any_of(costs.distinct, [r](const LayerCost& cost) {
+          const UnitCost& own = cost.by_recompute[r];
+          return own.held > Bytes(0) || own.optimizer > Seconds(0) || own.optimizer_parameters > 0;
+        }))
+      sum_up(measured_[r], r);
   }
   extent_.reserve(units + 1);
   extent_.emplace_back();
@@ -97,7 +130,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   };
   if (std::ranges::any_of(costs.distinct,
                           [](const LayerCost& cost) { return cost.workspace > Bytes(0); }))
-    workspace_ = levels_of(of_units([](const LayerCost& unit) { return unit.workspace; }));
+    workspace_ = RangeMaximum(of_units([](const LayerCost& unit) { return unit.workspace; }));
   for (const LayerCost& cost : costs.distinct) origins_.push_back(cost.origin);
   origin_of_ = costs.of;
   int blocks = 0;
@@ -111,7 +144,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   }
   for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)}) {
     std::vector<Bytes> repeated = of_units([r](const LayerCost& unit) { return unit.repeated[r]; });
-    working_set_[r] = levels_of(in_ops_ ? sums_by_layer(repeated, layers) : repeated);
+    working_set_[r] = RangeMaximum(in_ops_ ? sums_by_layer(repeated, layers) : repeated);
     if (in_ops_) repeated_[r] = sums_from_start(repeated);
   }
   if (!in_ops_) return;
@@ -121,27 +154,6 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   recompute_input_ = inside_input_;
   for (std::size_t u = 0; u < units; ++u)
     if (costs.unit(u).is_table) recompute_input_[u] = Bytes(0);
-}
-
-UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
-  Levels levels{std::move(units)};
-  const std::size_t count = levels.front().size();
-  for (std::size_t width = 2; width <= count; width *= 2) {
-    const std::vector<Bytes>& half = levels.back();
-    std::vector<Bytes> level;
-    level.reserve(count - width + 1);
-    for (std::size_t u = 0; u + width <= count; ++u)
-      level.push_back(std::max(half[u], half[u + width / 2]));
-    levels.push_back(std::move(level));
-  }
-  return levels;
-}
-
-Bytes UnitTable::most(const Levels& levels, const UnitRange& range) {
-  PLAIT_CHECK(range.size() > 0);
-  const auto size = static_cast<unsigned>(range.size());
-  const std::vector<Bytes>& level = levels[std::bit_width(size) - 1];
-  return std::max(level[range.begin], level[range.end - static_cast<int>(std::bit_floor(size))]);
 }
 
 Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
@@ -155,7 +167,7 @@ Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const 
   PLAIT_CHECK(range.begin < range.end);
   if (recompute == Recompute::none) return {};
   const int r = static_cast<int>(recompute);
-  if (!in_ops_) return most(working_set_[r], range);
+  if (!in_ops_) return working_set_[r].most(range);
   // Layers of which the range has some units only, at its ends, and those between them.
   const std::vector<Bytes>& sums = repeated_[r];
   int first = layer_of_[range.begin];
@@ -169,7 +181,7 @@ Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const 
     largest = std::max(largest, sums[range.end] - sums[layer_begin_[last]]);
     --last;
   }
-  if (first <= last) largest = std::max(largest, most(working_set_[r], {first, last + 1}));
+  if (first <= last) largest = std::max(largest, working_set_[r].most({first, last + 1}));
   return largest;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cost/layer/origin.h"
+#include "cost/layer/range_maximum.h"
 #include "cost/op/op_time.h"
 #include "cost/op/replica.h"
 #include "plan/plan.h"
@@ -19,8 +20,11 @@ class UnitTable {
   UnitTable(const Problem& problem, const ReplicaShape& shape);
 
   UnitCost cost(const UnitRange& range, Recompute recompute) const {
-    const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
-    UnitCost cost = sums[range.end] - sums[range.begin];
+    const int r = static_cast<int>(recompute);
+    UnitCost cost;
+    passes_[r][range.end].minus(passes_[r][range.begin], cost);
+    parameters_[range.end].minus(parameters_[range.begin], cost);
+    if (!measured_[r].empty()) measured_[r][range.end].minus(measured_[r][range.begin], cost);
     // Recompute that begins inside a layer keeps what enters there.
     if (in_ops_ && recompute == Recompute::full && range.begin < range.end)
       cost.saved += recompute_input_[range.begin];
@@ -28,8 +32,8 @@ class UnitTable {
   }
   // The totals of cost(), for less.
   PassTime pass_time(const UnitRange& range, Recompute recompute) const {
-    const UnitCost& a = prefix_[static_cast<int>(recompute)][range.end];
-    const UnitCost& b = prefix_[static_cast<int>(recompute)][range.begin];
+    const Pass& a = passes_[static_cast<int>(recompute)][range.end];
+    const Pass& b = passes_[static_cast<int>(recompute)][range.begin];
     return {(a.forward - b.forward) + (a.forward_comm - b.forward_comm),
             (a.backward - b.backward) + (a.weight_gradient - b.weight_gradient) +
                 (a.recompute - b.recompute) + (a.backward_comm - b.backward_comm)};
@@ -39,7 +43,7 @@ class UnitTable {
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
   // The largest workspace of a unit's backward pass: measured, or for weights kept in 4 bits.
   Bytes workspace(const UnitRange& range) const {
-    return workspace_.empty() ? Bytes(0) : most(workspace_, range);
+    return workspace_.empty() ? Bytes(0) : workspace_.most(range);
   }
   // What enters at a unit inside a layer; 0 at the start of one.
   Bytes inside_input(int unit) const { return in_ops_ ? inside_input_[unit] : Bytes(0); }
@@ -73,17 +77,65 @@ class UnitTable {
   const Origin& origin(int unit) const { return origins_[origin_of_[unit]]; }
 
  private:
-  std::array<std::vector<UnitCost>, 3> prefix_;    // by Recompute; [i] = units [0, i)
-  using Levels = std::vector<std::vector<Bytes>>;  // [l][u] = most of units [u, u + 2^l)
-  static Levels levels_of(std::vector<Bytes> units);
-  static Bytes most(const Levels& levels, const UnitRange& range);
+  // Sums of the fields of UnitCost. They are kept apart: what does not depend on recompute is kept
+  // once, and what only profiles say not at all without one.
+  struct Pass {
+    Seconds forward;
+    Seconds backward;
+    Seconds weight_gradient;
+    Seconds recompute;
+    Seconds forward_comm;
+    Seconds backward_comm;
+    Seconds network_forward;
+    Seconds network_backward;
+    Bytes saved;
+    void add(const UnitCost& unit);
+    void minus(const Pass& before, UnitCost& into) const {
+      into.forward = forward - before.forward;
+      into.backward = backward - before.backward;
+      into.weight_gradient = weight_gradient - before.weight_gradient;
+      into.recompute = recompute - before.recompute;
+      into.forward_comm = forward_comm - before.forward_comm;
+      into.backward_comm = backward_comm - before.backward_comm;
+      into.network_forward = network_forward - before.network_forward;
+      into.network_backward = network_backward - before.network_backward;
+      into.saved = saved - before.saved;
+    }
+  };
+  struct Parameters {
+    double all = 0;
+    double experts = 0;
+    double trained = 0;
+    double trained_experts = 0;
+    void add(const UnitCost& unit);
+    void minus(const Parameters& before, UnitCost& into) const {
+      into.parameters = all - before.all;
+      into.expert_parameters = experts - before.experts;
+      into.trained = trained - before.trained;
+      into.trained_experts = trained_experts - before.trained_experts;
+    }
+  };
+  struct Measured {
+    Bytes held;
+    Seconds optimizer;
+    double optimizer_parameters = 0;
+    void add(const UnitCost& unit);
+    void minus(const Measured& before, UnitCost& into) const {
+      into.held = held - before.held;
+      into.optimizer = optimizer - before.optimizer;
+      into.optimizer_parameters = optimizer_parameters - before.optimizer_parameters;
+    }
+  };
+  std::array<std::vector<Pass>, 3> passes_;  // by Recompute; [i] = units [0, i)
+  std::vector<Parameters> parameters_;
+  std::array<std::vector<Measured>, 3> measured_;
   // [i] = interpolated and analytic ones among units [0, i)
   using SourceCounts = std::vector<std::array<int, 2>>;
   static Source weakest(const SourceCounts& counts, const UnitRange& range);
 
-  std::array<Levels, 3> working_set_;  // by Recompute; of layers
-  Levels workspace_;                   // empty when no unit has one
-  std::vector<Extent> extent_;         // [i] = units [0, i)
+  std::array<RangeMaximum, 3> working_set_;  // by Recompute; of layers
+  RangeMaximum workspace_;                   // empty when no unit has one
+  std::vector<Extent> extent_;               // [i] = units [0, i)
   SourceCounts time_counts_;
   SourceCounts memory_counts_;
   std::vector<Origin> origins_;                 // distinct ones

@@ -22,7 +22,7 @@ STEPS = {
     "wide_resnet_step.py:make": {"blocks": 1, "size": 8},
 }
 # Of tests/graph_steps.py: fewer random plans, under their own optimizer only.
-KINDS = ("routed", "written", "grouped", "accumulated", "constrained")
+KINDS = ("routed", "written", "grouped", "accumulated", "constrained", "chunked", "dilated")
 MESHES = ("8", "2x4", "2x2x2")
 # XLA need not optimise: what a device sends is decided before, and compiling is most of the time.
 XLA_FLAGS = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
@@ -76,6 +76,39 @@ def failures_of(report, most):
     return failures
 
 
+def refused_plans(step):
+    """Failures to refuse plans of other programs, each with its message."""
+    failures = []
+
+    def refused(plan, message):
+        try:
+            step.runner.compile_step(step.step, plan, step.arguments)
+            failures.append(f"a plan is taken: {message}")
+        except step.runner.WrongPlan as error:
+            if str(error) != message:
+                failures.append(f"'{error}' is not '{message}'")
+
+    plan = step.plan("8", None)
+    values = [entry for entry in plan["values"] if entry["op"] == "dot"]
+    changed = {**values[0]}
+
+    def with_value(**other):
+        return {**plan, "values": [{**changed, **other}]}
+
+    other = "the plan is for another program: "
+    refused(with_value(tag="main:9999"), other + "it has dot at main:9999, the step has nothing")
+    refused(with_value(op="add"), other + f"it has add at {changed['tag']}, the step has stablehlo.dot_general")
+    kind = "x".join(map(str, changed["dims"])) + "xf32"
+    refused(with_value(dims=[3, 5]), other + f"{changed['tag']} is {kind}, the plan says [3, 5]")
+    count = len(plan["arguments"])
+    refused({**plan, "arguments": plan["arguments"][1:]},
+            other + f"it has {count - 1} arguments, the step has {count}")
+    first = plan["arguments"][0]
+    refused({**plan, "arguments": [{**first, "dims": [7]}, *plan["arguments"][1:]]},
+            other + f"argument {first['name']} has dimensions {first['dims']}, the plan says [7]")
+    return failures
+
+
 def child(options):
     """All plans of one step; a line of JSON for each."""
     sys.path.insert(0, str(SOURCE / "python"))
@@ -94,6 +127,8 @@ def child(options):
         for mesh, seed in tries:
             failures = failures_of(step.check(mesh, seed), 1e-9 if wide else 1e-5)
             print(json.dumps({"mesh": mesh, "seed": seed, "failures": failures}), flush=True)
+        if options.child == next(iter(STEPS)) and not wide:
+            print(json.dumps({"mesh": "8", "seed": "of another program", "failures": refused_plans(step)}))
     return 0
 
 

@@ -102,3 +102,34 @@ def make_constrained(width=64, batch=32):
     def loss(w, x):
         return ((lax.with_sharding_constraint(jnp.tanh(x @ w), own) @ w) ** 2).mean()
     return sgd(loss), (normal(1, width, width), normal(2, batch, width, scale=1))
+
+
+def make_chunked(width=32, vocabulary=64, batch=8, sequence=16, chunks=4):
+    """A loss in chunks, each computed again: loops and barriers hand a weight through."""
+    p = {"embedding": normal(1, vocabulary, width, scale=0.3), "out": normal(2, width, vocabulary, scale=0.2)}
+
+    def loss(p, tokens):
+        h = jnp.tanh(p["embedding"][tokens]).reshape(batch, chunks, -1, width).swapaxes(0, 1)
+        wanted = jnp.roll(tokens, -1, 1).reshape(batch, chunks, -1).swapaxes(0, 1)
+
+        def of_chunk(chunk):
+            logits = chunk[0] @ p["out"]
+            return -jnp.take_along_axis(jax.nn.log_softmax(logits), chunk[1][..., None], -1).sum()
+        return lax.map(jax.checkpoint(of_chunk), (h, wanted)).sum() / tokens.size
+    return sgd(loss), (p, jax.random.randint(jax.random.key(3), (batch, sequence), 0, vocabulary))
+
+
+def make_dilated(channels=16, batch=8, length=64):
+    """Gated convolutions along a sequence: two look through the same window."""
+    p = {f"{kind}{i}": normal(2 * i + (kind == "gate"), 2, channels, channels, scale=0.3)
+         for kind in ("filter", "gate") for i in range(2)}
+
+    def loss(p, x, y):
+        def conv(x, w, dilation):
+            return lax.conv_general_dilated(x, w, (1,), [(dilation, 0)], rhs_dilation=(dilation,),
+                                            dimension_numbers=("NWC", "WIO", "NWC"))
+        for i in range(2):
+            x = x + jnp.tanh(conv(x, p[f"filter{i}"], 2**i)) * jax.nn.sigmoid(conv(x, p[f"gate{i}"], 2**i))
+        return ((x - y) ** 2).mean()
+    shape = (batch, length, channels)
+    return sgd(loss), (p, normal(8, *shape, scale=1), normal(9, *shape, scale=1))

@@ -12,8 +12,8 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 HLO = SOURCE / "examples/graph/hlo"
-sys.path.insert(0, str(SOURCE / "python/plait"))  # the module needs neither JAX nor the package
-from constraints import with_own_tags  # noqa: E402
+sys.path.insert(0, str(SOURCE / "python"))  # the module needs no JAX
+from plait.constraints import with_own_tags  # noqa: E402
 PROGRAM = None
 
 
@@ -43,6 +43,9 @@ class Graph(unittest.TestCase):
         self.assertEqual(found["segments"][1]["trips"], 3)
         self.assertIn("loss", found)
         self.assertIn("[3,3,3,3]", self.good("analyze", HLO / "bert.hlo"))
+        self.assertEqual([b["name"] for b in found["blocks"]][1:4],
+                         ["0/layers/wk, wq, wv", "0/layers/wo", "0/layers/gate, up"])
+        self.assertEqual(found["blocks"][1]["strategies"], ["heads", "rows", "inner"])
 
     def test_search_writes_a_plan_and_an_annotated_program(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -57,9 +60,35 @@ class Graph(unittest.TestCase):
             self.assertIn("sharding={devices=", program.read_text())
             self.good("analyze", program)
 
+    def test_without_a_mesh_all_of_one_to_three_axes_are_tried(self):
+        def best(*mesh):
+            return json.loads(self.good("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--json", *mesh))
+        given = [best("--mesh", mesh) for mesh in ("8", "2x4", "4x2", "2x2x2")]
+        self.assertEqual(best()["time_s"], min(plan["time_s"] for plan in given))
+        for plan in given:
+            self.assertGreaterEqual(plan["bound_s"], plan["time_s"] * (1 - 1e-9))  # each is the best
+
     def test_the_answer_is_the_same_for_any_number_of_threads(self):
         flags = ("search", HLO / "moe.hlo", "--cluster", "1xA100-80GB:8", "--json", "--threads")
         self.assertEqual(self.good(*flags, 1), self.good(*flags, 4))
+
+    def test_products_are_listed_for_plait_profile_and_its_times_are_taken(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ops.json"
+            self.good("profile", HLO / "gpt.hlo", "--cluster", "1xH200:8", "--mesh", "8", "--ops", path)
+            ops = json.loads(path.read_text())["ops"]
+            # 256 rows of 64 features, heads of 3 x 8 columns over 8 devices.
+            self.assertIn({"op": "matmul", "dtype": "fp32", "rows": 256, "inner": 64, "columns": 24}, ops)
+            second = dict.fromkeys(("forward_s", "backward_s", "weight_gradient_s"), 1)
+            path.write_text(json.dumps({"plait_profile": 1, "compute": [], "collectives": [], "ops": [
+                {**op, "device_type": "H200", **second} for op in ops]}))
+            plan = json.loads(self.good("search", HLO / "gpt.hlo", "--cluster", "1xH200:8", "--mesh", "8",
+                                        "--json", "--profile", path))
+        # Two layers of 9 + 3 x 3 products, and the head's 3.
+        self.assertAlmostEqual(plan["compute_s"], 39, places=3)
+        done = plait("search", HLO / "gpt.hlo", "--cluster", "1xT4:8", "--mesh", "8", "--profile", "h200")
+        self.assertEqual((done.returncode, done.stderr), (2, "plait: --profile: has nothing of T4: what it has is "
+                                                             "of H200\n"))
 
     def test_enumerate_writes_every_combination(self):
         rows = list(csv.DictReader(io.StringIO(self.good(

@@ -1,7 +1,9 @@
 """Tags and sharding constraints in the StableHLO module of a JAX step: every op gets a tag, by which the
-values of a plan are found and pinned. Uses jaxlib.mlir, of which JAX promises nothing."""
+values of a plan are found and pinned."""
 
 import re
+
+from plait.internals import ir, sdy, stablehlo
 
 
 def functions(module):
@@ -60,7 +62,6 @@ def _put_constant_last(operation):
 
 
 def _is_constant(value):
-    import jaxlib.mlir.ir as ir
     if isinstance(value.owner, ir.Block):
         return False
     if value.owner.name == "stablehlo.broadcast_in_dim":
@@ -70,7 +71,6 @@ def _is_constant(value):
 
 def _expand(function, known, expanded):
     """Replaces the calls in a function, after those in what it calls."""
-    import jaxlib.mlir.ir as ir
     for call in [o for o in walk(function.operation) if o.name == "func.call"]:
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
         if name not in expanded:
@@ -80,7 +80,6 @@ def _expand(function, known, expanded):
 
 
 def _inline(call, block):
-    import jaxlib.mlir.ir as ir
     become = dict(zip(block.arguments, call.operands))
     for operation in block.operations:
         if operation.operation.name == "func.return":
@@ -102,7 +101,6 @@ class CannotPlan(ValueError):
 
 
 def add_tags(module):
-    import jaxlib.mlir.ir as ir
     inline_calls(module)
     with module.context:
         for tag, operation in tagged(module):
@@ -171,7 +169,6 @@ def _may_be(operation, opcode):
 
 def _ensure_mesh(module, plan):
     """The name of the plan's mesh in the module, which may have others: of the program's own."""
-    import jaxlib.mlir.ir as ir
     axes = ", ".join(f'"{a}"={s}' for a, s in zip(plan["mesh"]["axes"], plan["mesh"]["sizes"]))
     names = []
     for operation in module.body.operations:
@@ -190,7 +187,6 @@ def _ensure_mesh(module, plan):
 
 def _forget_own(operations, mesh):
     """Constraints of the program's own say nothing: the plan has what it keeps of them."""
-    import jaxlib.mlir.ir as ir
     for operation in operations.values():
         if operation.name == "sdy.sharding_constraint":
             dims = ", ".join(["{?}"] * len(_dims_of(operation.results[0])))
@@ -238,7 +234,6 @@ class Pinner:
 
     def pin_barriers(self, main, arguments):
         """What a barrier gives stays where it was."""
-        import jaxlib.mlir.ir as ir
         given = list(main.regions[0].blocks[0].arguments)
         for operation in self.operations.values():
             if operation.name != "stablehlo.optimization_barrier":
@@ -253,16 +248,13 @@ class Pinner:
                     continue
                 result.replace_all_uses_except(made, made.owner.operation)
 
-    def constrained(self, value, dims):
-        import jaxlib.mlir.ir as ir
+    def constrained(self, value, dims, before=None):
         text = _sharding_text(dims, self.mesh, self.axes)
-        return self.sharded(value, ir.Attribute.parse("#sdy.sharding" + text))
+        return self.sharded(value, ir.Attribute.parse("#sdy.sharding" + text), before)
 
-    def sharded(self, value, sharding):
-        import jaxlib.mlir.ir as ir
-        from jaxlib.mlir.dialects import sdy
+    def sharded(self, value, sharding, before=None):
         place = ir.Location.unknown() if isinstance(value.owner, ir.Block) else value.owner.location
-        with _behind(value):
+        with _behind(value) if before is None else ir.InsertionPoint(before):
             return sdy.ShardingConstraintOp(value, sharding, loc=place).result
 
     def pin_uses(self, entries):
@@ -281,8 +273,13 @@ class Pinner:
                 continue
             value = operation.operands[operand]
             if use.get("again"):
-                value = self.behind_barrier(value)
-            operation.operands[operand] = self.moved_value(value, use["route"])
+                outside, loop = _outside_loops(value)
+                moved = self.moved_value(self.behind_barrier(outside, loop), use["route"])
+                if loop is not None:
+                    moved = self.constrained(moved, use["route"][-1], before=operation)
+            else:
+                moved = self.moved_value(value, use["route"])
+            operation.operands[operand] = moved
 
     def pin_results(self, main, entries):
         """What replaces an argument goes to where the argument is."""
@@ -292,10 +289,10 @@ class Pinner:
             if entry["route"] and _dims_of(last.operands[number]) == entry["dims"]:
                 last.operands[number] = self.moved_value(last.operands[number], entry["route"])
 
-    def behind_barrier(self, value):
-        """The same value for what is moved a second time: the compiler does not see that it is the same."""
-        from jaxlib.mlir.dialects import stablehlo
-        key = (value, "again")
+    def behind_barrier(self, value, loop):
+        """The same value for what is moved a second time, and once more for each loop: the compiler does
+        not see that it is the same."""
+        key = (value, "again", loop)
         if key not in self.moved:
             with _behind(value):
                 self.moved[key] = stablehlo.OptimizationBarrierOp([value]).results[0]
@@ -314,7 +311,6 @@ class Pinner:
 
 def add_constraints(module, plan):
     """Pins every value of the plan, and every operand that is wanted elsewhere."""
-    import jaxlib.mlir.ir as ir
     with module.context, ir.Location.unknown():
         inline_calls(module)
         pinner = Pinner(module, plan, dict(tagged(module)))
@@ -335,9 +331,30 @@ def _leaf_order(loop):
     return changed + [i for i in range(len(given)) if i not in changed]
 
 
+def _outside_loops(value):
+    """The value before the loops that only hand it through, seen through the barriers inside of them
+    (of checkpoints); and the outermost of these loops, or None."""
+    outside, outermost = value, None
+    while True:
+        owner = value.owner
+        if not isinstance(owner, ir.Block):
+            if owner.name != "stablehlo.optimization_barrier":
+                return outside, outermost
+            value = owner.operands[list(owner.results).index(value)]
+            continue
+        loop = owner.owner
+        if loop.name != "stablehlo.while":
+            return outside, outermost
+        number = list(owner.arguments).index(value)
+        body = loop.regions[1].blocks[0]
+        if body.operations[len(body.operations) - 1].operands[number] != body.arguments[number]:
+            return outside, outermost
+        outside = value = loop.operands[number]
+        outermost = loop
+
+
 def _behind(value):
     """Where the value is known first."""
-    import jaxlib.mlir.ir as ir
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner)
@@ -345,7 +362,6 @@ def _behind(value):
 
 def tag_of(operation):
     """The tag that an op of a converted program carries; "" where it has none."""
-    import jaxlib.mlir.ir as ir
     if "mhlo.frontend_attributes" not in operation.attributes:
         return ""
     known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
@@ -359,13 +375,11 @@ _TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "in
 
 def tensor_type(value):
     """(dimensions, name of the type) of a value. ValueError for what is not an array."""
-    import jaxlib.mlir.ir as ir
     kind = ir.RankedTensorType(value.type)
     return tuple(kind.shape), _TYPES[str(kind.element_type)]
 
 
 def _dims_of(value):
-    import jaxlib.mlir.ir as ir
     try:
         return list(ir.RankedTensorType(value.type).shape)
     except ValueError:

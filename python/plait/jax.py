@@ -10,9 +10,7 @@ the results. As a program, this file runs a plan:
 
     python -m plait.jax step.py:make --plan plan.json --devices cpu:8
 
-Names that JAX does not promise to keep are used in this file and in constraints.py only. Tried with jax and jaxlib 0.10.2:
-jaxlib._jax.mlir.mlir_module_to_xla_computation, jaxlib.mlir.ir, jaxlib.mlir.dialects.sdy,
-Lowered.compiler_ir and that Lowered.compile() compiles the module that compiler_ir() gave.
+Names that JAX does not promise to keep are used in internals.py only.
 """
 
 import argparse
@@ -31,6 +29,7 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
 from plait.compiled import KINDS, collectives  # noqa: E402
 from plait.constraints import (CannotPlan, WrongPlan, add_constraints, add_tags,  # noqa: E402
                                with_own_tags)
+from plait.internals import editable, hlo_text_of  # noqa: E402
 
 
 def _jax():
@@ -52,10 +51,7 @@ def _lower(step, arguments, donate, **shardings):
 
 def to_hlo_text(module):
     """HLO text of a StableHLO module (an MLIR object, or its text)."""
-    from jaxlib import _jax
-    text = module if isinstance(module, str) else module.operation.get_asm(enable_debug_info=True)
-    computation = _jax.mlir.mlir_module_to_xla_computation(text)
-    return computation.as_hlo_text()
+    return hlo_text_of(module)
 
 
 def _argument_names(arguments):
@@ -72,7 +68,7 @@ def trace(step, *arguments, donate=(0,), path=None):
     """The program of a step as HLO text whose ops carry tags; written to `path` where given, with
     the names of the arguments beside it (path + ".names.json")."""
     lowered = _lower(step, arguments, donate)
-    module = lowered.compiler_ir("stablehlo")
+    module = editable(lowered)
     add_tags(module)
     text = with_own_tags(to_hlo_text(module))
     _jax().clear_caches()  # the tagged module is not for running
@@ -167,7 +163,7 @@ def compile_step(step, plan, arguments, donate=(0,)):
     results = jax.eval_shape(step, *arguments)
     lowered = _lower(step, arguments, donate, in_shardings=named(plan["arguments"], arguments),
                      out_shardings=named(plan["results"], results))
-    add_constraints(lowered.compiler_ir("stablehlo"), plan)
+    add_constraints(editable(lowered), plan)
     return lowered.compile()
 
 

@@ -1,6 +1,5 @@
 """Times pieces of a program under JAX: blocks under the strategies of a request, and the collectives of
-a mesh. Names that JAX does not promise to keep are used as in constraints.py; tried with jax 0.10.2:
-jaxlib._hlo.hlo_module_from_text, jaxlib._jax.mlir.hlo_to_stablehlo."""
+a mesh."""
 
 import json
 import math
@@ -9,22 +8,15 @@ import pathlib
 import time
 
 from plait.constraints import Pinner, tag_of, tensor_type, walk
+from plait.internals import editable, ir, new_context, stablehlo_of
 
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23)  # bytes of the collectives that are timed
-
-
-def stablehlo_of(hlo_text):
-    """Bytes of the StableHLO module of a program."""
-    from jaxlib import _hlo, _jax
-    module = _hlo.hlo_module_from_text(hlo_text)
-    return _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
 
 
 class Cut:
     """The ops with some tags, what they take from elsewhere and what others take from them."""
 
     def __init__(self, module, tags):
-        import jaxlib.mlir.ir as ir
         self.module = module  # lives as long as what points into it
         self.operations, self.inputs = [], []
         chosen = set()
@@ -65,7 +57,6 @@ def _is_nested(operation, chosen):
 
 def _is_inside(value, operation):
     """Made within the regions of an op."""
-    import jaxlib.mlir.ir as ir
     owner = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner
     while owner is not None and owner.name != "builtin.module":
         if owner.operation == operation:
@@ -89,9 +80,7 @@ def _specs_of_inputs(cut, piece):
 def _compiled(program, piece, tags, mesh, named):
     """The piece as a compiled function and its arguments, or nothing where it has no ops."""
     import jax
-    import jaxlib.mlir.ir as ir
-    from jax._src.interpreters import mlir
-    with mlir.make_ir_context():
+    with new_context():
         cut = Cut(ir.Module.parse(program), tags)
         if not cut.operations:
             return None
@@ -105,7 +94,7 @@ def _compiled(program, piece, tags, mesh, named):
 
     jax.clear_caches()
     lowered = jax.jit(stand_in, in_shardings=shardings, keep_unused=True).lower(*inputs)
-    module = lowered.compiler_ir("stablehlo")
+    module = editable(lowered)
     with module.context, ir.Location.unknown():
         _fill(module, Cut(ir.Module.parse(program), tags))
         _pin(module, piece, mesh)
@@ -115,7 +104,6 @@ def _compiled(program, piece, tags, mesh, named):
 
 def _fill(module, cut):
     """Puts the ops of a cut into the function of a stand-in."""
-    import jaxlib.mlir.ir as ir
     main = next(o for o in module.body.operations
                 if o.operation.name == "func.func" and o.attributes["sym_name"].value == "main")
     block = main.regions[0].blocks[0]

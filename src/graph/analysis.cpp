@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "graph/factor/refine.h"
 #include "graph/hlo/attributes.h"
@@ -43,6 +44,28 @@ Analysis analyze(std::string_view text, const std::string& where) {
   made.blocks = find_blocks(made.program, made.rules, made.phases);
   made.segments = find_segments(made.program, made.blocks);
   return made;
+}
+
+void name_by_weights(Analysis& analysis, const std::vector<std::string>& names) {
+  const Program& program = analysis.program;
+  const bool fit = names.size() == program.arguments.size();
+  for (Block& block : analysis.blocks.blocks) {
+    if (block.name != program.nodes[block.key].source->name) continue;
+    std::set<int> weights;
+    for (const int n : block.contractions)
+      if (analysis.phases.of_node[n] == Phase::forward && analysis.phases.weight[n] >= 0)
+        weights.insert(analysis.phases.weight[n]);
+    std::string out;
+    std::string folder;
+    for (const int w : weights) {
+      const std::string name = fit ? names[w] : argument_name(program, w);
+      const std::size_t cut = name.rfind('/') + 1;  // 0 where there is none
+      const bool beside = !out.empty() && name.substr(0, cut) == folder;
+      out += (out.empty() ? "" : ", ") + (beside ? name.substr(cut) : name);
+      folder = name.substr(0, cut);
+    }
+    if (!out.empty()) block.name = out;
+  }
 }
 
 std::string argument_name(const Program& program, int argument) {

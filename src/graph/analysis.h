@@ -29,6 +29,10 @@ struct Analysis {
 // Reads HLO text and finds its blocks and segments. InputError for what is not a program.
 Analysis analyze(std::string_view text, const std::string& where);
 
+// Names the blocks that the program says nothing of by the weights that they multiply with:
+// "layers/0/wq, wk, wv". `names` are the arguments'; those of the program where they do not fit.
+void name_by_weights(Analysis& analysis, const std::vector<std::string>& names);
+
 // The name of an argument: what the program calls it (op_name of the parameter), else its number.
 std::string argument_name(const Program& program, int argument);
 

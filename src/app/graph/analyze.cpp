@@ -20,10 +20,18 @@ std::string space_of(const Analysis& analysis, const Segment& segment) {
   return fmt::format("[{}]", fmt::join(counts, ","));
 }
 
+// A, B ... Z, AA, AB ...
+std::string letters_of(int kind) {
+  std::string out;
+  for (int left = kind; left >= 0; left = left / 26 - 1)
+    out.insert(out.begin(), static_cast<char>('A' + left % 26));
+  return out;
+}
+
 std::string roles_text(const Block& block) {
   std::vector<std::string> roles;
   for (const Role& role : block.roles)
-    roles.push_back(fmt::format("{} {}", role.name, fmt::join(role.sizes, "x")));
+    roles.push_back(fmt::format("{} {}", role.called, fmt::join(role.sizes, "x")));
   return fmt::format("{}", fmt::join(roles, ", "));
 }
 
@@ -45,7 +53,8 @@ std::string summary(const Analysis& analysis) {
       sharded += it.attribute("sharding") != nullptr ? 1 : 0;
   if (sharded > 0)
     out += fmt::format(
-        "{} carry a sharding already; a plan replaces it, unless `keep_shardings` is given\n",
+        "{} with a sharding of the program's own, which a plan replaces unless `keep_shardings` is "
+        "given\n",
         counted(sharded, "instruction"));
   return out + "\n";
 }
@@ -61,7 +70,7 @@ std::string blocks_table(const Analysis& analysis, const Style& style) {
   for (const Segment& segment : analysis.segments.segments)
     for (int b = segment.first; b < segment.first + segment.count; ++b) {
       const Block& block = analysis.blocks.blocks[b];
-      table.row({std::to_string(b), std::string(1, static_cast<char>('A' + segment.kind % 26)),
+      table.row({std::to_string(b), letters_of(segment.kind),
                  segment.trips > 1 ? fmt::format("{}", segment.trips) : "",
                  std::to_string(block.contractions.size()), std::to_string(block.nodes.size()),
                  block.name, roles_text(block)});
@@ -88,9 +97,8 @@ std::string segments_table(const Analysis& analysis, const Style& style) {
                {"in a step"},
                {"space", Align::left}});
   for (const auto& [id, kind] : kinds)
-    table.row({std::string(1, static_cast<char>('A' + id % 26)), std::to_string(kind.first->count),
-               std::to_string(kind.instances), fmt::format("{}", kind.runs),
-               space_of(analysis, *kind.first)});
+    table.row({letters_of(id), std::to_string(kind.first->count), std::to_string(kind.instances),
+               fmt::format("{}", kind.runs), space_of(analysis, *kind.first)});
   return table.str(style);
 }
 

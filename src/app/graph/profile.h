@@ -15,10 +15,13 @@ struct GraphProfileRequest {
   Seconds budget{600};  // after which nothing new is begun
   std::string python;   // that has JAX
   std::string runner;   // python/plait/jax.py
+  // Instead: write the products that one device computes here, for plait profile --ops.
+  std::string products;
 };
 
 struct GraphProfileAnswer {
-  std::string report;  // the runner's JSON: how much was timed, known, failed and left
+  std::string report;        // the runner's JSON: how much was timed, known, failed and left
+  std::size_t products = 0;  // that were written; nothing is timed then
 };
 
 GraphProfileAnswer answer(const GraphProfileRequest& request, const Session& session);

@@ -13,6 +13,8 @@ namespace plait {
 GraphRunAnswer answer(const GraphRunRequest& request) {
   if (request.plan.empty()) throw RequestError("plan", "is missing: plait graph search writes one");
   const JsonValue plan = parse_json(request.plan, read_text_file(request.plan));
+  if (!plan.find("plait_sharding"))
+    throw InputError(request.plan, "is not a plan of a program: plait graph search writes one");
   if (plan.boolean_or("elided_constants", false))
     throw InputError(request.plan,
                      "the program that was planned has constants written as {...}: it can be "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "app/request/session.h"
 #include "graph/analysis.h"
 #include "graph/search/placement/mesh.h"
+#include "graph/search/products.h"
 #include "graph/search/search.h"
 
 namespace plait {
@@ -20,18 +22,20 @@ struct GraphSource {
   int threads = 0;                   // 0 = all cores
   bool whole = false;                // blocks may be done as a whole on every device of an axis
   bool keep_shardings = false;       // that the program carries
-  std::string profile;               // what plait graph profile wrote; "" = times by formula
+  std::string profile;  // what plait graph profile or plait profile wrote; "" = times by formula
 };
 
 graph::Analysis load_program(const GraphSource& source, const Session& session);
 // The meshes to try: the one that was asked for, or all that the devices make.
 std::vector<graph::Mesh> load_meshes(const GraphSource& source, const Session& session);
 graph::SearchOptions search_options(const GraphSource& source);
-// The same with the times of the source's profile, which must live as long; the profile's mesh must
-// be the one that was asked for.
+// The same with the times of the source's profile, which must live as long: of blocks and
+// collectives of one mesh, which must be among those that were asked for, or of products and
+// collectives of one type of device.
 struct MeasuredSource {
   std::vector<graph::Mesh> meshes;
   graph::MeasuredBlocks blocks;
+  std::unique_ptr<graph::MeasuredProducts> products;
   graph::SearchOptions options() const;
   const GraphSource& source;
 };

@@ -38,6 +38,7 @@ struct GraphArguments {
   int steps = 3;
   double seconds = 60;  // of solve
   double budget = 600;  // of profile, in seconds
+  std::string products;
 };
 
 Session warning_session() {
@@ -121,7 +122,8 @@ int profile(const GraphArguments& arguments) {
                                                               .output = arguments.output,
                                                               .budget = Seconds(arguments.budget),
                                                               .python = python_program(self),
-                                                              .runner = runner_file(self)},
+                                                              .runner = runner_file(self),
+                                                              .products = arguments.products},
                                           warning_session());
   print(arguments.json ? to_json(timed) : as_text(timed));
   return kDone;
@@ -191,7 +193,8 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
            .set = into_switch(a.source.whole)},
           {.name = "--profile",
            .value = "FILE",
-           .help = "search, enumerate: times that plait graph profile took on this mesh",
+           .help = "search, enumerate: times that plait graph profile took on this mesh, or of "
+                   "products that plait profile took, or a profile that plait has (h200)",
            .set = into_text(a.source.profile)},
           {.name = "--keep-shardings",
            .value = "",
@@ -244,6 +247,11 @@ std::vector<Flag> run_flags(GraphArguments& a) {
            .help = "profile: begin nothing new after 30s, 10m ... (10m); go on by calling it again",
            .set = [&a](const std::string& flag,
                        const std::string& text) { a.budget = parse_seconds(flag, text); }},
+          {.name = "--ops",
+           .value = "FILE",
+           .help = "profile: time nothing, write the products that one device computes here, for "
+                   "plait profile --ops",
+           .set = into_text(a.products)},
           {.name = "--steps",
            .value = "N",
            .help = "run: steps to compare with one device (default: 3)",

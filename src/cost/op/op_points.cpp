@@ -9,28 +9,10 @@
 namespace plait {
 namespace {
 
-// Set, not fitted: inverse square distances (Shepard's interpolation) with a range. A measurement
-// within an eighth of a doubling counts as if it were the shape itself (1/64 = (1/8)^2), and three
-// doublings away as much as the analytic model (1/9 = (1/3)^2); docs/cost-model.md#shapes.
-constexpr std::size_t kNeighbours = 8;
-constexpr double kFar = 3;               // powers of two
-constexpr double kSmoothing = 1.0 / 64;  // of the squared distance
-constexpr double kHeadWeight = 3;        // a head twice as wide is another kernel
-
 bool is_kernel(const Kernels& kernels, const Op& op) {
   if (op.kind == OpKind::attention)
     return kernels.job().attention == AttentionKernel::flash && !kernels.writes_scores(op);
   return op.kind == OpKind::matmul || op.kind == OpKind::convolution;
-}
-
-bool has_same_kernel(const OpKey& a, const OpKey& b) {
-  return a.kind == b.kind && a.function == b.function && a.dtype == b.dtype &&
-         a.causal == b.causal && a.window == b.window && a.stride == b.stride;
-}
-
-double alignment_of(const OpKey& key) {
-  return key.kind == OpKind::matmul ? std::max(misalignment(key.inner), misalignment(key.columns))
-                                    : 0;
 }
 
 // Elements that an element-wise op writes: it reads one for each of them, or two to add.
@@ -157,67 +139,26 @@ OpTime kernel_time(const Kernels& kernels, const OpKey& key) {
   return time;
 }
 
-OpPoints::OpPoints(const Profile& profile, const std::string& device_type) {
-  for (const auto& [key, sample] : profile.ops)
-    if (key.device_type == device_type && !sample.out_of_memory)
-      points_.push_back({&key, &sample, coordinates(key)});
-}
-
-OpPoints::Coordinates OpPoints::coordinates(const OpKey& key) {
-  const auto power = [](double size) { return size > 0 ? std::log2(size) : 0; };
-  const double head = key.kind == OpKind::attention ? kHeadWeight : 1;
-  return {power(key.rows), head * power(key.inner), power(key.columns), power(key.count)};
-}
-
-std::vector<OpPoints::Neighbour> OpPoints::near(const OpKey& key) const {
-  const Coordinates at = coordinates(key);
-  const double alignment = alignment_of(key);
-  std::vector<Neighbour> found;
-  for (const Point& point : points_) {
-    if (!has_same_kernel(*point.key, key) || alignment_of(*point.key) != alignment) continue;
-    double squares = 0;
-    for (std::size_t i = 0; i < at.size(); ++i)
-      squares += (at[i] - point.at[i]) * (at[i] - point.at[i]);
-    if (squares <= kFar * kFar) found.push_back({&point, std::sqrt(squares)});
-  }
-  const auto nearest = found.begin() + static_cast<long>(std::min(kNeighbours, found.size()));
-  std::ranges::partial_sort(found, nearest, {}, &Neighbour::distance);
-  found.erase(nearest, found.end());
-  return found;
-}
-
 Source OpPoints::correct(const Kernels& kernels, const Op& op, const Sharding& sharding,
                          OpTime& time) const {
   if (!is_kernel(kernels, op)) return Source::analytic;
   const OpKey key = op_key(kernels.job(), kernels.model(), op, sharding);
-  const std::vector<Neighbour> neighbours = near(key);
+  const std::vector<NearShapes::Neighbour> neighbours = shapes_.near(key);
   if (neighbours.empty()) return Source::analytic;
   const OpTime own = kernel_time(kernels, key);
   std::vector<OpTime> there;
-  for (const Neighbour& n : neighbours) there.push_back(kernel_time(kernels, *n.point->key));
+  for (const auto& n : neighbours) there.push_back(kernel_time(kernels, *n.key));
   const bool exact = neighbours.front().distance == 0;
   for (const auto& [measured, analytic] : kPasses) {
     if (own.*analytic <= Seconds(0)) continue;
     if (kernels.job().adapters && analytic == &OpTime::weight_gradient) continue;
-    double sum = 0;
-    double weights = 1 / (kFar * kFar);
-    bool any = false;
+    std::vector<ShapeRatio> ratios;
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
-      const auto& value = neighbours[i].point->sample->*measured;
-      if (!value || *value <= Seconds(0) || there[i].*analytic <= Seconds(0)) continue;
-      const double distance = neighbours[i].distance;
-      if (distance == 0) {
-        sum = std::log(*value / there[i].*analytic);
-        weights = 1;
-        any = true;
-        break;
-      }
-      const double weight = 1 / (kSmoothing + distance * distance);
-      sum += weight * std::log(*value / there[i].*analytic);
-      weights += weight;
-      any = true;
+      const auto& value = neighbours[i].sample->*measured;
+      if (value && *value > Seconds(0) && there[i].*analytic > Seconds(0))
+        ratios.push_back({neighbours[i].distance, *value / there[i].*analytic});
     }
-    if (any) time.*analytic += own.*analytic * (std::exp(sum / weights) - 1);
+    if (const auto factor = blended(ratios)) time.*analytic += own.*analytic * (*factor - 1);
   }
   return exact ? Source::measured : Source::interpolated;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost/op/kernels.h"
+#include "cost/op/near_shapes.h"
 #include "cost/op/op_time.h"
 #include "cost/op/source.h"
 #include "profile/profile.h"
@@ -33,35 +34,17 @@ OpTime kernel_time(const Kernels& kernels, const OpKey& key);
 // The measured ops of one device type.
 class OpPoints {
  public:
-  OpPoints(const Profile& profile, const std::string& device_type);
-  bool empty() const { return points_.empty(); }
+  OpPoints(const Profile& profile, const std::string& device_type)
+      : shapes_(profile, device_type) {}
+  bool empty() const { return shapes_.empty(); }
 
-  // Puts what was measured in the place of what the analytic model says of the op's kernel, in each
-  // pass that was measured:
-  //   the shape itself was measured   its time
-  //   shapes near it were             analytic * exp(sum w log(measured / analytic) / (w0 + sum w))
-  // over the 8 nearest with w = 1 / (1/64 + d^2), d the distance in powers of two, w0 = 1/9: three
-  // doublings away a measurement counts as much as the analytic model; beyond that it does not
-  // count. Only shapes of the same kind, number format and alignment, with or without a causal
-  // mask, are near each other.
+  // Puts what was measured of the shape itself, or of those near it (near_shapes.h), in the place
+  // of what the analytic model says of the op's kernel, in each pass that was measured.
   Source correct(const Kernels& kernels, const Op& op, const Sharding& sharding,
                  OpTime& time) const;
 
  private:
-  using Coordinates = std::array<double, 4>;  // powers of two
-  struct Point {
-    const OpKey* key = nullptr;
-    const OpSample* sample = nullptr;
-    Coordinates at{};
-  };
-  struct Neighbour {
-    const Point* point = nullptr;
-    double distance = 0;
-  };
-  static Coordinates coordinates(const OpKey& key);
-  std::vector<Neighbour> near(const OpKey& key) const;
-
-  std::vector<Point> points_;
+  NearShapes shapes_;
 };
 
 }  // namespace plait

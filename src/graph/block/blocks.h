@@ -17,6 +17,9 @@ struct Role {
   // Which of them begin a dimension, and can be divided without those before: of rows the batch,
   // and the positions of a sequence or of an image.
   std::vector<int> starts{0};
+  // For people: "heads" for columns whose major range is a batch of the products of activations
+  // behind them, as attention's scores; else the name.
+  std::string called{};
   friend bool operator==(const Role&, const Role&) = default;
 };
 

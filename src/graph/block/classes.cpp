@@ -246,7 +246,22 @@ std::vector<Role> roles_of(const Node& node, const Rule& rule, const std::vector
        ++i)
     if (begins_a_dimension(rule, factors.rows[i])) rows.starts.push_back(static_cast<int>(i));
   std::erase_if(roles, [](const Role& role) { return role.classes.empty(); });
+  for (Role& role : roles) role.called = role.name;
   return roles;
+}
+
+// Columns that are heads.
+void name_heads(const Program& program, const std::vector<Rule>& rules, const Phases& phases,
+                Blocks& blocks) {
+  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
+    const int b = blocks.of_node[n];
+    const Node& node = program.nodes[n];
+    if (b < 0 || phases.weight[n] >= 0 || !node.is("dot")) continue;
+    for (const int f : contraction_factors(node, rules[n], -1).batch)
+      for (Role& role : blocks.blocks[b].roles)
+        if (role.name == "columns" && role.classes.front() == blocks.classes[n][f])
+          role.called = "heads";
+  }
 }
 
 }  // namespace
@@ -259,6 +274,7 @@ void find_classes(const Program& program, const std::vector<Rule>& rules, const 
   for (Block& block : blocks.blocks)
     block.roles = roles_of(program.nodes[block.key], rules[block.key], blocks.classes[block.key],
                            phases.weight_operand[block.key]);
+  name_heads(program, rules, phases, blocks);
 }
 
 bool merge_batched_pairs(const Program& program, const std::vector<Rule>& rules,

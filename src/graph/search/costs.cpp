@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 
 #include "base/parallel.h"
 #include "graph/block/numbering.h"
@@ -26,6 +29,38 @@ struct BlockTable {
   std::vector<std::vector<Placement>> operands;
   std::vector<std::vector<Placement>> outputs;
   std::vector<Seconds> handing;  // arguments to where they are wanted, and back what replaces them
+};
+
+// Times of moves of one pair of blocks, which meets each of them under many strategies.
+class MoveTimes {
+ public:
+  template <typename Compute>
+  Seconds get(int value, const Placement& from, const Placement& to, const Compute& compute) {
+    const auto [it, fresh] = known_.try_emplace({value, packed(from), packed(to)});
+    if (fresh) it->second = compute();
+    return it->second;
+  }
+
+ private:
+  struct MoveKey {
+    int value = 0;
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+    friend bool operator==(const MoveKey&, const MoveKey&) = default;
+  };
+  struct HashOfMove {
+    std::size_t operator()(const MoveKey& key) const {
+      return mixed(mixed(key.from, key.to), static_cast<std::uint64_t>(key.value));
+    }
+  };
+  static std::uint64_t packed(const Placement& placement) {
+    std::uint64_t word = 0;
+    for (int a = 0; a < kMostAxes; ++a)
+      word = word << 16U | static_cast<std::uint64_t>(placement.dim[a] + 1) << 8U |
+             static_cast<std::uint64_t>(placement.rank[a]);
+    return word;
+  }
+  std::unordered_map<MoveKey, Seconds, HashOfMove> known_;
 };
 
 // Blocks that are the same but for which layer they belong to are evaluated once, and so are pairs
@@ -191,12 +226,16 @@ class CostBuilder {
     auto& operands = tables_[b].operands[s];
     auto& outputs = tables_[b].outputs[s];
     std::vector<Wish> wishes;
+    std::set<std::tuple<int, Placement, std::string>> windows;
     for (const int n : analysis_.blocks.blocks[b].nodes) {
       const Node& node = program.nodes[n];
       const NodePlacement at = place_node(analysis_, mesh_, n, costs.axes[s]);
       const double trips = program.trips(n);
-      costs.compute[s] += node_time(analysis_, mesh_.device, n) * (at.share * trips);
-      costs.communication[s] += (time_of(mesh_, at.reductions) + time_of(mesh_, at.halos)) * trips;
+      costs.compute[s] += node_time(analysis_, mesh_, n, at, options_.products) * trips;
+      costs.communication[s] += time_of(mesh_, at.reductions) * trips;
+      if (at.window.empty() ||
+          windows.emplace(node.operands.front(), at.operands.front(), at.window).second)
+        costs.communication[s] += time_of(mesh_, at.halos) * trips;
       operands.insert(operands.end(), at.operands.begin(), at.operands.end());
       outputs.insert(outputs.end(), at.outputs.begin(), at.outputs.end());
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
@@ -254,14 +293,15 @@ class CostBuilder {
     const std::size_t columns = made_.blocks[edge.b].strategies.size();
     edge.time.assign(rows * columns, Seconds(0));
     std::vector<Wish> wishes;
+    MoveTimes known;
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < columns; ++j)
-        edge.time[i * columns + j] = edge_time(edge, uses, {i, j}, wishes);
+        edge.time[i * columns + j] = edge_time(edge, uses, {i, j}, wishes, known);
   }
 
   Seconds edge_time(const EdgeCosts& edge, const std::vector<Use>& uses,
-                    const std::pair<std::size_t, std::size_t>& chosen,
-                    std::vector<Wish>& wishes) const {
+                    const std::pair<std::size_t, std::size_t>& chosen, std::vector<Wish>& wishes,
+                    MoveTimes& known) const {
     wishes.clear();
     for (const Use& use : uses) {
       const int consumer = analysis_.blocks.of_node[use.node];
@@ -284,7 +324,8 @@ class CostBuilder {
       const int from = owner(wish.value);
       const std::size_t s = from == edge.a ? chosen.first : chosen.second;
       const BlockTable& table = tables_[first_like_[from]];
-      sum += move_time(wish.value, table.outputs[s][place(wish.value)], wish.to);
+      const Placement& at = table.outputs[s][place(wish.value)];
+      sum += known.get(wish.value, at, wish.to, [&] { return move_time(wish.value, at, wish.to); });
     }
     return sum;
   }
@@ -293,7 +334,9 @@ class CostBuilder {
     const Program& program = analysis_.program;
     for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
       if (analysis_.blocks.of_node[n] >= 0) continue;
-      made_.shared += node_time(analysis_, mesh_.device, n) * program.trips(n);
+      NodePlacement whole;
+      whole.operands.resize(program.nodes[n].operands.size());
+      made_.shared += node_time(analysis_, mesh_, n, whole, options_.products) * program.trips(n);
       for (const int value : program.nodes[n].outputs)
         if (kept_[value] != 0) made_.shared_memory += size_of(*program.values[value].shape);
     }

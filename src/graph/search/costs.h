@@ -9,6 +9,8 @@
 
 namespace plait::graph {
 
+class MeasuredProducts;
+
 // A collective of a plan and what it is for.
 struct Movement {
   Transfer transfer;
@@ -54,12 +56,14 @@ struct GraphCosts {
 using MeasuredBlocks = std::map<std::pair<std::string, std::string>, Seconds>;
 
 // Times by the roofline of the mesh's device and the collectives of its links; of blocks that were
-// measured by that, and of the other strategies of such a block in proportion.
+// measured by that, and of the other strategies of such a block in proportion. Products that were
+// measured take the place of their roofline.
 struct CostOptions {
   int threads = 1;
   bool whole = false;  // blocks may also be done as a whole on every device of an axis
   bool keep = false;   // shardings that the program carries
   const MeasuredBlocks* measured = nullptr;
+  const MeasuredProducts* products = nullptr;
 };
 GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOptions& options = {});
 
@@ -67,8 +71,9 @@ GraphCosts costs_of(const Analysis& analysis, const Mesh& mesh, const CostOption
 // pass, given up, and gathered again for the backward pass.
 bool gathers_again(const Analysis& analysis, const Strategy& of_maker, int value, int node);
 
-// Of one node alone on one device, once.
-Seconds node_time(const Analysis& analysis, const DeviceType& device, int node);
+// Of what one device does of a node, once; products as they were measured, where they were.
+Seconds node_time(const Analysis& analysis, const Mesh& mesh, int node, const NodePlacement& at,
+                  const MeasuredProducts* measured);
 
 // All collectives when block b takes strategy choice[b]. Sums of scalars are left out, and a value
 // that several blocks want at one place is brought there once: the costs of the edges, which know

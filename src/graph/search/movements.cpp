@@ -93,6 +93,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   std::vector<Movement> all;
   // Each step of a value is done once, and once more before each loop that wants its end.
   std::set<std::tuple<int, int, bool, std::vector<Placement>>> met;
+  std::set<std::tuple<int, Placement, std::string>> windows;
   const auto move = [&](int value, const Placement& to, int consumer) {
     if (placed[value] == to || program.values[value].dims().empty() ||
         is_made_anywhere(program, value))
@@ -117,6 +118,9 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       move(node.operands[i], at.operands[i], n);
+    if (!at.window.empty() &&
+        !windows.emplace(node.operands.front(), at.operands.front(), at.window).second)
+      continue;
     for (std::size_t h = 0; h < at.halos.size(); ++h) {
       const int operand = at.halo_operand[h];
       all.push_back(

@@ -5,15 +5,10 @@
 #include "graph/block/numbering.h"
 #include "graph/hlo/attributes.h"
 #include "graph/search/costs.h"
+#include "graph/search/products.h"
 
 namespace plait::graph {
 namespace {
-
-DType dtype_of(const std::string& type) {
-  if (type == "bf16") return DType::bf16;
-  if (type == "f16") return DType::fp16;
-  return type.starts_with("f8") ? DType::fp8 : DType::fp32;
-}
 
 double product_of(const std::vector<std::int64_t>& dims) {
   double product = 1;
@@ -21,16 +16,8 @@ double product_of(const std::vector<std::int64_t>& dims) {
   return product;
 }
 
-Flops flops_of(const Analysis& analysis, int n) {
-  const Program& program = analysis.program;
-  const Node& node = program.nodes[n];
-  if (node.is("dot")) {
-    double product = 2;
-    for (const Factor& factor : analysis.rules[n].factors)
-      product *= static_cast<double>(factor.size);
-    return Flops(product);
-  }
-  // Every result of a convolution sums over the kernel of one output feature.
+// Every result of a convolution sums over the kernel of one output feature.
+Flops convolution_work(const Program& program, const Node& node) {
   const auto& kernel = program.values[node.operands[1]].dims();
   const ConvolutionDims dims = convolution_dims(*node.source);
   const double features =
@@ -41,20 +28,30 @@ Flops flops_of(const Analysis& analysis, int n) {
 
 }  // namespace
 
-Seconds node_time(const Analysis& analysis, const DeviceType& device, int n) {
+Seconds node_time(const Analysis& analysis, const Mesh& mesh, int n, const NodePlacement& at,
+                  const MeasuredProducts* measured) {
   const Program& program = analysis.program;
   const Node& node = program.nodes[n];
   if (node.kind != NodeKind::op || is_view(program, node) || node.is("constant") ||
       node.is("broadcast") || node.is("iota") || node.is("reshape") || node.is("bitcast"))
     return {};
+  const DeviceType& device = mesh.device;
+  if (node.is("dot")) {
+    OpKey product = product_on_device(analysis, mesh, n, at.operands);
+    if (measured == nullptr) return roofline(device, product);
+    product.device_type = device.name;
+    return measured->time(device, product);
+  }
   Bytes moved;
-  for (const int value : node.outputs) moved += size_of(*program.values[value].shape);
+  for (std::size_t o = 0; o < node.outputs.size(); ++o)
+    moved += size_of(*program.values[node.outputs[o]].shape) * at.share;
   const BytesPerSecond bandwidth = device.memory_bandwidth * device.efficiency.memory;
-  if (!node.is("dot") && !node.is("convolution")) return moved / bandwidth;
-  for (const int value : node.operands) moved += size_of(*program.values[value].shape);
+  if (!node.is("convolution")) return moved / bandwidth;
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    moved += size_of(*program.values[node.operands[i]].shape) / mesh.size_of(at.operands[i].axes());
   const DType dtype = dtype_of(program.values[node.operands.front()].shape->type);
   const FlopsPerSecond rate = device.peak_of(dtype) * device.efficiency.matmul;
-  return std::max(flops_of(analysis, n) / rate, moved / bandwidth);
+  return std::max(convolution_work(program, node) * at.share / rate, moved / bandwidth);
 }
 
 }  // namespace plait::graph

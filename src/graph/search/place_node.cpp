@@ -218,6 +218,17 @@ void keep_windows_whole(const Node& node, const Rule& rule, const Mesh& mesh, Ax
     if (factor[a] >= 0 && rule.factors[factor[a]].kind == FactorKind::reduction) factor[a] = -1;
 }
 
+// What windows of products that get their borders once have in common.
+std::string shared_window(const Node& node, const Rule& rule) {
+  for (const Halo& halo : rule.halos)
+    for (const int f : rule.operands[halo.operand][halo.dim])
+      if (rule.factors[f].kind == FactorKind::reduction) return {};
+  std::string text;
+  for (const char* key : {"window", "dim_labels"})
+    if (const std::string* value = node.source->attribute(key)) text += *value + ' ';
+  return text;
+}
+
 // Devices send the border of their part to the next one and to the one before, one dimension after
 // the other: what came along the first is sent on along the second.
 void add_halos(const Analysis& analysis, const Mesh& mesh, int n, NodePlacement& made) {
@@ -242,6 +253,7 @@ void add_halos(const Analysis& analysis, const Mesh& mesh, int n, NodePlacement&
     }
     grown *= (part + static_cast<double>(halo.before + halo.behind)) / part;
   }
+  if (!made.halos.empty()) made.window = shared_window(program.nodes[n], analysis.rules[n]);
 }
 
 }  // namespace

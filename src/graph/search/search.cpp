@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/search/eliminate.h"
+#include "graph/choose/eliminate.h"
 
 namespace plait::graph {
 namespace {

@@ -14,13 +14,14 @@ struct SearchOptions {
   bool whole = false;  // as CostOptions::whole
   bool keep = false;   // as CostOptions::keep
   const MeasuredBlocks* measured = nullptr;
+  const MeasuredProducts* products = nullptr;
   std::optional<Bytes> memory;  // of a device; nothing = what the device has
   // Called between steps; true = give the best so far.
   std::function<bool()> stop = [] { return false; };
 };
 
 inline CostOptions cost_options(const SearchOptions& options) {
-  return {options.threads, options.whole, options.keep, options.measured};
+  return {options.threads, options.whole, options.keep, options.measured, options.products};
 }
 
 // A way to divide the program over a mesh.

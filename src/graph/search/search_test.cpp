@@ -48,7 +48,9 @@ TEST(Search, AttentionLayersAreDividedByHeadsAndColumns) {
   EXPECT_EQ(total_traffic(*result.best), 8 * all_reduce_bytes(8 * 8 * 128 * 4, 4));
   for (std::size_t b = 0; b < 8; ++b)
     EXPECT_EQ(text_of(result.best->strategies[b], analysis.blocks.blocks[b], result.best->mesh),
-              b % 2 == 0 ? "columns over x" : "inner over x");
+              b % 4 == 0   ? "heads over x"
+              : b % 2 == 0 ? "columns over x"
+                           : "inner over x");
 }
 
 TEST(Search, ExpertsAreDividedWithFourAllToAlls) {

@@ -47,9 +47,9 @@ bool divide_role(const Block& block, const Mesh& mesh, const Strategy& strategy,
   return true;
 }
 
-// "rows" of the first dimension, "positions" and "positions2" of others.
+// "rows" or "heads" of the first dimension, "positions" and "positions2" of others.
 std::string name_of(const Role& role, std::size_t start) {
-  if (start == 0) return role.name;
+  if (start == 0) return role.called;
   return start == 1 ? "positions" : "positions" + std::to_string(start);
 }
 

@@ -71,7 +71,10 @@ struct NodePlacement {
   std::vector<int> reduction_output;  // which output each is of
   std::vector<Transfer> halos;        // what neighbours send of operands
   std::vector<int> halo_operand;      // which operand each is of
-  double share = 1;                   // of the node's work that one device does
+  // Products of one array in one place that look through the same window get its borders once, as
+  // XLA's partitioner does it. "": these borders are the product's own (a kernel's gradient).
+  std::string window;
+  double share = 1;  // of the node's work that one device does
 };
 NodePlacement place_node(const Analysis& analysis, const Mesh& mesh, int node,
                          const ClassAxes& classes);

@@ -143,13 +143,28 @@ void add_devices(ClusterBuilder& builder, const Part& part, const DeviceEntry& d
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
 // The device of a "DGX-H100" or "HGX B200", which is a node of as many as is usual.
 const DeviceEntry* device_of_system(const Catalogue& catalogue, std::string_view name) {
   constexpr std::size_t kPrefix = 3;
-  std::string prefix(name.substr(0, kPrefix));
-  for (char& c : prefix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string prefix = lower_case(name.substr(0, kPrefix));
   if (prefix != "dgx" && prefix != "hgx") return nullptr;
   return lookup_device(catalogue, name.substr(kPrefix));
+}
+
+// Devices that people train on and that the catalogue does not have, by how their names begin.
+bool is_other_device(const std::string& name) {
+  constexpr std::string_view kOthers[] = {"tpu", "trn", "trainium", "inf1", "inf2", "gaudi",
+                                          "hpu", "ipu", "ascend",   "cpu",  "apple"};
+  const std::string lower = lower_case(name);
+  const bool is_apple = lower.size() > 1 && lower[0] == 'm' && lower[1] >= '1' && lower[1] <= '9';
+  return is_apple || std::ranges::any_of(
+                         kOthers, [&](std::string_view other) { return lower.starts_with(other); });
 }
 
 void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
@@ -165,6 +180,12 @@ void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
   for (const std::string_view name : instance_names(catalogue)) known.push_back(name);
   if (part.name.find_first_of(",;") != part.name.npos)
     throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
+  if (is_other_device(part.name))
+    throw InputError(part.where,
+                     fmt::format("'{}' is not predicted: the types that are known are GPUs "
+                                 "(`plait devices`); a `catalogue` file describes others, and "
+                                 "plait profile measures the machine that it runs on",
+                                 part.name.substr(0, 80)));
   throw InputError(part.where,
                    fmt::format("'{}' is not a file, device type or instance{}; `plait devices` and "
                                "`plait instances` list the names, a `catalogue` adds types of your "

@@ -172,6 +172,10 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
        "--cluster '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
        "'MI300X'?); `plait devices` and `plait instances` list the names, a `catalogue` adds types "
        "of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
+      {"32xTPUv4",
+       "--cluster '32xTPUv4': 'TPUv4' is not predicted: the types that are known are GPUs "
+       "(`plait devices`); a `catalogue` file describes others, and plait profile measures the "
+       "machine that it runs on"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
 }

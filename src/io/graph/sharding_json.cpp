@@ -18,7 +18,7 @@ std::string block_json(const Analysis& analysis, const Block& block) {
   return JsonObject()
       .text("name", block.name)
       .text("key", analysis.program.nodes[block.key].source->name)
-      .json("strategies", list_of(block.roles, [](const Role& r) { return json_text(r.name); }))
+      .json("strategies", list_of(block.roles, [](const Role& r) { return json_text(r.called); }))
       .json("sizes", list_of(block.roles, [](const Role& r) { return numbers_json(r.sizes); }))
       .number("forward_contractions", count[0])
       .number("backward_contractions", count[1] + count[2])

@@ -102,13 +102,14 @@ void restore_compute(const JsonValue& json, Profile& profile) {
     throw InputError(json.where(), "the same point is there twice");
 }
 
-std::string dump_op(const OpKey& key, const OpSample& sample) {
+JsonObject op_members(const OpKey& key) {
   const auto& [kind, function, dtype, device_type, rows, inner, columns, count, kv_count, causal,
                window, stride] = key;
   JsonObject object;
   object.text("op", name_of(kind));
   if (function != Function::other) object.text("function", name_of(function));
-  object.text("dtype", name_of(dtype)).text("device_type", device_type);
+  object.text("dtype", name_of(dtype));
+  if (!device_type.empty()) object.text("device_type", device_type);
   object.number("rows", rows);
   if (inner != 0) object.number("inner", inner);
   if (columns != 0) object.number("columns", columns);
@@ -117,6 +118,11 @@ std::string dump_op(const OpKey& key, const OpSample& sample) {
   if (causal) object.boolean("causal", true);
   if (window != 0) object.number("window", window);
   if (stride != 0) object.number("stride", stride);
+  return object;
+}
+
+std::string dump_op(const OpKey& key, const OpSample& sample) {
+  JsonObject object = op_members(key);
   visit_op(sample, FieldWriter{object});
   return object.str();
 }
@@ -234,6 +240,15 @@ JsonObject as_object(const Profile& profile) {
 }
 
 }  // namespace
+
+std::string op_list_json(const std::vector<OpKey>& ops) {
+  std::vector<std::string> listed;
+  for (OpKey key : ops) {
+    key.device_type.clear();  // that the list is measured on
+    listed.push_back(op_members(key).str());
+  }
+  return lay_out_json(JsonObject().number("plait_ops", 1).json("ops", json_list(listed)).str());
+}
 
 OpKey restore_op_key(const JsonValue& json, const std::string& device_type) {
   constexpr double kMost = 1e15;

@@ -24,6 +24,9 @@ std::string profile_file_to_json(const Profile& profile);
 std::string dump_profile(const Profile& profile);
 Profile restore_profile(const JsonValue& json);
 
+// The list that `plait profile --ops` takes.
+std::string op_list_json(const std::vector<OpKey>& ops);
+
 // The members of an op that say what it is: "op", "function", "dtype", "rows" and so on, as in the
 // profile's "ops" and in the lists that `plait profile --ops` takes. Other members are left alone.
 OpKey restore_op_key(const JsonValue& json, const std::string& device_type);

@@ -1,10 +1,20 @@
 #include "runtime/launch/jax_runner.h"
 
+#include <string_view>
+
 #include "base/error.h"
 #include "runtime/launch/child_process.h"
 
 namespace plait::runtime {
 namespace {
+
+// "plait: step.py: there is no such file" is the runner's own word; anything else is Python's.
+[[noreturn]] void refuse(const std::string& verb, const std::string& said) {
+  constexpr std::string_view kOwn = "plait: ";
+  const std::size_t colon = said.find(": ", kOwn.size());
+  if (!said.starts_with(kOwn) || colon == std::string::npos) throw InputError(verb, said);
+  throw InputError(said.substr(kOwn.size(), colon - kOwn.size()), said.substr(colon + 2));
+}
 
 std::string report_of(std::vector<std::string> command, const std::string& devices,
                       const std::string& verb) {
@@ -16,7 +26,7 @@ std::string report_of(std::vector<std::string> command, const std::string& devic
   if (!output.end.good()) {
     const std::size_t last = output.err.find_last_of('\n', output.err.size() - 2);
     const std::string line = last == std::string::npos ? output.err : output.err.substr(last + 1);
-    throw InputError(verb, line.empty() ? in_words(output.end) : line.substr(0, line.find('\n')));
+    refuse(verb, line.empty() ? in_words(output.end) : line.substr(0, line.find('\n')));
   }
   return output.out;
 }

@@ -83,6 +83,52 @@ TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
   EXPECT_GT(several, 10);
 }
 
+// The fewest nodes that are fast enough may be neither the cheapest nor the fastest.
+TEST(Pareto, TheFewestNodesAreThoseOfBruteForceOverAllMixes) {
+  std::mt19937_64 random(11);
+  int not_on_front = 0;
+  for (int i = 0; i < 30; ++i) {
+    const Problem problem = priced_problem(random, i);
+    std::vector<MixKind> kinds = mix_kinds(problem.cluster);
+    const SearchContext context{problem, {}, {}, {}, {}};
+    // A mix with so many nodes at most, and one of fewer: what is planned on its own.
+    std::vector<Seconds> fastest(problem.cluster.nodes.size() + 1, Seconds(HUGE_VAL));
+    for (MixKind& kind : kinds) std::erase(kind.counts, 0);
+    std::vector<MixKind> one = kinds;
+    const auto plan_all = [&](const auto& self, std::size_t k) -> void {
+      if (k == kinds.size()) {
+        const ParetoResult found = pareto_front(usual_planner(), context, one);
+        for (const MixPoint& p : found.front)
+          fastest[node_count(p.mix)] = std::min(fastest[node_count(p.mix)], p.step());
+        return;
+      }
+      for (const int count : kinds[k].counts) {
+        one[k].counts = {count};
+        self(self, k + 1);
+      }
+    };
+    plan_all(plan_all, 0);
+    const Seconds least = *std::ranges::min_element(fastest);
+    if (!std::isfinite(least.value)) continue;
+    for (const double slack : {1.02, 1.5, 3.0}) {
+      const Seconds enough = slack * least;
+      const ParetoResult found = pareto_front(usual_planner(), context, kinds, enough);
+      const auto fewest =
+          std::ranges::find_if(fastest, [&](Seconds step) { return step <= enough; });
+      ASSERT_TRUE(found.fewest) << "problem " << i;
+      EXPECT_EQ(node_count(found.fewest->mix), fewest - fastest.begin()) << "problem " << i;
+      EXPECT_LE(found.fewest->step(), enough);
+      const auto is_it = [&](const MixPoint& p) { return p.mix == found.fewest->mix; };
+      not_on_front += std::ranges::none_of(found.front, is_it);
+      if (found.too_slow) {
+        EXPECT_GT(found.too_slow->step(), enough);
+        EXPECT_LT(node_count(found.too_slow->mix), node_count(found.fewest->mix));
+      }
+    }
+  }
+  EXPECT_GT(not_on_front, 0);
+}
+
 TEST(Pareto, TheAnswerDoesNotDependOnThreads) {
   std::mt19937_64 random(8);
   for (int i = 0; i < 10; ++i) {

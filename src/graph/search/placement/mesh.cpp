@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cost/comm/measured_links.h"
 
 namespace plait::graph {
 namespace {
@@ -37,7 +38,8 @@ Group slower(const Group& a, const Group& b) {
 }
 
 // The slowest of the groups along the axes, all of which communicate at once.
-Group group_along(const Cluster& cluster, const std::vector<int>& sizes, AxisSet axes) {
+Group group_along(const Cluster& cluster, const std::vector<int>& sizes, AxisSet axes,
+                  double& most_sharing) {
   std::vector<char> seen(cluster.devices.size(), 0);
   Group slowest;
   bool first = true;
@@ -51,6 +53,7 @@ Group group_along(const Cluster& cluster, const std::vector<int>& sizes, AxisSet
       for (const Device& device : cluster.devices) on_node += device.node == share.node ? 1 : 0;
       sharing = std::max(sharing, static_cast<double>(on_node) / share.devices);
     }
+    most_sharing = std::max(most_sharing, sharing);
     const Group group = group_of(cluster, members, sharing);
     slowest = first ? group : slower(slowest, group);
     first = false;
@@ -108,8 +111,9 @@ Mesh make_mesh(const Cluster& cluster, const std::vector<int>& sizes, const std:
   mesh.sizes = sizes;
   mesh.device = slowest_device(cluster);
   mesh.group.resize(std::size_t{1} << sizes.size());
+  mesh.sharing.assign(mesh.group.size(), 1);
   for (AxisSet set = 1; set < mesh.group.size(); ++set)
-    mesh.group[set] = group_along(cluster, sizes, set);
+    mesh.group[set] = group_along(cluster, sizes, set, mesh.sharing[set]);
   return mesh;
 }
 
@@ -193,15 +197,18 @@ Seconds time_of(const Mesh& mesh, CollectiveKind kind, AxisSet axes, Bytes size)
   if (!mesh.measured.empty())
     if (const auto time = measured_time(mesh, kind, axes, size)) return *time;
   const Group& group = mesh.group[axes];
+  static const Profile kNothing;
+  const bool alone = mesh.curves && (group.nodes == 1 || mesh.sharing[axes] == 1);
+  const MeasuredLinks links(alone ? *mesh.curves : kNothing, mesh.device.name);
   switch (kind) {
     case CollectiveKind::all_reduce:
-      return all_reduce(group, size);
+      return links.all_reduce(group, size);
     case CollectiveKind::all_gather:
-      return all_gather(group, size);
+      return links.all_gather(group, size);
     case CollectiveKind::reduce_scatter:
-      return reduce_scatter(group, size);
+      return links.reduce_scatter(group, size);
     case CollectiveKind::all_to_all:
-      return all_to_all(group, size, {});
+      return alone ? links.all_to_all(group, size * group.members) : all_to_all(group, size, {});
     case CollectiveKind::permute:
       return send(group.nodes > 1 ? group.inter : group.intra, size);
   }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "cost/comm/collectives.h"
+#include "profile/profile.h"
 
 namespace plait::graph {
 
@@ -30,8 +32,13 @@ struct Mesh {
   std::vector<int> sizes;
   DeviceType device;         // the slowest, with the least memory
   std::vector<Group> group;  // by AxisSet
+  // Groups along the axes that use a node's network at once, by AxisSet.
+  std::vector<double> sharing;
   // Where some were timed, times follow the line through them instead of the links.
   std::vector<MeasuredTransfer> measured;
+  // Curves of collectives that were measured on the devices' type; nothing without. They are of one
+  // group at a time: not taken where groups share the network.
+  std::shared_ptr<const Profile> curves;
 
   int axes() const { return static_cast<int>(sizes.size()); }
   int devices() const;

@@ -1,4 +1,4 @@
-#include "graph/search/eliminate.h"
+#include "graph/choose/eliminate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -219,6 +219,11 @@ std::optional<ChoiceResult> eliminate(const ChoiceProblem& problem, double most)
 
 ChoiceResult choose(const ChoiceProblem& problem) {
   if (auto exact = eliminate(problem, kMostEntries)) return *exact;
+  const auto left = undominated(problem);
+  if (auto exact = eliminate(with_values(problem, left), kMostEntries)) {
+    for (std::size_t v = 0; v < left.size(); ++v) exact->values[v] = left[v][exact->values[v]];
+    return *exact;
+  }
   ChoiceResult best;
   best.cost = kNoWay;
   std::size_t widest = 1;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <queue>
 
-#include "graph/search/eliminate.h"
+#include "graph/choose/eliminate.h"
 
 namespace plait::graph {
 namespace {

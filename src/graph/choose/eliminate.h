@@ -30,8 +30,14 @@ double cost_of(const ChoiceProblem& problem, const std::vector<int>& values);
 // smallest tables first. Nothing where a table would have more than `most` entries.
 std::optional<ChoiceResult> eliminate(const ChoiceProblem& problem, double most);
 
-// Exact where the graph allows, else by descent from several starts, with a bound by what each
-// variable and pair costs at least.
+// The values of each variable, ascending, without some that another value of the variable makes
+// needless: whatever the other variables take, the other value costs no more.
+std::vector<std::vector<int>> undominated(const ChoiceProblem& problem);
+// The problem with the chosen values of each variable only.
+ChoiceProblem with_values(const ChoiceProblem& problem, const std::vector<std::vector<int>>& left);
+
+// Exact where the graph allows, if need be without the values that are dominated; else by descent
+// from several starts, with a bound by what each variable and pair costs at least.
 ChoiceResult choose(const ChoiceProblem& problem);
 
 // The same with a limit on the sum of `use` of the chosen values: the least cost for a multiplier

@@ -1,5 +1,7 @@
 #include "random_problem.h"
 
+#include <algorithm>
+
 #include "plan/sample_frameworks.h"
 
 namespace plait {

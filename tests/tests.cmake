@@ -24,7 +24,7 @@ target_compile_options(plait_tests PRIVATE $<$<CONFIG:Release>:-O1>)
 file(GLOB_RECURSE own_names CONFIGURE_DEPENDS src/io/*_test.cpp)
 set_source_files_properties(
   ${own_names} src/app/clusters/replan_test.cpp src/cli/flags/setters_test.cpp
-  src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp src/graph/search/route_test.cpp
+  src/cost/layer/synchronised_test.cpp src/graph/search/search_test.cpp src/graph/search/placement/route_test.cpp
   src/search/space/shortlist_test.cpp tests/nearest_test.cpp tests/oracle_bound_test.cpp tests/peers_test.cpp
   src/search/inside/stage_insides_test.cpp tests/aceso_formula_test.cpp tests/cover_bound_test.cpp
   tests/second_opinion/one_layout.cpp tests/property/metamorphic_test.cpp tests/property/proofs_test.cpp tests/property/targets_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -133,16 +133,13 @@ endif()
 
 # What needs libtorch, end to end. Runs in seconds of work, but ranks start slowly on busy machines.
 if(TARGET plait-torch)
-  add_test(NAME torch.faults COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/faults_test.py
-                                     --program $<TARGET_FILE:plait>)
-  add_test(NAME torch.strangers
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/strangers_test.py
-                   --program $<TARGET_FILE:plait>)
-  add_test(NAME torch.slow_faults
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slow_faults_test.py
-                   --program $<TARGET_FILE:plait>)
-  set_tests_properties(torch.faults torch.strangers PROPERTIES TIMEOUT 900)
-  set_tests_properties(torch.slow_faults PROPERTIES LABELS slow TIMEOUT 3600)
+  foreach(name faults strangers slow_faults)
+    add_test(NAME ${PLAIT_TEST_PREFIX}torch.${name}
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
+                     --program $<TARGET_FILE:plait>)
+    set_tests_properties(${PLAIT_TEST_PREFIX}torch.${name} PROPERTIES TIMEOUT 900)
+  endforeach()
+  set_tests_properties(${PLAIT_TEST_PREFIX}torch.slow_faults PROPERTIES LABELS slow TIMEOUT 3600)
 endif()
 
 # Tests of the tree and of the documents say the same under every compiler flag: once is enough.

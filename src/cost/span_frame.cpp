@@ -93,6 +93,18 @@ PlanSettings settings_of(const Plan& plan) {
           plan.zero,          plan.sequence_parallel, plan.offload};
 }
 
+Plan plan_under(const PlanSettings& settings, Schedule schedule) {
+  Plan plan;
+  plan.schedule = schedule;
+  plan.micro_batches = settings.micro_batches;
+  plan.context = settings.context;
+  plan.expert = settings.expert;
+  plan.zero = settings.zero;
+  plan.sequence_parallel = settings.sequence_parallel;
+  plan.offload = settings.offload;
+  return plan;
+}
+
 double tied_copies(const Model& model, std::span<const UnitRange> units) {
   const auto holds = [&](int unit) {
     return std::ranges::any_of(

@@ -24,6 +24,8 @@ struct PlanSettings {
   double offload = 0;
 };
 PlanSettings settings_of(const Plan& plan);
+// A plan that has no stages yet.
+Plan plan_under(const PlanSettings& settings, Schedule schedule);
 
 // Units of a span, which touch those of the run before it, that are recomputed alike.
 struct RecomputedRun {

@@ -1,11 +1,22 @@
 #pragma once
 // Programs for tests of the graph layer.
 
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "cluster/cluster.h"
+#include "source_tree.h"
 
 namespace plait::graph::samples {
+
+// A file of examples/graph/hlo.
+inline std::string example(const std::string& name) {
+  std::ifstream in(source_dir() + "/examples/graph/hlo/" + name);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
 
 // A training step of an MLP of square layers under SGD, as JAX would lower it:
 //   y = relu(x W1), ..., loss = sum of the last layer's results, W -= gradient

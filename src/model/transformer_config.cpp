@@ -1,5 +1,6 @@
 #include "model/transformer_config.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace plait {

@@ -5,6 +5,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "app/known/lists.h"
 #include "app/known/model.h"
 #include "app/measured/import.h"

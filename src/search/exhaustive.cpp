@@ -31,12 +31,9 @@ class Enumeration {
     const int after = static_cast<int>(stages_.size());
     if (after >= space_.max_stages(table_.settings())) return;
     for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
-      std::vector<int> begin;
-      if (!table_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
-      const StageOption& option = table_.options()[o];
-      for (std::size_t i = 0; i < option.takes.size(); ++i)
-        used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
+      std::vector<int> begin;
+      if (!table_.take(o, used_, begin)) continue;
       for (int from = end - 1; from >= 0; --from)
         if (space_.allows({from, end}, after)) try_units(o, begin, {from, end}, after);
       used_ = before;

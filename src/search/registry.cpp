@@ -12,6 +12,9 @@
 
 namespace plait {
 
+// Of planners that no other one asks; space/planners.h has the rest.
+SearchResult search_automatically(const SearchContext& context);
+
 namespace {
 
 constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);

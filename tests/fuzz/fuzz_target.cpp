@@ -3,6 +3,7 @@
 //   PLAIT_FUZZ_READER=plan build/fuzz/plait_fuzz tests/fuzz/corpus/plan
 // `./dev fuzz` runs it for all of them.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>

@@ -2,18 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 
 namespace plait {
 namespace {
 
 std::string complaint(const Setter& set, const std::string& text) {
-  try {
-    set("--flag", text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return samples::complaint([&] { set("--flag", text); });
 }
 
 TEST(ClusterFlags, OffersHaveCountsZonesAndSpotPrices) {

@@ -1,18 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/sample_complaint.h"
 #include "cli/flags/command.h"
 
 namespace plait {
 namespace {
 
 std::string complaint(const Setter& set, const std::string& text) {
-  try {
-    set("--flag", text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return samples::complaint([&] { set("--flag", text); });
 }
 
 TEST(Setters, IntegersAreWholeAndInRange) {

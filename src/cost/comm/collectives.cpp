@@ -149,11 +149,11 @@ double chance_of_a_visit(double nodes, const Visits& visits) {
   // Of the chosen groups h are among the node's: the hypergeometric distribution, from h = 0 on.
   const double held = std::max(1.0, std::floor(groups / nodes));
   double chance = 0;
-  for (double h = 1; h <= std::min(held, chosen); ++h) {
+  for (int h = 1; h <= std::min(held, chosen); ++h) {
     double ways = 1;  // held over h times (groups - held) over (chosen - h), of groups over chosen
-    for (double i = 0; i < h; ++i) ways *= (held - i) / (i + 1);
-    for (double i = 0; i < chosen - h; ++i) ways *= (groups - held - i) / (i + 1);
-    for (double i = 0; i < chosen; ++i) ways *= (i + 1) / (groups - i);
+    for (int i = 0; i < h; ++i) ways *= (held - i) / (i + 1);
+    for (int i = 0; i < chosen - h; ++i) ways *= (groups - held - i) / (i + 1);
+    for (int i = 0; i < chosen; ++i) ways *= (i + 1) / (groups - i);
     chance += std::max(ways, 0.0) * chance_of_a_copy(h / chosen, visits.copies);
   }
   return chance;

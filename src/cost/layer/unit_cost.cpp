@@ -1,7 +1,6 @@
 #include "cost/layer/unit_cost.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 
 #include "base/error.h"
@@ -90,9 +89,9 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   layer_of_.push_back(layers.count());
   cost_of_.push_back(static_cast<int>(costs.units.size()));
   if (std::ranges::any_of(workspace, [](Bytes own) { return own > Bytes(0); }))
-    workspace_ = levels_of(std::move(workspace));
+    workspace_ = RangeMaximum(workspace);
   for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)})
-    working_set_[r] = levels_of(std::move(repeated[r]));
+    working_set_[r] = RangeMaximum(repeated[r]);
 }
 
 // `first`: of each distinct layer, its first unit.
@@ -126,27 +125,6 @@ std::vector<UnitTable::Whole> UnitTable::add_distinct(const std::vector<LayerCos
   return wholes;
 }
 
-UnitTable::Levels UnitTable::levels_of(std::vector<Bytes> units) {
-  Levels levels{std::move(units)};
-  const std::size_t count = levels.front().size();
-  for (std::size_t width = 2; width <= count; width *= 2) {
-    const std::vector<Bytes>& half = levels.back();
-    std::vector<Bytes> level;
-    level.reserve(count - width + 1);
-    for (std::size_t u = 0; u + width <= count; ++u)
-      level.push_back(std::max(half[u], half[u + width / 2]));
-    levels.push_back(std::move(level));
-  }
-  return levels;
-}
-
-Bytes UnitTable::most(const Levels& levels, const UnitRange& range) {
-  PLAIT_CHECK(range.size() > 0);
-  const auto size = static_cast<unsigned>(range.size());
-  const std::vector<Bytes>& level = levels[std::bit_width(size) - 1];
-  return std::max(level[range.begin], level[range.end - static_cast<int>(std::bit_floor(size))]);
-}
-
 Source UnitTable::weakest(std::array<int, 2> Facts::*which, const UnitRange& range) const {
   const auto between = [&](int i) {
     return (facts_[layer_of_[range.end]].*which)[i] - (facts_[layer_of_[range.begin]].*which)[i] +
@@ -165,8 +143,9 @@ UnitRange UnitTable::whole_layers(const UnitRange& range) const {
 Bytes UnitTable::repeated(int recompute, const UnitRange& part) const {
   const int layer = layer_of_[part.begin];
   const std::vector<Bytes>& inner = inner_repeated_[recompute];
-  const Bytes until = part.end == layer_begin_[layer + 1] ? working_set_[recompute].front()[layer]
-                                                          : inner[cost_of_[part.end]];
+  const Bytes until = part.end == layer_begin_[layer + 1]
+                          ? working_set_[recompute].most({layer, layer + 1})
+                          : inner[cost_of_[part.end]];
   return until - inner[cost_of_[part.begin]];
 }
 
@@ -182,7 +161,7 @@ Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const 
     largest = repeated(r, {range.begin, layer_begin_[whole.begin]});
   if (layer_begin_[whole.end] < range.end)
     largest = std::max(largest, repeated(r, {layer_begin_[whole.end], range.end}));
-  if (whole.size() > 0) largest = std::max(largest, most(working_set_[r], whole));
+  if (whole.size() > 0) largest = std::max(largest, working_set_[r].most(whole));
   return largest;
 }
 
@@ -199,7 +178,7 @@ Bytes UnitTable::workspace(const UnitRange& range) const {
   }
   add(range.begin, layer_begin_[whole.begin]);
   add(layer_begin_[whole.end], range.end);
-  return whole.size() > 0 ? std::max(largest, most(workspace_, whole)) : largest;
+  return whole.size() > 0 ? std::max(largest, workspace_.most(whole)) : largest;
 }
 
 }  // namespace plait

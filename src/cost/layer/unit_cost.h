@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cost/layer/origin.h"
+#include "cost/layer/range_maximum.h"
 #include "cost/op/op_time.h"
 #include "cost/op/replica.h"
 #include "plan/plan.h"
@@ -97,9 +98,6 @@ class UnitTable {
     void add(const Extent& more, const Origin& origin);
     void add(const Facts& more);
   };
-  using Levels = std::vector<std::vector<Bytes>>;  // [l][i] = most of layers [i, i + 2^l)
-  static Levels levels_of(std::vector<Bytes> layers);
-  static Bytes most(const Levels& levels, const UnitRange& layers);
   Source weakest(std::array<int, 2> Facts::*which, const UnitRange& range) const;
   // Of a distinct layer.
   struct Whole {
@@ -118,8 +116,8 @@ class UnitTable {
   bool in_ops_ = false;                          // some layers have several units
   std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = layers [0, i)
   std::vector<Facts> facts_;                     // [i] = layers [0, i)
-  std::array<Levels, 3> working_set_;            // by Recompute
-  Levels workspace_;                             // empty when no unit has one
+  std::array<RangeMaximum, 3> working_set_;      // by Recompute
+  RangeMaximum workspace_;                       // empty when no unit has one
   std::vector<int> blocks_until_;                // by layer: blocks up to it
   std::vector<bool> is_block_;                   // by layer
   std::vector<int> layer_begin_;                 // by layer, then the number of units

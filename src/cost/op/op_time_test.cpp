@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cost/op/kernels.h"
 #include "plan/sample_frameworks.h"
 #include "plan/sample_problems.h"

@@ -18,12 +18,7 @@
 namespace plait::graph {
 namespace {
 
-std::string example(const std::string& name) {
-  std::ifstream in(source_dir() + "/examples/graph/hlo/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using samples::example;
 
 std::vector<std::size_t> space(const Analysis& analysis, int first, int count) {
   std::vector<std::size_t> sizes;

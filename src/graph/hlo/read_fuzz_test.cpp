@@ -2,23 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "base/error.h"
 #include "graph/analysis.h"
-#include "source_tree.h"
+#include "graph/sample_programs.h"
 
 namespace plait::graph {
 namespace {
 
-std::string example(const std::string& name) {
-  std::ifstream in(source_dir() + "/examples/graph/hlo/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using samples::example;
 
 // A few changes: bytes, words of HLO put in, parts left out, doubled or cut off.
 std::string damaged(std::string text, std::mt19937& random) {

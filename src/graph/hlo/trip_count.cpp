@@ -1,5 +1,6 @@
 #include "graph/hlo/trip_count.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 

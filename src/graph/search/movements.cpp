@@ -6,7 +6,7 @@
 
 #include "graph/block/numbering.h"
 #include "graph/search/costs.h"
-#include "graph/search/route.h"
+#include "graph/search/placement/route.h"
 #include "graph/search/uses.h"
 
 namespace plait::graph {

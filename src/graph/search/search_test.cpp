@@ -3,36 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "base/error.h"
-#include "graph/sample_programs.h"
 #include "graph/search/pins.h"
-#include "source_tree.h"
+#include "graph/search/sample_divisions.h"
 
 namespace plait::graph {
 namespace {
 
-std::string example(const std::string& name) {
-  std::ifstream in(source_dir() + "/examples/graph/hlo/" + name);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-Mesh mesh_of(const std::vector<int>& sizes, double bandwidth = 1e9) {
-  int devices = 1;
-  for (const int size : sizes) devices *= size;
-  return make_mesh(samples::cluster_of(devices, bandwidth), sizes, "--mesh");
-}
-
-double total_traffic(const ShardingPlan& plan) {
-  double sum = 0;
-  for (const Bytes bytes : plan.traffic()) sum += bytes.value;
-  return sum;
-}
+using samples::example;
+using samples::mesh_of;
+using samples::total_traffic;
 
 double all_reduce_bytes(double size, double devices) { return 2 * (devices - 1) / devices * size; }
 
@@ -87,88 +69,6 @@ TEST(Search, ExpertsAreDividedWithFourAllToAlls) {
   EXPECT_EQ(count, 4);
 }
 
-TEST(Search, TheLargestAndItsPlaceAreGatheredAndReducedAgain) {
-  // y = x W with 4 columns groups: each device finds (value, place) of its columns for 64 rows, and
-  // gets those of the other three: 3 * 64 * 4 bytes of each.
-  const std::string text =
-      "HloModule m\n\nlarger {\n  a = f32[] parameter(0)\n  i = s32[] parameter(1)\n"
-      "  b = f32[] parameter(2)\n  j = s32[] parameter(3)\n  c = pred[] compare(a, b), "
-      "direction=GT\n"
-      "  v = f32[] select(c, a, b)\n  k = s32[] select(c, i, j)\n"
-      "  ROOT r = (f32[], s32[]) tuple(v, k)\n}\n\nENTRY main {\n  x = f32[64,32] parameter(0)\n"
-      "  w = f32[32,128] parameter(1)\n  y = f32[64,128] dot(x, w), lhs_contracting_dims={1}, "
-      "rhs_contracting_dims={0}\n  n = s32[64,128] iota(), iota_dimension=1\n"
-      "  least = f32[] constant(-inf)\n  zero = s32[] constant(0)\n"
-      "  ROOT r = (f32[64], s32[64]) reduce(y, n, least, zero), dimensions={1}, "
-      "to_apply=larger\n}\n";
-  const Analysis analysis = analyze(text, "m");
-  const Mesh mesh = mesh_of({4});
-  const GraphCosts costs = costs_of(analysis, mesh);
-  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s) {
-    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) != "columns over x")
-      continue;
-    const ShardingPlan plan = plan_with(analysis, mesh, costs, {static_cast<int>(s)});
-    const Bytes sent = plan.traffic()[static_cast<int>(CollectiveKind::all_gather)];
-    EXPECT_EQ(sent, Bytes(2.0 * 3 * 64 * 4));
-    EXPECT_EQ(total_traffic(plan), sent.value);
-    return;
-  }
-  FAIL() << "columns are not offered";
-}
-
-// The only block of the momentum step divided as the words say; nothing where that is not offered.
-std::optional<ShardingPlan> momentum_plan(const Analysis& analysis, const Mesh& mesh,
-                                          const std::string& words) {
-  const GraphCosts costs = costs_of(analysis, mesh);
-  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s)
-    if (text_of(costs.blocks[0].strategies[s], analysis.blocks.blocks[0], mesh) == words)
-      return plan_with(analysis, mesh, costs, {static_cast<int>(s)});
-  return std::nullopt;
-}
-
-std::string spec_of(const Analysis& analysis, const ShardingPlan& plan, int argument) {
-  const int node = analysis.program.arguments[argument];
-  return partition_spec(plan.placements[analysis.program.nodes[node].outputs[0]], 2,
-                        plan.mesh.axes());
-}
-
-TEST(Search, DevicesWithCopiesOfAWeightShareItsUpdate) {
-  // Data parallelism on 4 devices: the gradient (h^2 * 4 bytes) is scattered, the momentum is kept
-  // in quarters, the new weight is gathered. That sends what an all-reduce does, and computes less.
-  const Bytes weight(256 * 256 * 4);
-  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
-  const auto plan = momentum_plan(analysis, mesh_of({4}), "rows over x, update shared");
-  ASSERT_TRUE(plan);
-  ASSERT_EQ(plan->movements.size(), 2u);
-  EXPECT_EQ(plan->movements[0].transfer, (Transfer{CollectiveKind::reduce_scatter, 1U, weight}));
-  EXPECT_EQ(plan->movements[1].transfer, (Transfer{CollectiveKind::all_gather, 1U, weight}));
-  EXPECT_EQ(spec_of(analysis, *plan, 0), "P()");
-  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, 'x')");
-  EXPECT_EQ(spec_of(analysis, *plan, 2), "P('x')");
-  EXPECT_FALSE(momentum_plan(analysis, mesh_of({4}), "rows over x"));
-}
-
-TEST(Search, WeightsInPartsAreGatheredForEachPass) {
-  // As above, but new weights stay in quarters: they are gathered before the forward pass and again
-  // before the backward pass, and a device holds a quarter of them in between.
-  const Bytes weight(256 * 256 * 4);
-  const Analysis analysis = analyze(samples::momentum_step(64, 256), "momentum");
-  const auto plan = momentum_plan(analysis, mesh_of({4}), "rows over x, weights shared");
-  ASSERT_TRUE(plan);
-  ASSERT_EQ(plan->movements.size(), 3u);
-  int gathers = 0;
-  for (const Movement& m : plan->movements) {
-    gathers += m.transfer.kind == CollectiveKind::all_gather ? 1 : 0;
-    EXPECT_EQ(m.transfer.size, weight);
-  }
-  EXPECT_EQ(gathers, 2);
-  for (const int argument : {0, 1}) EXPECT_EQ(spec_of(analysis, *plan, argument), "P(None, 'x')");
-  const auto copied = momentum_plan(analysis, mesh_of({4}), "rows over x, update shared");
-  ASSERT_TRUE(copied);
-  // Without the parts, the whole weight is held from beginning to end.
-  EXPECT_LT(plan->peak, copied->peak);
-}
-
 TEST(Search, WeightsAreSharedOnlyWhereMemoryIsShort) {
   // Six layers by data parallelism, and a little less memory than that takes.
   std::string text = samples::mlp_step(6, 4096, 256);
@@ -193,66 +93,6 @@ TEST(Search, WeightsAreSharedOnlyWhereMemoryIsShort) {
   ASSERT_TRUE(tight.best);
   EXPECT_GT(shared(tight), 1);
   EXPECT_LE(tight.best->peak, *options.memory);
-}
-
-TEST(Search, AMeasuredBlockStillGathersItsNewWeights) {
-  // What was timed is the block alone; handing the new weight to the next step comes on top.
-  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
-  const Mesh mesh = mesh_of({4});
-  const GraphCosts costs = costs_of(analysis, mesh);
-  const MeasuredBlocks measured{
-      {{costs.blocks[0].signature, "rows over x, update shared"}, Seconds(1)}};
-  CostOptions options;
-  options.measured = &measured;
-  const GraphCosts timed = costs_of(analysis, mesh, options);
-  for (std::size_t s = 0; s < timed.blocks[0].strategies.size(); ++s) {
-    if (timed.blocks[0].strategies[s].sharing != Sharing::update) continue;
-    EXPECT_EQ(timed.blocks[0].compute[s], Seconds(1));
-    EXPECT_EQ(timed.blocks[0].communication[s],
-              time_of(mesh, CollectiveKind::all_gather, 1U, Bytes(256 * 256 * 4)));
-  }
-}
-
-TEST(Search, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
-  // Columns over y divide the weight, rows over x copy it: the momentum has both, y the major.
-  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
-  const auto plan =
-      momentum_plan(analysis, mesh_of({2, 4}), "columns over y, rows over x, update shared");
-  ASSERT_TRUE(plan);
-  // What is sent besides sums the gradient of x over the columns.
-  double sent = 0;
-  for (const Movement& m : plan->movements)
-    if ((m.transfer.axes & 2U) == 0)
-      sent += traffic_of(plan->mesh, m.transfer.kind, m.transfer.axes, m.transfer.size).value;
-  EXPECT_EQ(spec_of(analysis, *plan, 0), "P(None, 'y')");
-  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, ('y', 'x'))");
-  // Scattered and gathered along x: half of a quarter of the weight each.
-  EXPECT_EQ(sent, 2.0 * 256 * 256 * 4 / 4 / 2);
-}
-
-TEST(Search, PositionsOfASequenceAreDividedAndWhatTheyLookAtGathered) {
-  // Attention of 8 sequences of 32 positions, 64 features: a device has 4 positions of each and
-  // gathers keys and values (7/8 of 8 * 32 * 64 floats each); their gradients are scattered.
-  const Analysis analysis = analyze(example("gpt.hlo"), "gpt.hlo");
-  const Mesh mesh = mesh_of({8});
-  const GraphCosts costs = costs_of(analysis, mesh);
-  std::vector<int> choice;
-  for (std::size_t b = 0; b < costs.blocks.size(); ++b) {
-    const auto& all = costs.blocks[b].strategies;
-    const auto found = std::ranges::find_if(all, [&](const Strategy& s) {
-      return text_of(s, analysis.blocks.blocks[b], mesh) == "positions over x";
-    });
-    ASSERT_NE(found, all.end());
-    choice.push_back(static_cast<int>(found - all.begin()));
-  }
-  const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
-  const double array = 8.0 * 32 * 64 * 4;
-  // Two layers.
-  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_gather)].value,
-            2 * 2 * array * 7 / 8);
-  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::reduce_scatter)].value,
-            2 * 2 * array * 7 / 8);
-  EXPECT_EQ(plan.traffic()[static_cast<int>(CollectiveKind::all_to_all)], Bytes(0));
 }
 
 TEST(Search, FindsWhatTryingEveryCombinationFinds) {
@@ -366,56 +206,6 @@ TEST(Search, ThreadsDoNotChangeThePlan) {
   const SearchResult four = search(analysis, mesh_of({2, 4}), many);
   EXPECT_EQ(one.best->strategies, four.best->strategies);
   EXPECT_EQ(one.best->time(), four.best->time());
-}
-
-TEST(Mesh, SizesMustMultiplyToTheDevices) {
-  const Cluster cluster = samples::cluster_of(8);
-  try {
-    make_mesh(cluster, {3, 3}, "--mesh");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "--mesh: a mesh of 3x3 needs 9 devices, and the cluster has 8");
-  }
-  EXPECT_THROW(parse_mesh("2x", "--mesh"), InputError);
-  EXPECT_THROW(parse_mesh("2x2x2x2", "--mesh"), InputError);
-  EXPECT_EQ(parse_mesh("2x4", "--mesh"), (std::vector<int>{2, 4}));
-  // 8, 2x4, 4x2, 2x2x2 with one, two and three axes.
-  EXPECT_EQ(all_meshes(8, 3).size(), 4u);
-}
-
-Placement placed(const std::vector<std::pair<int, int>>& axis_dim) {
-  Placement made;
-  std::array<int, 8> next{};
-  for (const auto& [axis, dim] : axis_dim) {
-    made.dim[axis] = static_cast<std::int8_t>(dim);
-    made.rank[axis] = static_cast<std::int8_t>(next[dim]++);
-  }
-  return made;
-}
-
-// The strings of the study of GSPMD's grammar: mesh 2 x 4.
-TEST(Placement, IsWrittenAsGspmdAndAsPartitionSpec) {
-  const Mesh mesh = mesh_of({2, 4});
-  EXPECT_EQ(gspmd_sharding(mesh, placed({{1, 0}}), 2),
-            "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}");
-  EXPECT_EQ(gspmd_sharding(mesh, placed({{0, 0}, {1, 1}}), 2), "{devices=[2,4]<=[8]}");
-  EXPECT_EQ(gspmd_sharding(mesh, placed({{0, 1}}), 2),
-            "{devices=[1,2,4]<=[8] last_tile_dim_replicate}");
-  EXPECT_EQ(gspmd_sharding(mesh, Placement(), 2), "{replicated}");
-  EXPECT_EQ(gspmd_sharding(mesh_of({2}), placed({{0, 0}}), 2), "{devices=[2,1]<=[2]}");
-  EXPECT_EQ(partition_spec(placed({{1, 1}}), 2, 2), "P(None, 'y')");
-  EXPECT_EQ(partition_spec(placed({{0, 0}, {1, 0}}), 2, 2), "P(('x', 'y'))");
-}
-
-TEST(Placement, ChangesNeedTheFewestCollectives) {
-  const Mesh mesh = mesh_of({2, 4});
-  const Bytes size(1024);
-  EXPECT_TRUE(transfers(mesh, size, Placement(), placed({{0, 0}})).empty());  // a slice
-  // Gathering y: 512 bytes of each half are whole afterwards.
-  EXPECT_EQ(transfers(mesh, size, placed({{0, 0}, {1, 1}}), placed({{0, 0}})),
-            (std::vector<Transfer>{{CollectiveKind::all_gather, 2U, Bytes(512)}}));
-  EXPECT_EQ(transfers(mesh, size, placed({{1, 0}}), placed({{1, 1}})),
-            (std::vector<Transfer>{{CollectiveKind::all_to_all, 2U, Bytes(256)}}));
 }
 
 }  // namespace

@@ -5,20 +5,12 @@
 #include "base/error.h"
 #include "model/gan.h"
 #include "model/transformer.h"
+#include "plan/sample_problems.h"
 
 namespace plait {
 namespace {
 
-Model gpt(int layers) {
-  TransformerConfig config;
-  config.name = "gpt";
-  config.layers = layers;
-  config.hidden = 256;
-  config.heads = 4;
-  config.vocabulary = 1000;
-  config.sequence = 128;
-  return build_transformer(config);
-}
+Model gpt(int layers) { return build_transformer(samples::gpt(layers, 256, 4, 128)); }
 
 LayerList list_of(const std::vector<double>& seconds) {
   LayerList list{

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "io/format/json_writer.h"
+#include "io/profile/optional_fields.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -9,63 +10,51 @@ namespace {
 
 constexpr int kProfileVersion = 1;
 
-// A quantity that may be absent.
-template <typename Quantity>
-void put(JsonObject& object, std::string_view key, const std::optional<Quantity>& value) {
-  if (value) object.number(key, value->value);
+// `Sample` is a ComputeSample, const or not.
+template <typename Sample>
+void visit_compute(Sample& sample, const auto& visit) {
+  auto& [forward, backward, both, forward_launch, backward_launch, communication_inside,
+         synchronised, saved_activations, input, workspace, memory, optimizer, reserved, spread,
+         flags, out_of_memory] = sample;
+  visit("out_of_memory", out_of_memory);
+  visit("forward_s", forward);
+  visit("backward_s", backward);
+  visit("both_s", both);
+  visit("forward_launch_s", forward_launch);
+  visit("backward_launch_s", backward_launch);
+  visit("communication_inside", communication_inside);
+  visit("synchronised", synchronised);
+  visit("saved_activations_B", saved_activations);
+  visit("input_B", input);
+  visit("workspace_B", workspace);
+  visit("memory_B", memory);
+  visit("optimizer_s", optimizer);
+  visit("reserved_B", reserved);
+  visit("spread", spread);
+  visit("flags", flags);
 }
 
-template <typename Quantity>
-void get(const JsonValue& json, std::string_view key, std::optional<Quantity>& into) {
-  if (const auto value = json.find(key)) into = Quantity(value->at_least(0));
-}
-
-void put_flags(JsonObject& object, const std::vector<std::string>& flags) {
-  if (flags.empty()) return;
-  std::vector<std::string> texts;
-  for (const std::string& flag : flags) texts.push_back(json_text(flag));
-  object.json("flags", json_list(texts));
-}
-
-std::vector<std::string> get_flags(const JsonValue& json) {
-  std::vector<std::string> flags;
-  if (const auto list = json.find("flags"))
-    for (const JsonValue& flag : list->items()) flags.push_back(flag.text());
-  return flags;
-}
-
-std::optional<double> get_spread(const JsonValue& json) {
-  const auto value = json.find("spread");
-  return value ? std::optional<double>(value->at_least(0)) : std::nullopt;
+// The same of an OpSample.
+template <typename Sample>
+void visit_op(Sample& sample, const auto& visit) {
+  auto& [forward, backward, weight_gradient, spread, flags, out_of_memory] = sample;
+  visit("out_of_memory", out_of_memory);
+  visit("forward_s", forward);
+  visit("backward_s", backward);
+  visit("weight_gradient_s", weight_gradient);
+  visit("spread", spread);
+  visit("flags", flags);
 }
 
 std::string dump_compute(const ComputeKey& key, const ComputeSample& sample) {
   const auto& [unit, device_type, tensor, micro_batch, sequence, split, shape] = key;
-  const auto& [forward, backward, both, forward_launch, backward_launch, communication_inside,
-               synchronised, saved_activations, input, workspace, memory, optimizer, reserved,
-               spread, flags, out_of_memory] = sample;
   JsonObject object;
   object.text("unit", unit).text("device_type", device_type);
   object.number("tensor", tensor).number("micro_batch", micro_batch);
   if (sequence != 0) object.number("sequence", sequence);
   if (split != 0) object.number("split", split);
   if (!shape.empty()) object.text("shape", shape);
-  if (out_of_memory) object.boolean("out_of_memory", true);
-  put(object, "forward_s", forward);
-  put(object, "backward_s", backward);
-  put(object, "both_s", both);
-  put(object, "forward_launch_s", forward_launch);
-  put(object, "backward_launch_s", backward_launch);
-  if (communication_inside) object.boolean("communication_inside", true);
-  if (synchronised) object.boolean("synchronised", true);
-  put(object, "saved_activations_B", saved_activations);
-  put(object, "input_B", input);
-  put(object, "workspace_B", workspace);
-  put(object, "memory_B", memory);
-  put(object, "optimizer_s", optimizer);
-  put(object, "reserved_B", reserved);
-  if (spread) object.number("spread", *spread);
-  put_flags(object, flags);
+  visit_compute(sample, FieldWriter{object});
   return object.str();
 }
 
@@ -102,22 +91,7 @@ void restore_compute(const JsonValue& json, Profile& profile) {
   key.split = json.integer_or("split", 0, kMaxInt, 0);
   key.shape = json.text_or("shape", "");
   ComputeSample sample;
-  get(json, "forward_s", sample.forward);
-  get(json, "backward_s", sample.backward);
-  get(json, "both_s", sample.both);
-  get(json, "forward_launch_s", sample.forward_launch);
-  get(json, "backward_launch_s", sample.backward_launch);
-  sample.communication_inside = json.boolean_or("communication_inside", false);
-  sample.synchronised = json.boolean_or("synchronised", false);
-  get(json, "saved_activations_B", sample.saved_activations);
-  get(json, "input_B", sample.input);
-  get(json, "workspace_B", sample.workspace);
-  get(json, "memory_B", sample.memory);
-  get(json, "optimizer_s", sample.optimizer);
-  get(json, "reserved_B", sample.reserved);
-  sample.spread = get_spread(json);
-  sample.flags = get_flags(json);
-  sample.out_of_memory = json.boolean_or("out_of_memory", false);
+  visit_compute(sample, FieldReader{json});
   if (sample.out_of_memory && (sample.both || sample.forward))
     throw InputError(json.where(), "did not fit into memory, so it can have no times");
   if (sample.both && (sample.forward || sample.backward))
@@ -148,14 +122,8 @@ JsonObject op_members(const OpKey& key) {
 }
 
 std::string dump_op(const OpKey& key, const OpSample& sample) {
-  const auto& [forward, backward, weight_gradient, spread, flags, out_of_memory] = sample;
   JsonObject object = op_members(key);
-  if (out_of_memory) object.boolean("out_of_memory", true);
-  put(object, "forward_s", forward);
-  put(object, "backward_s", backward);
-  put(object, "weight_gradient_s", weight_gradient);
-  if (spread) object.number("spread", *spread);
-  put_flags(object, flags);
+  visit_op(sample, FieldWriter{object});
   return object.str();
 }
 
@@ -165,12 +133,7 @@ void restore_op(const JsonValue& json, Profile& profile) {
                    "backward_s", "weight_gradient_s", "spread", "flags"});
   const OpKey key = restore_op_key(json, json.at("device_type").text());
   OpSample sample;
-  get(json, "forward_s", sample.forward);
-  get(json, "backward_s", sample.backward);
-  get(json, "weight_gradient_s", sample.weight_gradient);
-  sample.spread = get_spread(json);
-  sample.flags = get_flags(json);
-  sample.out_of_memory = json.boolean_or("out_of_memory", false);
+  visit_op(sample, FieldReader{json});
   if (!profile.ops.emplace(key, sample).second)
     throw InputError(json.where(), "the same op is there twice");
 }

@@ -2,6 +2,7 @@
 
 // Plans that the runtime can execute, of every shape, for small models: for tests.
 
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <string>

@@ -1,5 +1,6 @@
 #include "runtime/lower/transformer_lowering.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 

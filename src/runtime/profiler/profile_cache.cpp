@@ -10,73 +10,64 @@
 #include "base/error.h"
 #include "io/format/json_reader.h"
 #include "io/format/json_writer.h"
+#include "io/profile/optional_fields.h"
 #include "model/fingerprint.h"
 #include "runtime/profiler/profile.h"
 
 namespace plait::runtime {
 namespace {
 
-void put(JsonObject& object, const char* key, const std::optional<Timing>& timing) {
-  if (!timing) return;
-  object.json(key, json_list({json_number(timing->median.value), json_number(timing->spread),
-                              json_number(timing->repeats)}));
-}
+struct MeasurementWriter : FieldWriter {
+  using FieldWriter::operator();
+  void operator()(std::string_view key, const std::optional<Timing>& timing) const {
+    if (!timing) return;
+    object.json(key, json_list({json_number(timing->median.value), json_number(timing->spread),
+                                json_number(timing->repeats)}));
+  }
+};
 
-void put(JsonObject& object, const char* key, const std::optional<Bytes>& size) {
-  if (size) object.number(key, size->value);
-}
+struct MeasurementReader : FieldReader {
+  using FieldReader::operator();
+  void operator()(std::string_view key, std::optional<Timing>& into) const {
+    const auto value = json.find(key);
+    if (!value) return;
+    const std::vector<JsonValue> parts = value->items();
+    if (parts.size() != 3) throw InputError(value->where(), "must have three numbers");
+    into = Timing{Seconds(parts[0].at_least(0)), parts[1].at_least(0),
+                  parts[2].integer(0, 1'000'000'000)};
+  }
+};
 
-void get(const JsonValue& json, const char* key, std::optional<Timing>& into) {
-  const auto value = json.find(key);
-  if (!value) return;
-  const std::vector<JsonValue> parts = value->items();
-  if (parts.size() != 3) throw InputError(value->where(), "must have three numbers");
-  into = Timing{Seconds(parts[0].at_least(0)), parts[1].at_least(0),
-                parts[2].integer(0, 1'000'000'000)};
-}
-
-void get(const JsonValue& json, const char* key, std::optional<Bytes>& into) {
-  if (const auto value = json.find(key)) into = Bytes(value->at_least(0));
+// `Result` is a Measurement, const or not.
+template <typename Result>
+void visit_fields(Result& result, const auto& visit) {
+  auto& [forward, backward, weight_gradient, optimizer, forward_launch, backward_launch, saved,
+         input, workspace, reserved, out_of_memory, flags] = result;
+  visit("forward", forward);
+  visit("backward", backward);
+  visit("weight_gradient", weight_gradient);
+  visit("optimizer", optimizer);
+  visit("forward_launch", forward_launch);
+  visit("backward_launch", backward_launch);
+  visit("saved_B", saved);
+  visit("input_B", input);
+  visit("workspace_B", workspace);
+  visit("reserved_B", reserved);
+  visit("out_of_memory", out_of_memory);
+  visit("flags", flags);
 }
 
 std::string line_of(const std::string& fingerprint, const std::string& text,
                     const Measurement& result) {
-  const auto& [forward, backward, weight_gradient, optimizer, forward_launch, backward_launch,
-               saved, input, workspace, reserved, out_of_memory, flags] = result;
   JsonObject object;
   object.text("point", fingerprint).text("what", text);
-  put(object, "forward", forward);
-  put(object, "backward", backward);
-  put(object, "weight_gradient", weight_gradient);
-  put(object, "optimizer", optimizer);
-  put(object, "forward_launch", forward_launch);
-  put(object, "backward_launch", backward_launch);
-  put(object, "saved_B", saved);
-  put(object, "input_B", input);
-  put(object, "workspace_B", workspace);
-  put(object, "reserved_B", reserved);
-  if (out_of_memory) object.boolean("out_of_memory", true);
-  std::vector<std::string> texts;
-  for (const std::string& flag : flags) texts.push_back(json_text(flag));
-  if (!flags.empty()) object.json("flags", json_list(texts));
+  visit_fields(result, MeasurementWriter{{object}});
   return object.str() + "\n";
 }
 
 Measurement measurement_of(const JsonValue& json) {
   Measurement result;
-  get(json, "forward", result.forward);
-  get(json, "backward", result.backward);
-  get(json, "weight_gradient", result.weight_gradient);
-  get(json, "optimizer", result.optimizer);
-  get(json, "forward_launch", result.forward_launch);
-  get(json, "backward_launch", result.backward_launch);
-  get(json, "saved_B", result.saved);
-  get(json, "input_B", result.input);
-  get(json, "workspace_B", result.workspace);
-  get(json, "reserved_B", result.reserved);
-  result.out_of_memory = json.boolean_or("out_of_memory", false);
-  if (const auto flags = json.find("flags"))
-    for (const JsonValue& flag : flags->items()) result.flags.push_back(flag.text());
+  visit_fields(result, MeasurementReader{{json}});
   return result;
 }
 

@@ -34,12 +34,10 @@ class BranchAndBound {
   void extend(int end, const PipelineSuffix& tail, int next) {
     if (tail.stages >= max_stages_) return;
     for (int o = 0; o < static_cast<int>(table_.options().size()) && complete_; ++o) {
-      std::vector<int> begin;
-      if (!table_.place(o, used_, begin)) continue;
       const std::vector<int> before = used_;
+      std::vector<int> begin;
+      if (!table_.take(o, used_, begin)) continue;
       const StageOption& option = table_.options()[o];
-      for (std::size_t i = 0; i < option.takes.size(); ++i)
-        used_[option.takes[i].pool] = begin[i] + option.takes[i].devices;
       RunCosts& runs = table_.runs(o, begin);
       const Seconds send = tail.stages > 0 ? table_.hand_over(o, next, end) : Seconds(0);
       for (int from = end - 1; from >= 0 && complete_; --from) {

@@ -94,14 +94,10 @@ class LabelSearch {
     const PipelineSuffix::SuffixConstants beat(rhythm_, after);
     std::vector<int> begin;
     for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
-      if (!table_.place(o, used(parent), begin)) continue;
+      next_used_.assign(used(parent).begin(), used(parent).end());
+      if (!table_.take(o, next_used_, begin)) continue;
       RunCosts& runs = *table_.first_runs(o);
       const Seconds send = after > 0 ? table_.hand_over(o, arena_[parent].option, end) : Seconds(0);
-      next_used_.assign(used(parent).begin(), used(parent).end());
-      for (std::size_t i = 0; i < begin.size(); ++i) {
-        const Take& take = table_.options()[o].takes[i];
-        next_used_[take.pool] = begin[i] + take.devices;
-      }
       table_.bounds().set_rest(next_used_, rest_);
       for (int from = end - 1; from >= 0; --from) {
         const UnitRange units{from, end};

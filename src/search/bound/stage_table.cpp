@@ -37,6 +37,13 @@ bool StageTable::place(int o, std::span<const int> used, std::vector<int>& begin
   return true;
 }
 
+bool StageTable::take(int o, std::vector<int>& used, std::vector<int>& begin) const {
+  if (!place(o, used, begin)) return false;
+  const std::vector<Take>& takes = options_[o].takes;
+  for (std::size_t i = 0; i < takes.size(); ++i) used[takes[i].pool] = begin[i] + takes[i].devices;
+  return true;
+}
+
 RunCosts& StageTable::runs(int o, const std::vector<int>& begin) {
   const StageOption& option = options_[o];
   // Nodes of a pool are alike, so only the place inside the first node matters.

@@ -32,6 +32,8 @@ class StageTable final : public StageCosts {
   // Where option o begins in its pools when used[p] devices of pool p are taken; false when a pool
   // has too few left. Devices that are skipped to align are lost.
   bool place(int o, std::span<const int> used, std::vector<int>& begin) const;
+  // The same, and takes those devices: used[p] counts them, too.
+  bool take(int o, std::vector<int>& used, std::vector<int>& begin) const;
 
   // What runs of units cost on option o where its takes begin there.
   RunCosts& runs(int o, const std::vector<int>& begin);

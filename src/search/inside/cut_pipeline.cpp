@@ -205,13 +205,7 @@ CutPipeline PipelineCuts::refined(CutPipeline from, const std::function<bool()>&
 }
 
 std::optional<Plan> PipelineCuts::plan(const CutPipeline& cuts) {
-  const PlanSettings& settings = insides_.settings();
-  Plan plan;
-  plan.schedule = Schedule::one_f_one_b;
-  plan.micro_batches = settings.micro_batches;
-  plan.context = settings.context;
-  plan.expert = settings.expert;
-  plan.offload = settings.offload;
+  Plan plan = plan_under(insides_.settings(), Schedule::one_f_one_b);
   for (std::size_t s = 0; s < places_.size(); ++s) {
     const int end =
         s + 1 < places_.size() ? cuts.begins[s + 1] : space_.problem().model.unit_count();
@@ -222,7 +216,7 @@ std::optional<Plan> PipelineCuts::plan(const CutPipeline& cuts) {
                            insides_.devices_of(places_[s]),
                            {}});
   }
-  insides_.set_switches(plan);
+  space_.drop_idle_switches(plan);
   return plan;
 }
 

@@ -208,30 +208,10 @@ ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange
 }
 
 Plan StageInsides::plan_of(const Place& place, std::vector<Span> spans, int after) const {
-  Plan plan;
-  plan.schedule = Schedule::one_f_one_b;
-  plan.micro_batches = settings_.micro_batches;
-  plan.context = settings_.context;
-  plan.expert = settings_.expert;
-  plan.zero = settings_.zero;
-  plan.sequence_parallel = settings_.sequence_parallel;
-  plan.offload = settings_.offload;
+  Plan plan = plan_under(settings_, Schedule::one_f_one_b);
   plan.stages.resize(after + 1);
   plan.stages.front() = {std::move(spans), devices_of(place), {}};
   return plan;
-}
-
-void StageInsides::set_switches(Plan& plan) const {
-  int copies = settings_.context;
-  int tensor = 1;
-  for (const Stage& stage : plan.stages)
-    for (const Span& span : stage.spans) {
-      copies = std::max(copies, span.data * settings_.context);
-      tensor = std::max(tensor, span.tensor);
-    }
-  const Pins& pins = space_.pins();
-  plan.sequence_parallel = settings_.sequence_parallel && (tensor > 1 || pins.sequence_parallel);
-  plan.zero = copies > 1 || pins.zero ? settings_.zero : ZeroStage::off;
 }
 
 std::vector<Span> StageInsides::spans(const Place& place, const UnitRange& units,

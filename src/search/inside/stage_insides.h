@@ -39,10 +39,6 @@ class StageInsides {
   // is faster than the difference. Empty where such a stage cannot be.
   const std::vector<double>& least_times(const Place& place);
 
-  // Says in a plan whose stages have insides what its degrees make of ZeRO and the cutting of
-  // sequences: only where it means something.
-  void set_switches(Plan& plan) const;
-
   const PlanSettings& settings() const { return settings_; }
   std::vector<DeviceId> devices_of(const Place& place) const;
   std::int64_t evaluations() const { return evaluations_; }

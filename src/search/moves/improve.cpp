@@ -104,8 +104,8 @@ class Improvement {
     const double work = (1 - kForStarts) * work_ / count;
     parallel_for(count, context_.options.threads, [&](int i) {
       Descent descent(ground_, engine_, work, stop_);
-      const auto seed =
-          static_cast<std::uint64_t>(1 + (series_ * kMostRounds + round) * kMostFollowed + i);
+      const std::uint64_t seed =
+          1 + (std::uint64_t{1} * series_ * kMostRounds + round) * kMostFollowed + i;
       if (round == 0) descent.descend_regularly(all[i], kForRegular);
       descent.wander(all[i], work > kLongWalk ? kHot : kWarm, seed);
     });

@@ -105,7 +105,9 @@ bool Alleviation::set_insides(const Costed& costed, const std::vector<PlacedStag
     if (inside == nullptr) return false;
     plan.stages[s].spans = insides.spans(place, stages[s].units, *inside);
   }
-  insides.set_switches(plan);
+  plan.zero = insides.settings().zero;
+  plan.sequence_parallel = insides.settings().sequence_parallel;
+  space_.drop_idle_switches(plan);
   return true;
 }
 

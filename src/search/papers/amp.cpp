@@ -113,17 +113,13 @@ SearchResult search_like_amp(const SearchContext& context) {
   const std::vector<Degrees> all = search.uniform_degrees(context.problem.cluster.device_count());
   for (std::size_t i = 0; i < all.size() && !search.stopped(); ++i) {
     search.report_progress(static_cast<double>(i) / static_cast<double>(all.size()));
-    const PlanSettings settings = search.settings(all[i].micro_batches);
-    std::vector<Slot> slots = search.uniform_slots(order, all[i]);
-    if (!std::ranges::all_of(slots, [&](const Slot& s) { return search.allows(s, settings); }))
-      continue;
-    const Layout layout = search.layout(settings, std::move(slots));
-    if (search.is_hopeless(layout)) continue;
-    const std::vector<int> cuts = cuts_for(search, layout);
+    const std::optional<Layout> layout = search.uniform_layout(order, all[i]);
+    if (!layout) continue;
+    const std::vector<int> cuts = cuts_for(search, *layout);
     if (search.stopped()) break;
     if (cuts.empty() && search.has_cutoff()) continue;
     // An even cut that does not fit tells how much is missing.
-    search.offer(layout, cuts.empty() ? even_cuts(search.units(), layout.stages()) : cuts);
+    search.offer(*layout, cuts.empty() ? even_cuts(search.units(), layout->stages()) : cuts);
   }
   return search.result(nothing);
 }

@@ -79,14 +79,10 @@ void try_order(PaperSearch& search, const std::vector<DeviceId>& order,
                const std::vector<Degrees>& all) {
   for (const Degrees& degrees : all) {
     if (search.stopped()) return;
-    const PlanSettings settings = search.settings(degrees.micro_batches);
-    std::vector<Slot> slots = search.uniform_slots(order, degrees);
-    if (!std::ranges::all_of(slots, [&](const Slot& s) { return search.allows(s, settings); }))
-      continue;
-    const Layout layout = search.layout(settings, std::move(slots));
-    if (search.is_hopeless(layout)) continue;
+    const std::optional<Layout> layout = search.uniform_layout(order, degrees);
+    if (!layout) continue;
     const std::vector<int> pinned = pinned_cuts(search.space().pins());
-    search.offer(layout, pinned.empty() ? MinMax(search, layout).run() : pinned);
+    search.offer(*layout, pinned.empty() ? MinMax(search, *layout).run() : pinned);
   }
 }
 

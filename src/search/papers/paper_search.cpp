@@ -109,15 +109,20 @@ std::vector<Degrees> PaperSearch::uniform_degrees(int max_tensor) const {
   return all;
 }
 
-std::vector<Slot> PaperSearch::uniform_slots(const std::vector<DeviceId>& order,
-                                             const Degrees& degrees) const {
+std::optional<Layout> PaperSearch::uniform_layout(const std::vector<DeviceId>& order,
+                                                  const Degrees& degrees) {
+  const PlanSettings settings = this->settings(degrees.micro_batches);
   std::vector<Slot> slots;
   const int size = static_cast<int>(order.size()) / degrees.pipeline;
   for (int s = 0; s < degrees.pipeline; ++s) {
     const auto from = order.begin() + static_cast<std::ptrdiff_t>(s) * size;
     slots.push_back({{from, from + size}, degrees.tensor, degrees.data, {}});
   }
-  return slots;
+  if (!std::ranges::all_of(slots, [&](const Slot& slot) { return allows(slot, settings); }))
+    return std::nullopt;
+  Layout made = layout(settings, std::move(slots));
+  if (is_hopeless(made)) return std::nullopt;
+  return made;
 }
 
 bool PaperSearch::cuts_evenly_by(int tensor) {
@@ -245,30 +250,16 @@ bool PaperSearch::fits(const Layout& layout, int stage, const UnitRange& units) 
 
 Seconds PaperSearch::send(const PlanSettings& settings, const Slot& from, const Slot& to,
                           int unit) const {
-  Plan plan;
-  plan.micro_batches = settings.micro_batches;
-  plan.context = settings.context;
-  plan.sequence_parallel = settings.sequence_parallel;
+  const Plan plan = plan_under(settings, schedule_);
   return hand_over_time(space_.problem(), plan, stage_of(from, {unit - 1, unit}, recompute_),
                         stage_of(to, {unit, unit + 1}, recompute_), unit);
 }
 
 Plan PaperSearch::plan_of(const Layout& layout, const std::vector<int>& cuts) const {
-  Plan plan;
-  plan.schedule = schedule_;
-  plan.micro_batches = layout.settings.micro_batches;
-  plan.context = layout.settings.context;
-  plan.expert = layout.settings.expert;
-  int tensor = 1;
-  for (int s = 0; s < layout.stages(); ++s) {
+  Plan plan = plan_under(layout.settings, schedule_);
+  for (int s = 0; s < layout.stages(); ++s)
     plan.stages.push_back(stage_of(layout.slots[s], {cuts[s], cuts[s + 1]}, recompute_));
-    tensor = std::max(tensor, layout.slots[s].tensor);
-  }
-  plan.zero = layout.settings.zero;
-  plan.offload = layout.settings.offload;
-  // Said only where it means something, as in Space::plan_of.
-  plan.sequence_parallel = layout.settings.sequence_parallel &&
-                           (tensor > 1 || space_.pins().sequence_parallel.has_value());
+  space_.drop_idle_switches(plan);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -104,8 +105,9 @@ class PaperSearch {
   // Ascending in tensor, data and micro-batches. `max_tensor` also bounds the tensor degree, which
   // divides the devices of every node.
   std::vector<Degrees> uniform_degrees(int max_tensor) const;
-  // The devices of `order`, cut evenly.
-  std::vector<Slot> uniform_slots(const std::vector<DeviceId>& order, const Degrees& degrees) const;
+  // The devices of `order`, cut evenly; nothing where that is not allowed, or too slow however it
+  // is cut. Valid until the next call, as layout().
+  std::optional<Layout> uniform_layout(const std::vector<DeviceId>& order, const Degrees& degrees);
 
   // Whether the slot can be part of a sound plan that the pins allow.
   bool allows(const Slot& slot, const PlanSettings& settings);

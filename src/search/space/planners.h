@@ -4,8 +4,8 @@
 
 namespace plait {
 
-// One function for each planner, in a file of its own; registry.cpp lists them.
-SearchResult search_automatically(const SearchContext& context);
+// The planners that `auto` asks as well. One function for each planner, in a file of its own;
+// registry.cpp lists them, and declares those that are asked by nobody else.
 SearchResult search_like_amp(const SearchContext& context);
 SearchResult search_like_fasop(const SearchContext& context);
 SearchResult search_like_metis(const SearchContext& context);

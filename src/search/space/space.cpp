@@ -244,23 +244,22 @@ Stage Space::stage_of(const PlacedStage& placed) const {
 
 Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& settings,
                     Schedule schedule) const {
-  Plan plan;
-  plan.schedule = schedule;
-  plan.micro_batches = settings.micro_batches;
-  plan.context = settings.context;
-  plan.expert = settings.expert;
-  plan.offload = settings.offload;
-  int copies = settings.context;
-  int tensor = 1;
-  for (const PlacedStage& placed : stages) {
-    plan.stages.push_back(stage_of(placed));
-    copies = std::max(copies, placed.option.data * settings.context);
-    tensor = std::max(tensor, placed.option.tensor);
-  }
-  // Said only where it means something, so that equal plans are equal values.
-  plan.sequence_parallel = settings.sequence_parallel && (tensor > 1 || pins_.sequence_parallel);
-  plan.zero = copies > 1 || pins_.zero ? settings.zero : ZeroStage::off;
+  Plan plan = plan_under(settings, schedule);
+  for (const PlacedStage& placed : stages) plan.stages.push_back(stage_of(placed));
+  drop_idle_switches(plan);
   return plan;
+}
+
+void Space::drop_idle_switches(Plan& plan) const {
+  int copies = plan.context;
+  int tensor = 1;
+  for (const Stage& stage : plan.stages)
+    for (const Span& span : stage.spans) {
+      copies = std::max(copies, span.data * plan.context);
+      tensor = std::max(tensor, span.tensor);
+    }
+  if (tensor == 1 && !pins_.sequence_parallel) plan.sequence_parallel = false;
+  if (copies == 1 && !pins_.zero) plan.zero = ZeroStage::off;
 }
 
 std::vector<Plan> Space::plans_of(const std::vector<PlacedStage>& stages,

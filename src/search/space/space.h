@@ -112,6 +112,9 @@ class Space {
   // First stage first.
   Plan plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& settings,
                Schedule schedule) const;
+  // ZeRO and the cutting of sequences are said only where the degrees of a plan's stages give them
+  // a meaning, or where they are pinned, so that equal plans are equal values.
+  void drop_idle_switches(Plan& plan) const;
   // The plans of the space that these stages make: one, unless a schedule is pinned that can cut
   // stages into chunks in several ways (schedules.h).
   std::vector<Plan> plans_of(const std::vector<PlacedStage>& stages,

@@ -14,16 +14,7 @@ LayoutStages::LayoutStages(const UniformGround& ground, const UniformLayout& lay
 
 bool LayoutStages::place(const std::vector<int>& order) {
   const std::vector<DeviceId> devices = devices_in(ground_.kinds, order);
-  plan_ = {};
-  plan_.schedule = ground_.layouts.base_schedule();
-  plan_.micro_batches = layout_.settings.micro_batches;
-  plan_.context = layout_.settings.context;
-  plan_.expert = layout_.settings.expert;
-  plan_.zero = layout_.settings.zero;
-  plan_.offload = layout_.settings.offload;
-  plan_.sequence_parallel =
-      layout_.settings.sequence_parallel &&
-      (layout_.tensor > 1 || ground_.context.options.pins.sequence_parallel.has_value());
+  plan_ = plan_under(layout_.settings, ground_.layouts.base_schedule());
   const int size = layout_.stage_devices();
   for (int s = 0; s < layout_.stages; ++s) {
     Stage stage;
@@ -35,6 +26,7 @@ bool LayoutStages::place(const std::vector<int>& order) {
                            .recompute = layout_.recompute});
     plan_.stages.push_back(std::move(stage));
   }
+  ground_.context.space->drop_idle_switches(plan_);
   if (!tensor_groups_have_one_type()) return false;
   read_signatures(order);
   return true;

@@ -1,6 +1,7 @@
 #include "search/uniform/model_times.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/parallel.h"
 #include "cost/span_frame.h"
@@ -14,39 +15,54 @@ void ModelTimes::want(const ReplicaCut& cut) {
   if (!times_.contains(cut)) wanted_.insert(cut);
 }
 
-void ModelTimes::make(int threads) {
+bool ModelTimes::make(int threads, const std::function<bool()>& stop) {
   const std::vector<ReplicaCut> cuts(wanted_.begin(), wanted_.end());
   std::vector<ModelTime> made_now(cuts.size());
-  parallel_for(static_cast<int>(cuts.size()), threads, [&](int i) { made_now[i] = made(cuts[i]); });
+  std::atomic<bool> complete = true;
+  parallel_for(static_cast<int>(cuts.size()), threads, [&](int i) {
+    if (stop())
+      complete = false;
+    else
+      made_now[i] = made(cuts[i]);
+  });
+  if (!complete) return false;
   for (std::size_t i = 0; i < cuts.size(); ++i) times_.emplace(cuts[i], std::move(made_now[i]));
   wanted_.clear();
-  for (const auto& [copies, micro_batch] : wanted_copies_)
+  for (const auto& [copies, micro_batch] : wanted_copies_) {
+    if (stop()) return false;
     finishes_.emplace(copies, made(copies, micro_batch));
+  }
   wanted_copies_.clear();
+  return true;
 }
 
 void ModelTimes::want(const ReplicaCopies& copies, int micro_batch) {
   if (!finishes_.contains(copies)) wanted_copies_.try_emplace(copies, micro_batch);
 }
 
+// On devices of as few nodes of its kind as hold them.
+SpanFrame ModelTimes::frame_of(const auto& replicas, const PlanSettings& settings) const {
+  const int on_node = kinds_[replicas.kind].devices();
+  const int wanted = replicas.tensor * replicas.context * replicas.data;
+  const std::vector<int> nodes((wanted + on_node - 1) / on_node, replicas.kind);
+  std::vector<DeviceId> devices = devices_in(kinds_, nodes);
+  devices.resize(wanted);
+  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
+    return engine_.table(shape);
+  };
+  return {engine_.problem(), settings, devices, replicas.tensor, replicas.data, {}, tables};
+}
+
 ModelTime ModelTimes::made(const ReplicaCut& cut) const {
   const Problem& problem = engine_.problem();
   const Model& model = problem.model;
-  const NodeKind& kind = kinds_[cut.kind];
-  const int wanted = cut.tensor * cut.context * cut.data;
-  const int nodes = (wanted + kind.devices() - 1) / kind.devices();
-  std::vector<DeviceId> devices = devices_in(kinds_, std::vector<int>(nodes, cut.kind));
-  devices.resize(wanted);
   PlanSettings settings;
   settings.context = cut.context;
   settings.expert = cut.expert;
   settings.zero = cut.zero;
   settings.sequence_parallel = cut.sequence_parallel;
   settings.micro_batches = problem.job.global_batch / (cut.data * cut.micro_batch);
-  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
-    return engine_.table(shape);
-  };
-  const SpanFrame frame(problem, settings, devices, cut.tensor, cut.data, {}, tables);
+  const SpanFrame frame = frame_of(cut, settings);
   // The slowest replica: its times add up, and a stage takes no less.
   const UnitRange whole{0, model.unit_count()};
   int slowest = 0;
@@ -76,21 +92,13 @@ FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch) const
   FinishTimes out{std::vector<double>(units), std::vector<double>(units),
                   std::vector<double>(units)};
   if (copies.data == 0) return out;
-  const NodeKind& kind = kinds_[copies.kind];
-  const int wanted = copies.tensor * copies.context * copies.data;
-  const int nodes = (wanted + kind.devices() - 1) / kind.devices();
-  std::vector<DeviceId> devices = devices_in(kinds_, std::vector<int>(nodes, copies.kind));
-  devices.resize(wanted);
   PlanSettings settings;
   settings.context = copies.context;
   settings.expert = copies.expert;
   settings.zero = copies.zero;
   settings.sequence_parallel = copies.sequence_parallel;
   settings.micro_batches = std::max(1, problem.job.global_batch / (copies.data * micro_batch));
-  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
-    return engine_.table(shape);
-  };
-  const SpanFrame frame(problem, settings, devices, copies.tensor, copies.data, {}, tables);
+  const SpanFrame frame = frame_of(copies, settings);
   const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
   if (!rates) return out;
   double counted = 1;

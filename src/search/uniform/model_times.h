@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -60,14 +61,15 @@ class ModelTimes {
   ModelTimes(const CostEngine& engine, const std::vector<NodeKind>& kinds);
 
   void want(const ReplicaCut& cut);
-  // Makes what was wanted.
-  void make(int threads);
+  // Makes what was wanted; false where it was stopped before it had all of that.
+  bool make(int threads, const std::function<bool()>& stop);
   const ModelTime& at(const ReplicaCut& cut) const { return times_.at(cut); }
   // `micro_batch`: samples of a replica, any.
   void want(const ReplicaCopies& copies, int micro_batch);
   const FinishTimes& at(const ReplicaCopies& copies) const { return finishes_.at(copies); }
 
  private:
+  SpanFrame frame_of(const auto& replicas, const PlanSettings& settings) const;
   ModelTime made(const ReplicaCut& cut) const;
   FinishTimes made(const ReplicaCopies& copies, int micro_batch) const;
 

@@ -39,10 +39,7 @@ Seconds NetworkBound::between(const UniformLayout& layout, int from, int to) {
       known_.try_emplace({layout.tensor, layout.data, settings.context, settings.micro_batches,
                           settings.sequence_parallel, from, to});
   if (!is_new) return at->second;
-  Plan plan;
-  plan.micro_batches = settings.micro_batches;
-  plan.context = settings.context;
-  plan.sequence_parallel = settings.sequence_parallel;
+  const Plan plan = plan_under(settings, layout.schedule);
   const auto stage_on = [&](int kind, int node) {
     Stage stage;
     const std::vector<DeviceId>& devices = kinds_[kind].on_node[node];

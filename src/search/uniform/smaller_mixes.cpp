@@ -28,6 +28,7 @@ std::optional<std::vector<BoundedMix>> smaller_mixes(const SearchContext& contex
                                                      const std::vector<NodeKind>& kinds,
                                                      const std::vector<NodeMix>& mixes,
                                                      const UniformLayouts& layouts, Seconds limit) {
+  if (context.should_stop()) return std::nullopt;
   const ClusterLowerBound floor = floor_under(context);
   std::vector<BoundedMix> out;
   for (int i = 1; i < static_cast<int>(mixes.size()); ++i) {

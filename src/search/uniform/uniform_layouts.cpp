@@ -196,11 +196,12 @@ void UniformLayouts::list_schedules(const UniformLayout& layout,
 }
 
 // Layouts without sequence parallelism where some layer is faster without: with it, all-reduces are
-// two collectives that wait twice.
-void UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
-                                         std::vector<UniformLayout>& all) {
-  if (space_.pins().sequence_parallel || !target_.ranks_in_order) return;
-  if (target_.experts_need_sequence_parallel && expert_count(problem_.model) > 1) return;
+// two collectives that wait twice. False where it was stopped before it knew.
+bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
+                                         std::vector<UniformLayout>& all,
+                                         const std::function<bool()>& stop) {
+  if (space_.pins().sequence_parallel || !target_.ranks_in_order) return true;
+  if (target_.experts_need_sequence_parallel && expert_count(problem_.model) > 1) return true;
   std::map<std::pair<ReplicaCut, ReplicaCut>, bool> faster;
   const auto cuts_of = [&](const UniformLayout& layout, int kind) {
     ReplicaCut cut = cut_of(layout, kind);
@@ -218,7 +219,7 @@ void UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
     if (faster.try_emplace(cuts, false).second) times_.want(cuts.first), times_.want(cuts.second);
     return false;
   });
-  times_.make(threads_);
+  if (!times_.make(threads_, stop)) return false;
   for (auto& [cuts, is_faster] : faster) {
     const ModelTime& cut = times_.at(cuts.first);
     const ModelTime& whole = times_.at(cuts.second);
@@ -233,13 +234,17 @@ void UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
     return true;
   });
   all.insert(all.end(), more.begin(), more.end());
+  return true;
 }
 
-std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixes,
-                                                const std::vector<int>& which, Seconds limit) {
-  std::vector<UniformLayout> all;
+UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
+                                            const std::vector<int>& which, Seconds limit,
+                                            const std::function<bool()>& stop) {
+  const Listed none{.layouts = {}, .are_all = false};
+  Listed listed;
+  std::vector<UniformLayout>& all = listed.layouts;
   for (const int at : which) list_degrees(mixes[at], at, all);
-  add_whole_sequences(mixes, all);
+  if (!add_whole_sequences(mixes, all, stop)) return none;
   for (const UniformLayout& layout : all)
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
       if (mixes[layout.mix][k] > 0) {
@@ -247,14 +252,19 @@ std::vector<UniformLayout> UniformLayouts::list(const std::vector<NodeMix>& mixe
         times_.want(cut);
         times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
       }
-  times_.make(threads_);
+  if (!times_.make(threads_, stop)) return none;
   NetworkBound network(problem_, kinds_);
-  for (UniformLayout& layout : all) {
-    const NodeMix& mix = mixes[layout.mix];
-    layout.bound = std::max(bound_of(layout, mix, limit), network.of(layout, mix));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (stop()) {
+      listed.are_all = false;
+      all.resize(i);
+      break;
+    }
+    const NodeMix& mix = mixes[all[i].mix];
+    all[i].bound = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
   }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
-  return all;
+  return listed;
 }
 
 }  // namespace plait

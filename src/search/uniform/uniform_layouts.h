@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "search/space/space.h"
@@ -31,9 +32,13 @@ class UniformLayouts {
   UniformLayouts(const Space& space, const CostEngine& engine, const std::vector<NodeKind>& kinds,
                  int threads);
 
-  // All layouts of these mixes whose bound is below the limit.
-  std::vector<UniformLayout> list(const std::vector<NodeMix>& mixes, const std::vector<int>& which,
-                                  Seconds limit);
+  // The layouts of these mixes whose bound is below the limit: all, unless it was stopped.
+  struct Listed {
+    std::vector<UniformLayout> layouts;
+    bool are_all = true;
+  };
+  Listed list(const std::vector<NodeMix>& mixes, const std::vector<int>& which, Seconds limit,
+              const std::function<bool()>& stop);
 
   // Whether degrees divide its devices and the batch; most mixes have no layout at all.
   bool has_degrees(const NodeMix& mix) const;
@@ -45,7 +50,8 @@ class UniformLayouts {
   void list_degrees(const NodeMix& mix, int at, std::vector<UniformLayout>& out) const;
   void list_batches(const UniformLayout& degrees, std::vector<UniformLayout>& out) const;
   void list_schedules(const UniformLayout& layout, std::vector<UniformLayout>& out) const;
-  void add_whole_sequences(const std::vector<NodeMix>& mixes, std::vector<UniformLayout>& all);
+  bool add_whole_sequences(const std::vector<NodeMix>& mixes, std::vector<UniformLayout>& all,
+                           const std::function<bool()>& stop);
   bool tensor_fits(const NodeMix& mix, int tensor, int context) const;
   bool obeys_pins(const UniformLayout& layout) const;
   bool may_cut_samples(const UniformLayout& layout) const;

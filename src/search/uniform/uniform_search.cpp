@@ -125,7 +125,8 @@ class UniformSearch {
   // of them were costed, or of as many as that much work allows.
   void look_at(const std::vector<int>& mixes, double most, double work) {
     if (mixes.empty()) return;
-    std::vector<UniformLayout> all = layouts_.list(mixes_, mixes, wanted());
+    auto [all, are_all] = layouts_.list(mixes_, mixes, wanted(), [this] { return stop(); });
+    listed_all_ = listed_all_ && are_all;
     std::erase_if(all, [&](const UniformLayout& layout) {
       return !is_promising(context_, layout.settings.micro_batches);
     });
@@ -159,7 +160,7 @@ class UniformSearch {
   void go_on(Effort effort) {
     double work = kThorough;
     for (int round = 1; !has_reached_target() && !stop(); ++round) {
-      for (std::size_t i = 0; i < queues_.size(); ++i) go_through(queues_[i], work);
+      for (LayoutQueue& queue : queues_) go_through(queue, work);
       look_at_fewer_nodes(work);
       look_again(work, static_cast<std::size_t>(work) * kFewAgain);
       polish(work);
@@ -248,7 +249,8 @@ class UniformSearch {
     std::vector<NearPlan> plans = best_.all();
     move_layers_of(plans, kPolished, work);
     plans = near_.all();
-    move_layers_of(plans, kTried, work / static_cast<double>(kTried / kPolished));
+    move_layers_of(plans, kTried,
+                   work * static_cast<double>(kPolished) / static_cast<double>(kTried));
     move_layers_of(plans, kPolished, work);
   }
 
@@ -317,7 +319,7 @@ class UniformSearch {
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
     if (!found_.empty()) result.lower_bound = lower_bound();
-    if (!found_.empty() && !fewer_nodes_)
+    if (!found_.empty() && (!fewer_nodes_ || !listed_all_))
       result.lower_bound = std::min(lower_bound(), least_step(context_, kinds_, mixes_.front()));
     result.searched_whole_space = true;
     return std::move(result);
@@ -337,6 +339,7 @@ class UniformSearch {
   std::vector<LayoutQueue> queues_;
   std::vector<UniformLayout> short_of_memory_;
   std::vector<UniformLayout> loose_;  // evaluated, with bounds that were below the best plan then
+  bool listed_all_ = true;            // the layouts of the mixes that were looked at
   std::optional<std::vector<BoundedMix>> fewer_nodes_;
   std::size_t next_mix_ = 0;      // of these, that has not been listed
   std::int64_t evaluations_ = 0;  // of other shapes

@@ -1,4 +1,4 @@
-#include "graph/search/route.h"
+#include "graph/search/placement/route.h"
 
 #include <gtest/gtest.h>
 
@@ -7,17 +7,15 @@
 #include <random>
 #include <set>
 
-#include "graph/sample_programs.h"
+#include "graph/search/sample_divisions.h"
 
 namespace plait::graph {
 namespace {
 
+using samples::mesh_of;
+
 constexpr int kRank = 2;
 constexpr int kSide = 8;  // of the array, in both dimensions
-
-Mesh mesh_of(const std::vector<int>& sizes) {
-  return make_mesh(samples::cluster_of(8), sizes, "test");
-}
 
 // The elements of a device: the axes of a dimension cut it, the coarsest first.
 std::set<int> elements_of(const Mesh& mesh, const Placement& placement, int device) {

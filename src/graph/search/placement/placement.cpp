@@ -1,4 +1,4 @@
-#include "graph/search/placement.h"
+#include "graph/search/placement/placement.h"
 
 #include <algorithm>
 

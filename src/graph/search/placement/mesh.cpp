@@ -1,4 +1,4 @@
-#include "graph/search/mesh.h"
+#include "graph/search/placement/mesh.h"
 
 #include <algorithm>
 #include <functional>

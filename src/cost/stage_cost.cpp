@@ -154,6 +154,15 @@ Ends ends_of(const Cluster& cluster, DeviceId a, DeviceId b, const std::vector<N
           node_a.intra};
 }
 
+// Tensors of a hand-over, the mean of there and back, as DeepSpeed's pipeline engine sends them one
+// by one: the mask goes forward alone; a tensor that is cut over the tensor group goes as its part
+// and where that belongs.
+double tensors_sent(const Problem& problem, int tensor) {
+  const FrameworkTraits& traits = problem.job.framework.traits;
+  const bool masked = traits.sends_mask && problem.model.sequence_length > 1;
+  return 1 + (masked ? 0.5 : 0.0) + (traits.scatters_sends && tensor > 1 ? 1 : 0);
+}
+
 }  // namespace
 
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
@@ -270,7 +279,7 @@ HandOver hand_over(const Problem& problem, const Plan& plan, const Stage& from, 
     slowest.busy = std::max(slowest.busy, time - link.latency);
     slowest.crosses_nodes = slowest.crosses_nodes || !same_node;
   }
-  slowest.time += traits.send_wait;
+  slowest.time += tensors_sent(problem, std::max(last.tensor, first.tensor)) * traits.send_wait;
   return slowest;
 }
 

@@ -26,7 +26,7 @@ Cluster nodes_of_eight(int nodes) {
 }
 
 // Two stages of `tensor` devices each, on the first devices of the cluster.
-Seconds sent_in(const char* framework, int nodes, int tensor) {
+Seconds sent_in(const Framework& framework, int nodes, int tensor) {
   TransformerConfig config;
   config.vocabulary = 1024;
   config.layers = 2;
@@ -36,7 +36,7 @@ Seconds sent_in(const char* framework, int nodes, int tensor) {
   problem.model = build_transformer(config);
   problem.cluster = nodes_of_eight(nodes);
   problem.job.global_batch = 1;
-  problem.job.framework = samples::framework(framework);
+  problem.job.framework = framework;
   Plan plan;
   for (int s = 0; s < 2; ++s) {
     Stage stage;
@@ -45,6 +45,10 @@ Seconds sent_in(const char* framework, int nodes, int tensor) {
     plan.stages.push_back(stage);
   }
   return hand_over_time(problem, plan, plan.stages[0], plan.stages[1], 2);
+}
+
+Seconds sent_in(const char* framework, int nodes, int tensor) {
+  return sent_in(samples::framework(framework), nodes, tensor);
 }
 
 TEST(HandOver, BetweenNodesMegatronSendsItsPartFromEveryDevice) {
@@ -58,6 +62,22 @@ TEST(HandOver, BetweenNodesMegatronSendsItsPartFromEveryDevice) {
 
 TEST(HandOver, InsideANodeEveryDeviceSendsAll) {
   EXPECT_EQ(sent_in("megatron-lm", 1, 4), sent_in("eager", 1, 4));
+}
+
+// There the activation and the mask, back a gradient: 1.5 tensors each way, and one more when they
+// are cut over a tensor group, as their part and where it belongs.
+TEST(HandOver, DeepspeedsPipelineWaitsForEveryTensor) {
+  Framework framework = samples::framework("deepspeed-3d");
+  const auto waits = [&](int tensor) {
+    framework.traits.send_wait = Seconds(1);
+    const Seconds with = sent_in(framework, 1, tensor);
+    framework.traits.send_wait = Seconds(0);
+    return (with - sent_in(framework, 1, tensor)).value;
+  };
+  EXPECT_NEAR(waits(1), 1.5, 1e-9);
+  EXPECT_NEAR(waits(2), 2.5, 1e-9);
+  framework.traits.sends_mask = false;
+  EXPECT_NEAR(waits(1), 1, 1e-9);
 }
 
 // One stage of ten units on two of eight devices of a node, in spans that end at these units.

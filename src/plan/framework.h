@@ -77,7 +77,7 @@ struct FrameworkTraits {
   // Between nodes each member of a tensor group sends its part of a stage's output, which the
   // receivers gather (SC'21, section 4.1), instead of all of it.
   bool scatters_sends = false;
-  Seconds send_wait;        // of each hand-over, for the device and the other side
+  Seconds send_wait;        // of each tensor of a hand-over, for the device and the other side
   bool sends_mask = false;  // the attention mask, s x s, goes along with the activation
 
   // Memory.
@@ -90,9 +90,7 @@ struct FrameworkTraits {
   bool keeps_quantised = false;
   // Routing weights are applied in the experts' activation, so that their results are not kept.
   bool applies_router_weight_in_activation = false;
-  bool keeps_gradients = true;  // false: they are freed before each step's first forward
-  // With sequence parallelism: products keep their gathered input instead of gathering it again.
-  bool keeps_gathered = false;
+  bool keeps_gradients = true;   // false: they are freed before each step's first forward
   bool packs_gradients = false;  // copied for their reduction where spans are cut differently
 
   friend bool operator==(const FrameworkTraits&, const FrameworkTraits&) = default;

@@ -12,7 +12,7 @@ namespace plait {
 namespace {
 
 constexpr int kSteps = 24;          // of a factor of two
-constexpr int kMostSteps = 24;      // factors from a half to two
+constexpr int kMostSteps = 24;      // of kMostFactor
 constexpr std::size_t kParts = 10;  // that many runs are left out in
 
 using Point = std::vector<int>;  // steps of each constant

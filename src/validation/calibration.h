@@ -54,6 +54,8 @@ struct Calibration {
 // Adds the constant that lowers the left-out error most, again and again, as long as one lowers it
 // by kLeastGain. Runs are left out one by one, or in ten parts where there are many.
 inline constexpr double kLeastGain = 0.05;
+// Factors from 1 / kMostFactor to kMostFactor are tried.
+inline constexpr double kMostFactor = 2;
 Calibration calibrate(int constants, const ErrorsAt& errors_at);
 
 }  // namespace plait

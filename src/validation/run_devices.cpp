@@ -139,7 +139,7 @@ LoadedCluster listed_cluster(const RunRow& row, const std::string& network,
         fmt::format("{} have {} devices, num_gpus is {}", shorthand, devices, *row.gpus));
   assumptions.push_back("machines in the order in which they are named: " + shorthand);
   try {
-    return read_cluster_shorthand(shorthand, catalogue);
+    return read_cluster_shorthand(shorthand, catalogue, "gpu");
   } catch (const InputError& error) {
     throw RowRefused(error.what());
   }

@@ -60,6 +60,11 @@ std::string catalogue_text(const CalibrateAnswer& answer, const Catalogue& catal
                           .str());
 }
 
+bool is_last_tried(double factor) {
+  constexpr double kRounding = 1e-9;
+  return factor > kMostFactor - kRounding || factor < 1 / kMostFactor + kRounding;
+}
+
 // Sizes of logarithms as people read errors: 0.1 -> "10.5 %".
 std::string error_in_words(double size) { return percent(std::expm1(size)); }
 
@@ -122,6 +127,13 @@ std::string as_text(const CalibrateAnswer& answer, const Style& style) {
                         error_in_words(found.left_out), error_in_words(found.in_sample))
           : reason(answer),
       style);
+  for (const ConstantTrial& trial : found.trials)
+    if (trial.kept && is_last_tried(found.factors[trial.constant]))
+      out += paragraph(
+          fmt::format("{:.3g} is as far as factors are tried. What is so far off is often not the "
+                      "device: see whether the table says what ran (recompute, precision, batch).",
+                      found.factors[trial.constant]),
+          style, 2);
   for (const std::string& sentence : answer.refused)
     out += paragraph("Not used: " + printable(sentence) + ".", style, 2);
   return out;

@@ -14,10 +14,7 @@ SavedBytes saved_bytes(const Kernels& kernels, const Op& op, const Sharding& s) 
   const Model& model = kernels.model();
   if (op.kind == OpKind::loss) return {};
   double share = s.samples / s.context;
-  const bool gathered =
-      op.saved_is_whole ||
-      (kernels.traits().keeps_gathered && op.kind == OpKind::matmul && op.split == Split::column);
-  if (op.saved_is_sharded || (s.sequence_parallel && !gathered)) share /= s.tensor;
+  if (op.saved_is_sharded || (s.sequence_parallel && !op.saved_is_whole)) share /= s.tensor;
   const Bytes bytes = share * (Bytes(kernels.kept_bytes(op)) + op.saved_mask);
   SavedBytes saved{bytes, bytes};
   if (op.kind != OpKind::attention) return saved;

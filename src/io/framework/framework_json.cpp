@@ -82,7 +82,6 @@ constexpr SwitchField<T> kTraitSwitches[] = {
      [](T& t) -> bool& { return t.applies_router_weight_in_activation; }},
     {"keeps_gradients", [](T& t) -> bool& { return t.keeps_gradients; }},
     {"keeps_between_kernels", [](T& t) -> bool& { return t.keeps_between_kernels; }},
-    {"keeps_gathered", [](T& t) -> bool& { return t.keeps_gathered; }},
     {"packs_gradients", [](T& t) -> bool& { return t.packs_gradients; }},
 };
 

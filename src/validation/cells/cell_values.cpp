@@ -90,12 +90,18 @@ std::string without_thousands(std::string_view text) {
   return out + std::string(text.substr(at));
 }
 
-// What may follow a number and its unit and changes nothing.
+// What may follow a number and its unit and changes nothing: "(approx)", "; assumed", "per device".
 bool is_remark(std::string_view text) {
   skip_blanks(text);
-  if (text.empty() || text.starts_with('(') || text.starts_with('[')) return true;
-  if (text == "*" || text == "†") return true;
-  return text.starts_with("±") || text.starts_with("+-") || text.starts_with("+/-");
+  if (text.empty() || text == "*" || text == "†") return true;
+  for (const std::string_view begin : {"(", "[", "; ", ", ", "±", "+-", "+/-"})
+    if (text.starts_with(begin)) return true;
+  const std::string_view word = text.substr(0, text.find_first_of(" ,;("));
+  for (const std::string_view known :
+       {"per", "each", "approx", "approx.", "approximately", "assumed", "about", "average", "avg",
+        "mean", "median", "estimated", "est.", "measured"})
+    if (word == known) return true;
+  return false;
 }
 
 }  // namespace
@@ -116,8 +122,7 @@ std::optional<double> read_cell(std::string_view text, CellKind kind) {
          (std::isalpha(static_cast<unsigned char>(rest[length])) != 0 || rest[length] == '%'))
     ++length;
   const Unit* unit = length > 0 ? find_unit(rest.substr(0, length), kind) : nullptr;
-  if (length > 0 && unit == nullptr) return std::nullopt;
-  rest.remove_prefix(length);
+  if (unit != nullptr) rest.remove_prefix(length);
   if (!is_remark(rest)) return std::nullopt;
   if (unit != nullptr) return value * unit->factor;
   constexpr double kSingle = 1e5;

@@ -12,6 +12,8 @@ TEST(CellValues, NumbersAsPeopleWriteThem) {
   EXPECT_EQ(read_cell("1,234,567.5", CellKind::rate), 1234567.5);
   EXPECT_EQ(read_cell("250000 (approx, \"250k\")", CellKind::count), 250000);
   EXPECT_EQ(read_cell("~5", CellKind::count), 5);
+  EXPECT_EQ(read_cell("2 per device", CellKind::count), 2);
+  EXPECT_EQ(read_cell("8; assumed", CellKind::count), 8);
   EXPECT_EQ(read_cell("9.5±0.2", CellKind::seconds), 9.5);
   EXPECT_EQ(read_cell("45%", CellKind::percent), 45);
 }

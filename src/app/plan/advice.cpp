@@ -255,14 +255,18 @@ std::optional<Remedy> four_bits(const Problem& problem, const Trial& trial) {
   return Remedy{.words = fmt::format("with `qlora` {}", job.adapter_rank)};
 }
 
-// The fewest clusters with which a plan is found: doubled until one is, then halved between.
-std::optional<Remedy> larger_machine(const Problem& problem, const Trial& trial) {
+// The fewest clusters with which a plan is found: doubled until one is, then halved between. With a
+// sample for every device where `with_samples`: too few samples keep devices from sharing states.
+std::optional<Remedy> larger_machine(const Problem& problem, const Trial& trial,
+                                     bool with_samples) {
   constexpr int kMostDevices = 512;
   constexpr int kMostTimes = 64;
   constexpr double kRoom = 1.06;  // for the reserve and a little more
   const auto fits = [&](int times) {
     Problem larger = problem;
     larger.cluster = repeated(problem.cluster, times);
+    if (with_samples)
+      larger.job.global_batch = std::max(problem.job.global_batch, larger.cluster.device_count());
     return memory_of(larger) >= kRoom * state_of(problem, {}) &&
            is_solvable_thriftily(larger, trial);
   };
@@ -276,9 +280,14 @@ std::optional<Remedy> larger_machine(const Problem& problem, const Trial& trial)
     const int middle = (few + enough) / 2;
     (fits(middle) ? enough : few) = middle;
   }
-  return Remedy{.cluster_times = enough,
-                .words = fmt::format("with {} times this cluster ({})", enough,
-                                     counted(problem.cluster.device_count() * enough, "GPU"))};
+  const int devices = problem.cluster.device_count() * enough;
+  Remedy found{
+      .cluster_times = enough,
+      .words = fmt::format("with {} times this cluster ({})", enough, counted(devices, "GPU"))};
+  if (with_samples)
+    found.words +=
+        fmt::format(" and `global_batch` {}", std::max(problem.job.global_batch, devices));
+  return found;
 }
 
 std::string why(const Problem& problem, const Pins& pins, const SearchResult& result,
@@ -336,7 +345,10 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   if (auto remedy = host_memory(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = four_bits(problem, trial)) out.remedies.push_back(std::move(*remedy));
   if (auto remedy = smaller_job(problem, trial)) out.remedies.push_back(std::move(*remedy));
-  if (auto remedy = larger_machine(problem, trial)) out.remedies.push_back(std::move(*remedy));
+  auto larger = larger_machine(problem, trial, false);
+  if (!larger && out.remedies.empty() && problem.job.global_batch < kMostDevices)
+    larger = larger_machine(problem, trial, true);
+  if (larger) out.remedies.push_back(std::move(*larger));
   out.hurried = trial.left() <= Seconds(0);
   return out;
 }

@@ -26,6 +26,19 @@ TEST(Advice, NamesWhatWasFoundToHelp) {
   EXPECT_NE(in_words(none).find("it fits with"), std::string::npos) << in_words(none);
 }
 
+// Two samples keep more than two devices from sharing the weights.
+TEST(Advice, MoreDevicesMayNeedMoreSamples) {
+  Problem problem;
+  problem.model = load_model("llama-2-7b", 512).model;
+  problem.cluster = read_cluster_shorthand("2xRTX4090", builtin_catalogue()).cluster;
+  problem.job.global_batch = 2;
+  problem.job.optimizer = Optimizer::sgd;
+  problem.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
+  const SearchOptions options{.pins = {.offload = 0}, .target = *target_named("fsdp")};
+  const std::string words = in_words(why_no_plan(problem, options, {}, {}));
+  EXPECT_NE(words.find("`global_batch`"), std::string::npos) << words;
+}
+
 TEST(Advice, TakesNoLongerThanTheSearchMay) {
   SearchOptions options;
   options.time_limit = Seconds(0);

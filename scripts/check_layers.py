@@ -32,7 +32,7 @@ FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
     "search": [{"space/units"}, {"space"}, {"inside", "bound/cover"}, {"bound", "papers", "moves", "paths"},
                {"uniform/division"}, {"uniform"}, {"auto", "clusters"}, {""}],
-    "graph": [{"hlo", "solve", "choose"}, {"factor"}, {"block"}, {""}, {"search"}],
+    "graph": [{"hlo", "solve", "choose", "mesh"}, {"factor"}, {"block"}, {""}, {"search"}],
     "io": [{"format", "shell"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],

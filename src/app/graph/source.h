@@ -7,7 +7,7 @@
 
 #include "app/request/session.h"
 #include "graph/analysis.h"
-#include "graph/search/mesh.h"
+#include "graph/mesh/mesh.h"
 #include "graph/search/products.h"
 #include "graph/search/search.h"
 

@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "graph/sample_programs.h"
+#include "graph/search/sample_meshes.h"
 #include "graph/search/search.h"
 
 namespace plait::graph {
 namespace {
 
-Mesh mesh_of(const std::vector<int>& sizes) {
-  return make_mesh(samples::cluster_of(4), sizes, "test");
-}
+using samples::mesh_of;
 
 // One product of a batch with a weight, whose parameter carries `sharding`.
 std::string product(const std::string& sharding) {

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "graph/block/numbering.h"
+#include "graph/mesh/route.h"
 #include "graph/search/costs.h"
-#include "graph/search/route.h"
 #include "graph/search/uses.h"
 
 namespace plait::graph {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "graph/hlo/attributes.h"
-#include "graph/search/route.h"
+#include "graph/mesh/route.h"
 
 namespace plait::graph {
 namespace {

@@ -7,7 +7,7 @@
 #include "graph/block/numbering.h"
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/write_text.h"
-#include "graph/search/route.h"
+#include "graph/mesh/route.h"
 #include "graph/search/uses.h"
 
 namespace plait::graph {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "graph/hlo/attributes.h"
-#include "graph/search/route.h"
+#include "graph/mesh/route.h"
 #include "graph/search/strategy.h"
 
 namespace plait::graph {

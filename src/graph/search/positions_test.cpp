@@ -4,17 +4,13 @@
 
 #include <optional>
 
-#include "graph/sample_programs.h"
+#include "graph/search/sample_meshes.h"
 #include "graph/search/search.h"
 
 namespace plait::graph {
 namespace {
 
-Mesh grid_of(const std::vector<int>& sizes) {
-  int devices = 1;
-  for (const int size : sizes) devices *= size;
-  return make_mesh(samples::cluster_of(devices), sizes, "--mesh");
-}
+using samples::mesh_of;
 
 // y = conv(x, w) of 3 x 3 positions, and the gradient of w.
 std::string convolution_step() {
@@ -45,18 +41,18 @@ TEST(Positions, PositionsOfAnImageAreDividedAndTheirBordersSent) {
   ASSERT_EQ(analysis.blocks.blocks.size(), 1u);
   // 8 devices have 4 rows of 16 x 8 features of 4 images each, and send one to either side, for the
   // product and again for the gradient.
-  EXPECT_EQ(sent_under(analysis, grid_of({8}), CollectiveKind::permute, "positions over x"),
+  EXPECT_EQ(sent_under(analysis, mesh_of({8}), CollectiveKind::permute, "positions over x"),
             4.0 * 4 * 16 * 8 * 4);
   // Along both dimensions on 4 x 2: rows of 8 positions, then columns of 8 + 2 positions.
-  EXPECT_EQ(sent_under(analysis, grid_of({4, 2}), CollectiveKind::permute,
+  EXPECT_EQ(sent_under(analysis, mesh_of({4, 2}), CollectiveKind::permute,
                        "positions over x, positions2 over y"),
             4.0 * 4 * (8 + 10) * 8 * 4);
   // XLA sums what images and positions leave one after the other: 2 (2-1)/2 + 2 (4-1)/4 weights.
-  EXPECT_EQ(sent_under(analysis, grid_of({2, 4}), CollectiveKind::all_reduce,
+  EXPECT_EQ(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::all_reduce,
                        "rows over x, positions over y"),
             2.5 * 3 * 3 * 8 * 16 * 4);
   // Together with features XLA does not divide positions.
-  EXPECT_FALSE(sent_under(analysis, grid_of({2, 4}), CollectiveKind::permute,
+  EXPECT_FALSE(sent_under(analysis, mesh_of({2, 4}), CollectiveKind::permute,
                           "columns over x, positions over y"));
 }
 
@@ -70,13 +66,13 @@ TEST(Positions, AKernelsGradientInGroupsIsNotSummedWhereDevicesHaveCopies) {
       "batch_group_count=6\n  v = f32[3,1,6] subtract(w, u)\n"
       "  ROOT r = (f32[3,1,6], f32[8,16,6]) tuple(v, y)\n}\n";
   const Analysis analysis = analyze(text, "conv");
-  const Mesh mesh = grid_of({4, 5});  // nothing divides by 5
+  const Mesh mesh = mesh_of({4, 5});  // nothing divides by 5
   EXPECT_EQ(sent_under(analysis, mesh, CollectiveKind::all_reduce, "rows over x"), 0.0);
   // Of x and of d, three quarters of 8 * 16 * 6 floats each.
   EXPECT_EQ(sent_under(analysis, mesh, CollectiveKind::all_gather, "rows over x"),
             2 * 0.75 * 8 * 16 * 6 * 4);
   // Without copies the sum is one of XLA's that is right.
-  EXPECT_EQ(sent_under(analysis, grid_of({4}), CollectiveKind::all_reduce, "rows over x"),
+  EXPECT_EQ(sent_under(analysis, mesh_of({4}), CollectiveKind::all_reduce, "rows over x"),
             1.5 * 3 * 6 * 4);
 }
 
@@ -93,7 +89,7 @@ TEST(Positions, ProductsThatLookThroughOneWindowGetTheBordersOnce) {
       "  p = f32[4,32,8] multiply(y, z)\n  ROOT q = f32[4,32,8] multiply(p, u)\n}\n";
   const Analysis analysis = analyze(text, "conv");
   ASSERT_EQ(analysis.blocks.blocks.size(), 1u);
-  EXPECT_EQ(sent_under(analysis, grid_of({8}), CollectiveKind::permute, "positions over x"),
+  EXPECT_EQ(sent_under(analysis, mesh_of({8}), CollectiveKind::permute, "positions over x"),
             4.0 * 8 * (2 + 4) * 4);
 }
 

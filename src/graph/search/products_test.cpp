@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "graph/sample_programs.h"
 #include "graph/search/costs.h"
+#include "graph/search/sample_meshes.h"
 
 namespace plait::graph {
 namespace {
@@ -22,7 +22,7 @@ OpKey product(double rows, double inner, double columns) {
 // Two layers of 64 rows and 32 x 32 weights, on four devices.
 struct Layers {
   Analysis analysis = analyze(samples::mlp_step(2, 64, 32), "mlp");
-  Mesh mesh = make_mesh(samples::cluster_of(4), {4}, "--mesh");
+  Mesh mesh = samples::mesh_of({4});
   GraphCosts costs = costs_of(analysis, mesh);
 
   std::size_t strategy(const std::string& words) const {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/search/placement.h"
+#include "graph/mesh/placement.h"
 #include "graph/search/uses.h"
 
 namespace plait::graph {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/analysis.h"
-#include "graph/search/placement.h"
+#include "graph/mesh/placement.h"
 
 namespace plait::graph {
 

@@ -1,4 +1,4 @@
-#include "graph/search/route.h"
+#include "graph/mesh/route.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "graph/sample_programs.h"
+#include "graph/search/sample_meshes.h"
 
 namespace plait::graph {
 namespace {
@@ -15,9 +15,7 @@ namespace {
 constexpr int kRank = 2;
 constexpr int kSide = 8;  // of the array, in both dimensions
 
-Mesh mesh_of(const std::vector<int>& sizes) {
-  return make_mesh(samples::cluster_of(8), sizes, "test");
-}
+using samples::mesh_of;
 
 // The elements of a device: the axes of a dimension cut it, the coarsest first.
 std::set<int> elements_of(const Mesh& mesh, const Placement& placement, int device) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/search/mesh.h"
+#include "graph/mesh/mesh.h"
 
 namespace plait::graph {
 

@@ -1,4 +1,4 @@
-#include "graph/search/route.h"
+#include "graph/mesh/route.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "graph/search/mesh.h"
+#include "graph/mesh/mesh.h"
 
 #include <algorithm>
 #include <functional>

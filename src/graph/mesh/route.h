@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/search/placement.h"
+#include "graph/mesh/placement.h"
 
 namespace plait::graph {
 

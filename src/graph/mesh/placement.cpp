@@ -1,4 +1,4 @@
-#include "graph/search/placement.h"
+#include "graph/mesh/placement.h"
 
 #include <algorithm>
 

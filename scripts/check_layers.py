@@ -36,6 +36,7 @@ FOLDERS = {
     "io": [{"format", "shell"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},
                 {"torch/measure"}, {"torch"}],
+    "validation": [{"cells"}, {""}],
     "app": [{"request"}, {"plan"}, {"clusters", "saved", "measured", "known", "tokens", "run", "profile", "graph"}],
     "cli": [{"terminal"}, {"flags"}, {"verbs"}, {""}],
 }

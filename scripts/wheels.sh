@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes wheels in build/packages: one in the stable ABI by the first CPython from 3.12 on, one by each of 3.9 to 3.11.
-#   scripts/wheels.sh [PYTHON...]      by default those of python3.9 to python3.13 that are found
+#   scripts/wheels.sh [PYTHON...]      by default those of python3.9 to python3.13 that are in PATH or that pyenv has
 # One after the other in one build folder and with the same tools, so that the library is compiled once. auditwheel of
 # build/python (./dev setup_python) says which systems a wheel runs on and names it so.
 set -euo pipefail
@@ -15,11 +15,18 @@ if [[ ! -d $tools/nanobind ]]; then
     packaging==25.0 pathspec==0.12.1 tomli==2.2.1 exceptiongroup==1.3.0 typing_extensions==4.15.0
 fi
 
+# The interpreter of a version; nothing where there is none.
+interpreter() {
+  if "python$1" --version >/dev/null 2>&1; then
+    echo "python$1"
+  elif command -v pyenv >/dev/null; then
+    find "$(pyenv root)/versions" -maxdepth 3 -path "*/$1.*/bin/python$1" | sort -V | tail -n 1
+  fi
+}
+
 found=("$@")
 if (($# == 0)); then
-  for version in 3.9 3.10 3.11 3.12 3.13; do
-    ! "python$version" --version >/dev/null 2>&1 || found+=("python$version")
-  done
+  mapfile -t found < <(for version in 3.9 3.10 3.11 3.12 3.13; do interpreter "$version"; done)
 fi
 
 stable=0

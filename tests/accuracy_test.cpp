@@ -60,14 +60,15 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"llm_foundry_mpt", 0.06},
            // Two limits are above those of before: operands of 8 bits move what converting them
            // moves (.09 for torchtitan), Blackwell has no fit of its own for attention (.06).
-           {"torchtitan", 0.095, 0, 0.13},
+           {"torchtitan", 0.095, 0, 0.085},
            {"bloom_prequel", 0.08, 1.05, 0.08},
            {"simumax_b200", 0.065, 1.05, 0.03},
            {"internevo", 0.08},
            {"fms_fsdp", 0.08},
            {"dgxc_benchmarking", 0.08},
            {"llama3_herd", 0.15},
-           {"mist_l4", 0.08},
+           {"mist_l4", 0.08, 0, 0.07},
+           {"sailor_validation", 0.12, 0, 0.125},
            {"aceso_runs_in_mist", 0.125},
        }) {
     ASSERT_TRUE(sources.contains(limit.source)) << limit.source;
@@ -81,6 +82,27 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
       EXPECT_LE(accuracy.memory_mape.value_or(1), limit.memory) << limit.source;
     }
   }
+}
+
+// Sources that no constant was fitted on, each counting once: 13 % of time and 15 % of memory are
+// asked for; and, of both collections, 6 % of memory and one run in a hundred wrongly called out of
+// memory.
+TEST(PredictedAccuracy, OfSourcesThatNoConstantHasSeen) {
+  const std::string first = kTables + "published_runs.csv";
+  const std::string second = kTables + "published_runs_2.csv";
+  if (!std::filesystem::exists(second)) GTEST_SKIP() << "no table of runs at " << second;
+  const auto sources = [](std::vector<MeasuredRun> runs) {
+    return accuracy_by(RunGrouping::source, runs, predict_runs(runs, 2));
+  };
+  std::vector<Accuracy> all = sources(runs_of(second));
+  const MeanOverSources fresh = mean_over(all);
+  EXPECT_EQ(fresh.sources, 7);
+  EXPECT_LE(*fresh.mape, 0.11);
+  EXPECT_LE(*fresh.memory_mape, 0.055);
+  for (Accuracy& source : sources(runs_of(first))) all.push_back(std::move(source));
+  const MeanOverSources both = mean_over(all);
+  EXPECT_LE(*both.memory_mape, 0.06);
+  EXPECT_LE(both.ran_not_fitting, 0.01 * both.rows);
 }
 
 // What did run must be predicted to fit, as far as the tables say what ran: the recipes of ten

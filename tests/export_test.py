@@ -188,6 +188,44 @@ def test_a_configuration_is_priced_and_improved():
     plait("export", "better.json", "--to", "megatron", "-o", "better")
 
 
+def test_what_a_script_does_not_switch_on_is_not_assumed():
+    """Megatron-LM overlaps communication where it is told to; what would be faster says so."""
+    make_plan("--pp", "1", "--tp", "2", "--dp", "4", "--micro-batch", "1", "--recompute", "none", "--zero", "1",
+              "--sp", "--runs-on", "megatron")
+    export("megatron", "run")
+    script, steps = (Here.folder / "run" / "run.sh").read_text(), {}
+    for missing in ([], ["--overlap-grad-reduce"], ["--overlap-grad-reduce", "--tp-comm-overlap"]):
+        text = script.replace("  --overlap-param-gather\n", "")
+        for flag in missing:
+            text = text.replace(f"{flag}\n", "\n").replace(flag, "")
+        (Here.folder / "changed.sh").write_text(text)
+        told = answer("estimate", "--from", "megatron", "changed.sh", "--cluster", "cluster.json", "-o", "better.json")
+        assert told["switches"] == missing, told["switches"]
+        steps[len(missing)] = told["step_s"]
+        if missing:
+            assert told["faster"]["step_s"] <= steps[0], (told["faster"], steps)
+            text, _ = plait("estimate", "--from", "megatron", "changed.sh", "--cluster", "cluster.json")
+            assert f"and with {' '.join(missing)}, which the configuration does not have" in text, text
+            plait("export", "better.json", "--to", "megatron", "-o", f"better{len(missing)}")
+    assert steps[0] < steps[1] < steps[2], steps
+    own = answer("estimate", "plan.json")["step_s"]
+    assert abs(steps[0] / own - 1) < 1e-9, (steps, own)
+
+
+def test_states_may_be_cut_over_some_of_the_replicas():
+    make_plan(*EVEN, "--zero", "1", "--zero-group", "2", "--recompute", "none")
+    text, _ = export("megatron", "run")
+    assert "--num-distributed-optimizer-instances 2" in (Here.folder / "run" / "run.sh").read_text(), text
+    plait("import", "--from", "megatron", "run/run.sh", "--cluster", "cluster.json", "-o", "back.json")
+    own, back = (json.loads((Here.folder / name).read_text()) for name in ("plan.json", "back.json"))
+    assert own["plan"] == back["plan"] and back["job"]["zero_group"] == 2, back["job"]
+    make_plan("--dp", "8", "--zero", "3", "--zero-group", "4", "--recompute", "none", "--framework", "fsdp")
+    export("fsdp", "fsdp")
+    yaml = (Here.folder / "fsdp" / "accelerate.yaml").read_text()
+    assert "dp_replicate_size: 2" in yaml and "dp_shard_size: 4" in yaml, yaml
+    assert "states are cut over groups of 4 devices" in export("deepspeed", "ds")[0]
+
+
 STYLES = {
     "arrays": """
         TP=${1:-2}; MBS=4

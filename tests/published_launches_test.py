@@ -9,6 +9,12 @@ from program import Here, plait, run_tests
 LIST = pathlib.Path(__file__).resolve().parent / "published" / "megatron_launches.txt"
 
 
+# Teraflops a second of each GPU in the runs of examples/sc21/run_table_1.sh (Narayanan et al., SC 2021, table 1), by
+# the paper's formula: recompute counts, words are padded to 51,200.
+RATES = {"sc21-1.7b": 137, "sc21-3.6b": 138, "sc21-7.5b": 142, "sc21-18b": 135, "sc21-39b": 138, "sc21-76b": 140,
+         "sc21-145b": 148, "sc21-310b": 155, "sc21-530b": 163, "sc21-1t": 163}
+
+
 def launches():
     rows = [line.split(" | ") for line in LIST.read_text().splitlines() if not line.startswith("#")]
     assert len(rows) >= 20, len(rows)
@@ -27,6 +33,31 @@ def test_published_launches_are_priced_and_improved():
             plait("export", f"{name}.json", "--to", "megatron", "-o", f"run-{name}")
         print(f"{name}: {told['step_s']:.3g} s, {'fits' if told['fits'] else 'does not fit'}, "
               + (f"{faster['step_s']:.3g} s with {faster['describe']}" if faster else "nothing faster"), flush=True)
+
+
+def measured_s(name, devices, flags):
+    def number(flag):
+        return int(flags.split(f"--{flag} ")[1].split()[0])
+    layers, hidden, length = number("num-layers"), number("hidden-size"), number("seq-length")
+    flops = 96 * number("global-batch-size") * length * layers * hidden**2 * (
+        1 + length / (6 * hidden) + 51200 / (16 * layers * hidden))
+    return flops / (devices * RATES[name] * 1e12)
+
+
+def test_what_published_launches_took_is_what_they_are_priced_at():
+    """They overlap nothing, as their flags do not say so."""
+    errors = []
+    for name, _, cluster, flags in launches():
+        if name not in RATES:
+            continue
+        (Here.folder / "launch.sh").write_text(flags + "\n")
+        plait("import", "--from", "megatron", "launch.sh", "--cluster", cluster, "-o", "plan.json")
+        told = json.loads(plait("estimate", "plan.json", "--json", status=None)[0])
+        measured = measured_s(name, 8 * int(cluster.split("x")[0]), flags)
+        errors.append(told["step_s"] / measured - 1)
+        print(f"{name}: {told['step_s']:.3g} s, measured {measured:.3g} s, {errors[-1]:+.1%}", flush=True)
+    assert len(errors) == len(RATES)
+    assert sum(map(abs, errors)) / len(errors) < 0.15, errors
 
 
 def test_a_published_launch_that_megatron_refuses_is_refused():

@@ -8,8 +8,9 @@ import subprocess
 STUB = r'''#!/usr/bin/env python3
 import json, os, subprocess, sys, time
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
-with open(os.environ["RECORD"], "a") as record:
-    record.write(json.dumps({"name": name, "words": words, "environment": dict(os.environ)}) + "\n")
+# At once: others write at the same time.
+line = json.dumps({"name": name, "words": words, "environment": dict(os.environ)}) + "\n"
+os.write(os.open(os.environ["RECORD"], os.O_WRONLY | os.O_APPEND), line.encode())
 def run_sh():
     return words[next(i for i, word in enumerate(words) if word.endswith("run.sh")):]
 # What a process on another machine has of this environment.
@@ -39,12 +40,12 @@ NAMES = ["torchrun", "srun", "mpirun", "ssh", "scontrol", "accelerate", "python3
 
 
 class Stubs:
-    def __init__(self, folder):
+    def __init__(self, folder, names=tuple(NAMES)):
         self.bin = pathlib.Path(folder) / "stubs"
         self.bin.mkdir()
         self.record = self.bin / "record.jsonl"
         interpreter = os.path.realpath("/proc/self/exe")
-        for name in NAMES:
+        for name in names:
             (self.bin / name).write_text(STUB.replace("/usr/bin/env python3", interpreter))
             (self.bin / name).chmod(0o755)
 
@@ -54,6 +55,6 @@ class Stubs:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "OMPI", "NODE_RANK"))}
         environment = {**kept, "PATH": f"{self.bin}:{os.environ['PATH']}", "RECORD": str(self.record),
                        **more}
-        done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == status, f"{words}: exit {done.returncode}\n{done.stderr}{done.stdout}"
         return [json.loads(line) for line in self.record.read_text().splitlines()]

@@ -48,6 +48,7 @@ def check_megatron(out):
     world = len(plan.devices)
     dp = world // (tp * pp * cp)
     assert int(f["global_batch_size"]) % (int(f["micro_batch_size"]) * dp) == 0
+    assert dp * cp % int(f.get("num_distributed_optimizer_instances", 1)) == 0
     # The layers of every stage.
     layers = int(f.get("num_layers") or f["encoder_num_layers"])
     if "encoder_num_layers" in f:  # pretrain_t5.py: one stage, both stacks of the same size

@@ -43,7 +43,7 @@ class Plan:
 
     def known_to_torchtitan(self):
         plan = {"tensor": self.tensor, "context": self.context, "data": self.data,
-                "zero": int(self.plan.get("zero", 0)) if self.data > 1 else 0,
+                "zero": int(self.plan.get("zero", 0)) if self.data * self.context > 1 else 0,
                 "recompute": self.stages[0]["spans"][0].get("recompute", "none"),
                 "sequence_parallel": self.tensor > 1 and self.plan["sequence_parallel"],
                 "micro_batches": self.plan["micro_batches"]}

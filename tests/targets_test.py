@@ -10,6 +10,8 @@ import contextlib
 import importlib
 import io
 import json
+import logging
+import math
 import os
 import pathlib
 import shutil
@@ -82,7 +84,8 @@ def check_torchtitan(out):
     assert (dims.tp, dims.cp, dims.pp) == (plan.tensor, plan.context, len(plan.stages))
     assert dims.dp_replicate * dims.dp_shard == plan.data
     zero = int(plan.plan.get("zero", 0))
-    assert (dims.dp_shard > 1) == (zero > 0 and plan.data > 1)
+    group = sharding_group({"plan": plan.plan, "job": plan.job}) if zero else 1
+    assert dims.dp_shard * plan.context == group, (dims.dp_shard, group)
     config.model_spec.model.update_from_config(config=config)
     n = plan.network
     model = config.model_spec.model
@@ -105,7 +108,7 @@ def check_torchtitan(out):
     with torch.device("meta"):
         built = model.build()
     stages = json.loads(plait("estimate", out / "plan.json", "--json").stdout)["stages"]
-    copies = plan.tensor * (plan.data * plan.context if zero == 3 else 1)  # what a device has is this part of the whole
+    copies = plan.tensor * (group if zero == 3 else 1)  # what a device has is this part of the whole
     width = 2 if plan.job.get("precision", "bf16") == "bf16" else 4
     own = sum(stage["memory"]["weights_GiB"] for stage in stages) * 2**30 * copies / width
     count = sum(p.numel() for p in built.parameters())
@@ -118,7 +121,7 @@ def read_torchtitan(config, dims, world):
     recompute = {"NoneType": "none", "SelectiveAC": "selective", "FullAC": "full"}
     schedules = {"GPipe": "gpipe", "1F1B": "1f1b", "Interleaved1F1B": "interleaved", "ZBVZeroBubble": "zb-v"}
     data = dims.dp_replicate * dims.dp_shard
-    zero = 0 if dims.dp_shard == 1 else 3 if p.fsdp_reshard_after_forward == "always" else 2
+    zero = 0 if dims.dp_shard * dims.cp == 1 else 3 if p.fsdp_reshard_after_forward == "always" else 2
     plan = {"tensor": dims.tp, "context": dims.cp, "data": data, "zero": zero,
             "recompute": recompute[type(config.activation_checkpoint).__qualname__.split(".")[0]],
             "sequence_parallel": dims.tp > 1 and p.enable_sequence_parallel}
@@ -157,7 +160,9 @@ def check_fsdp(out):
     recompute = plan.stages[0]["spans"][0].get("recompute", "none")
     assert plugin.activation_checkpointing == (recompute == "full")
     sizes = config.parallelism_config
-    assert sizes["parallelism_config_dp_shard_size"] * sizes["parallelism_config_tp_size"] == len(plan.devices)
+    group = sharding_group({"plan": plan.plan, "job": plan.job})
+    assert sizes["parallelism_config_dp_shard_size"] == group, (sizes, group)
+    assert sizes["parallelism_config_dp_replicate_size"] * group * sizes["parallelism_config_tp_size"] == len(plan.devices)
 
 
 def check_jax(out):
@@ -167,21 +172,56 @@ def check_jax(out):
         exec(compile((out / "plait_sharding.py").read_text(), "plait_sharding.py", "exec"), module)
         mesh = module["MESH"]
         assert mesh["data"] * mesh["expert"] * mesh["context"] * mesh["tensor"] == len(plan.devices)
-        leaves = module["jax"].tree.leaves(module["paths_of"](module["parameter_shapes"]()))
-        assert all(module["parameter_spec"](path.rsplit("/", 1)[0]) is not None for path in leaves)
-        return "shapes"
+        check_jax_memory(out, plan, module)
+        return
     done = subprocess.run([sys.executable, out / "plait_sharding.py"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "JAX_PLATFORMS": "cpu",
                                "XLA_FLAGS": f"--xla_force_host_platform_device_count={len(plan.devices)}"})
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"on {len(plan.devices)} devices" in done.stdout, done.stdout
-    return "run"
+
+
+def check_jax_memory(out, plan, module):
+    """A device has the part of the parameters and of the optimizer's states that plait counts."""
+    tree, is_shape = module["jax"].tree, lambda leaf: isinstance(leaf, tuple)
+    shapes = module["parameter_shapes"]()
+    paths = tree.leaves(module["paths_of"](tree.map(lambda _: 0, shapes, is_leaf=is_shape)))
+
+    def parts(cut):
+        return math.prod(module["MESH"][axis] for axis in ([cut] if isinstance(cut, str) else cut or ()))
+
+    def own_part(spec_of):
+        total = 0
+        for path, shape in zip(paths, tree.leaves(shapes, is_leaf=is_shape)):
+            cuts = [parts(cut) for cut in spec_of(path, shape)]
+            assert all(size % cut == 0 for size, cut in zip(shape, cuts)), (path, shape, cuts)
+            total += math.prod(shape) / math.prod(cuts)
+        return total
+
+    memory = json.loads(plait("estimate", out / "plan.json", "--json").stdout)["stages"][0]["memory"]
+
+    # The file cuts over all copies, and says so where the prediction has smaller groups.
+    more = plan.data * plan.context / sharding_group({"plan": plan.plan, "job": plan.job})
+
+    def of_one(part, spec_of, bytes_of_one):  # biases and tables of positions are not among the shapes
+        each = memory[part] * 2**30 / own_part(module[spec_of])
+        assert any(abs(each - size) <= 0.03 * size for size in bytes_of_one), (part, each, plan.describe)
+    of_one("weights_GiB", "parameter_spec", [n * (more if int(plan.plan.get("zero", 0)) == 3 else 1) for n in (2, 4)])
+    if plan.plan.get("offload", 0) == 0:
+        of_one("optimizer_state_GiB", "optimizer_spec", [n * more for n in (0, 4, 8, 12)])
 
 
 def sizes_of(plan):
     """Units of each stage, sorted: DeepSpeed decides itself which stages have one layer more."""
     return sorted(sum(end - begin for begin, end in (span["units"] for span in stage["spans"]))
                   for stage in plan["stages"])
+
+
+def sharding_group(saved):
+    """Devices over which states are cut."""
+    plan, group = saved["plan"], saved["job"].get("zero_group", 0)
+    copies = plan["stages"][0]["spans"][0].get("data", 1) * plan.get("context", 1)
+    return group if group and copies % group == 0 and int(plan.get("zero", 0)) else copies
 
 
 def check_round_trip(target, name, out):
@@ -200,7 +240,11 @@ def check_round_trip(target, name, out):
     plait("import", "--from", target, file, *words, "-o", back)
     read = json.loads(back.read_text())
     own["plan"]["zero"] = written_zero(own["plan"])
-    for key in ("global_batch", "precision", "optimizer"):
+    written = ["global_batch", "precision", "optimizer"]
+    if target == "megatron":
+        written += ["attention", "overlap"]
+        assert sharding_group(own) == sharding_group(read), (own["job"], read["job"])
+    for key in written:
         assert own["job"].get(key) == read["job"].get(key), (key, own["job"], read["job"])
     if len(own["plan"]["stages"]) == 1:  # without a pipeline there is no schedule
         own["plan"]["schedule"] = read["plan"]["schedule"]
@@ -268,6 +312,7 @@ def judge(target, plans):
                 CHECKS[target](out)
             if target in ("megatron", "deepspeed"):
                 returned += check_round_trip(target, name, out)
+            returned += target == "torchtitan"  # its check reads the plan back
         except Exception:
             wrong += 1
             print(f"{target}: {name} ({out}):\n{traceback.format_exc()[-2500:]}", flush=True)
@@ -293,6 +338,7 @@ def main():
     Run.program = str(pathlib.Path(arguments.program).resolve())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as name:
         Run.folder = pathlib.Path(name)
         pool = make_pool(plait, Run.folder, arguments.plans, arguments.seed)

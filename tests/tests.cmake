@@ -108,6 +108,13 @@ if(TARGET plait AND NOT PLAIT_SANITIZE)
   set_tests_properties(python PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
 
+# Jobs for Slurm, run by a Slurm of its own; skipped where that is not installed.
+if(TARGET plait AND NOT PLAIT_SANITIZE)
+  add_test(NAME slurm COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/slurm_test.py
+                              --program $<TARGET_FILE:plait>)
+  set_tests_properties(slurm PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
+endif()
+
 # Launches of Megatron-LM that its repository publishes, of up to 3,072 devices.
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_test(NAME published_launches

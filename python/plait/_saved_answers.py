@@ -74,6 +74,11 @@ class ConfiguredEstimate(Estimate):
         return str(self._values()["program"])
 
     @property
+    def switches(self) -> list[str]:
+        """Flags that the faster plan assumes and the configuration does not have: --overlap-grad-reduce."""
+        return list(self._values()["switches"])
+
+    @property
     def warnings(self) -> list[str]:
         """What was assumed, and what is read but not priced."""
         return list(self._values()["warnings"])

@@ -123,8 +123,11 @@ setup_python() {
 # here: there is no network.
 targets_packages=(torch==2.15.0 accelerate==1.15.0 torchtitan==0.3.0 deepspeed==0.19.8
                   megatron-core==0.16.1 "${jax_packages[@]}")
+# A Slurm that tests start by themselves: controller, nodes and keys.
+slurm_packages=(munge slurmctld slurmd slurm-client)
 setup_targets() {
   install_packages python3 python3-venv
+  ! packaged "${slurm_packages[@]}" || install_packages "${slurm_packages[@]}"
   mkdir -p build
   if [[ -f build/targets/packages ]] && [[ $(<build/targets/packages) == "${targets_packages[*]}" ]]; then
     return 0
@@ -148,4 +151,6 @@ test_targets() {
   at_once=1 program_only=1 compile release plait
   say "exports, judged by the programs that they are written for"
   python3 tests/targets_test.py --program build/release/plait "$@"
+  say "jobs, run by a Slurm of their own"
+  python3 tests/slurm_test.py --program build/release/plait
 }

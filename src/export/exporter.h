@@ -27,6 +27,14 @@ struct ExportedRun {
   std::string refusal{};  // a sentence without its full stop; "" = the rest is there
 };
 
+// Which settings of the job's software (software_flags.cpp) the files say.
+struct SaidSettings {
+  bool overlap = false;
+  bool graph_capture = false;
+  bool zero_group = false;
+  bool pure_states = false;
+};
+
 // A program that plans are written for: as rows of a table or a text (`write`), as files that start
 // a training (`run`), or both.
 struct Exporter {
@@ -50,6 +58,7 @@ struct Exporter {
   // words the refusal and searches leave it out; nullptr = nothing.
   void (*limit)(const Problem& problem, Target& target) = nullptr;
   std::string_view file = "plans.csv";  // the name of what `write` gives, in a folder
+  SaidSettings says{};
 };
 
 // The one table of exporters. To add one: write a file, add a row.
@@ -59,6 +68,12 @@ std::span<const Exporter> exporters();
 Target target_of(const Exporter& exporter, const Problem& problem);
 const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
 std::vector<std::string> exporter_names();
+// What the prediction is told of the software and the files do not say: a sentence each.
+std::vector<std::string> unsaid_settings(const Exporter& exporter, const Problem& problem,
+                                         const Plan& plan);
+// Devices over which the states of each parameter are cut: those that have copies of it, or a part
+// of them (hybrid sharding); 1 where nothing is cut.
+int sharding_group(const Problem& problem, const Plan& plan);
 // Of programs whose network the user's program builds: what it adds for LoRA. "" = nothing.
 std::string adapters_to_add(const Job& job);
 std::vector<std::string> format_names();  // those that have rows or a text of one plan

@@ -82,6 +82,33 @@ TEST(Exporters, SearchesForThePapersAreNarrowedUnlessPinned) {
   EXPECT_FALSE(pins.tensor);
 }
 
+// What a program's files have no words for is named.
+TEST(Exporters, SettingsOfTheSoftwareAreSaidOrNamed) {
+  Problem problem = one_node();
+  Plan plan = sample().plan;
+  const auto unsaid = [&](const char* name) {
+    return unsaid_settings(*exporter_named(name), problem, plan);
+  };
+  for (const Exporter& exporter : exporters())
+    EXPECT_TRUE(unsaid_settings(exporter, problem, plan).empty()) << exporter.name;
+  problem.job.overlap = false;
+  EXPECT_TRUE(unsaid("megatron").empty());
+  EXPECT_EQ(unsaid("jax").size(), 1u);
+  problem.job.reduce_bytes = 2;
+  EXPECT_EQ(unsaid("megatron"), std::vector<std::string>{"gradients that are summed in 2 bytes, as "
+                                                         "the prediction has it"});
+  problem.job = {.global_batch = problem.job.global_batch, .zero_group = 1};
+  plan.zero = ZeroStage::optimizer;
+  EXPECT_TRUE(unsaid("deepspeed").empty());  // of one device nothing is cut
+  for (Stage& stage : plan.stages)
+    for (Span& span : stage.spans) span.tensor = 1, span.data = 4;
+  problem.job.zero_group = 2;
+  EXPECT_TRUE(unsaid("megatron").empty());
+  EXPECT_EQ(unsaid("deepspeed"),
+            std::vector<std::string>{
+                "that states are cut over groups of 2 devices, as the prediction has it"});
+}
+
 TEST(Exporters, FasopKnowsTwoDeviceTypes) {
   const Exported none = exporter_named("fasop")->write(one_node(), sample(), 1);
   EXPECT_EQ(none.text, "");

@@ -39,7 +39,8 @@ std::span<const Exporter> exporters() {
        .heading = "",
        .run = megatron_run,
        .network = megatron_network,
-       .limit = limit_megatron},
+       .limit = limit_megatron,
+       .says = {.overlap = true, .zero_group = true}},
       {.name = "deepspeed",
        .summary = "ds_config.json and the command that reads it",
        .heading = "",
@@ -51,12 +52,14 @@ std::span<const Exporter> exporters() {
        .heading = "",
        .run = torchtitan_run,
        .network = torchtitan_network,
-       .limit = limit_torchtitan},
+       .limit = limit_torchtitan,
+       .says = {.graph_capture = true, .zero_group = true, .pure_states = true}},
       {.name = "fsdp",
        .summary = "a configuration file of accelerate, for PyTorch's FSDP2",
        .heading = "",
        .run = fsdp_run,
-       .limit = limit_fsdp},
+       .limit = limit_fsdp,
+       .says = {.zero_group = true}},
       {.name = "jax",
        .summary = "a Python module with mesh and PartitionSpecs",
        .heading = "",
@@ -111,6 +114,35 @@ std::vector<std::string> exporter_names() {
   std::vector<std::string> names;
   for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
   return names;
+}
+
+std::vector<std::string> unsaid_settings(const Exporter& exporter, const Problem& problem,
+                                         const Plan& plan) {
+  const Job& job = problem.job;
+  const SaidSettings& says = exporter.says;
+  std::vector<std::string> out;
+  const auto add = [&](bool unsaid, const std::string& what) {
+    if (unsaid) out.push_back(what + ", as the prediction has it");
+  };
+  const Span& span = plan.stages.front().spans.front();
+  const int group = sharding_group(problem, plan);
+  add(!job.overlap && !says.overlap, "that communication waits for compute");
+  add(job.graph_capture && !says.graph_capture, "that steps are captured as CUDA graphs");
+  add(group > 1 && group < span.data * plan.context && !says.zero_group,
+      fmt::format("that states are cut over groups of {} devices", group));
+  add(job.pure_states && !says.pure_states, "that no copy of the weights in 32 bits is kept");
+  add(job.flash_kernel.has_value(), "which generation of flash attention runs");
+  add(job.gradient_bytes > 0, fmt::format("gradients of {} bytes", job.gradient_bytes));
+  add(job.reduce_bytes > 0, fmt::format("gradients that are summed in {} bytes", job.reduce_bytes));
+  add(job.logit_bytes > 0, fmt::format("a loss of {} bytes a logit", job.logit_bytes));
+  return out;
+}
+
+int sharding_group(const Problem& problem, const Plan& plan) {
+  if (plan.zero == ZeroStage::off) return 1;
+  const int copies = plan.stages.front().spans.front().data * plan.context;
+  const int group = problem.job.zero_group;
+  return group > 0 && copies % group == 0 ? group : copies;
 }
 
 std::string adapters_to_add(const Job& job) {

@@ -22,6 +22,7 @@ std::string accelerate_yaml(const Problem& problem, const Plan& plan,
   const Span& span = plan.stages.front().spans.front();
   const bool cut = plan.zero != ZeroStage::off;
   const int world = span.data;
+  const int group = sharding_group(problem, plan);
   std::string out = fmt::format(
       "compute_environment: LOCAL_MACHINE\n"
       "distributed_type: {}\n"
@@ -48,12 +49,12 @@ std::string accelerate_yaml(const Problem& problem, const Plan& plan,
                    "  fsdp_cpu_ram_efficient_loading: false\n"
                    "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
                    "parallelism_config:\n"
-                   "  parallelism_config_dp_replicate_size: 1\n"
+                   "  parallelism_config_dp_replicate_size: {}\n"
                    "  parallelism_config_dp_shard_size: {}\n"
                    "  parallelism_config_tp_size: {}\n"
                    "  parallelism_config_cp_size: {}\n",
-                   plan.zero == ZeroStage::parameters, span.recompute == Recompute::full, span.data,
-                   span.tensor, plan.context);
+                   plan.zero == ZeroStage::parameters, span.recompute == Recompute::full,
+                   span.data / group, group, span.tensor, plan.context);
 }
 
 }  // namespace

@@ -24,14 +24,20 @@ const char* dtype_name(Precision precision) {
 
 const char* yes(bool value) { return value ? "True" : "False"; }
 
+// Words of the table: JAX cuts a dimension into equal parts only.
+int words_of(const Problem& problem, const Plan& plan) {
+  const int tensor = plan.stages.front().spans.front().tensor;
+  return (padded_vocabulary(problem, plan) + tensor - 1) / tensor * tensor;
+}
+
 // Sizes that decide the shapes of parameters, and what kinds of them there are.
-std::string network(const TransformerConfig& c) {
+std::string network(const TransformerConfig& c, int words) {
   return fmt::format(
       "NETWORK = dict(\n    layers={}, hidden={}, heads={}, kv_heads={}, head_dim={}, ffn={},\n"
       "    vocabulary={}, gated={}, tied={}, experts={}, expert_ffn={}, shared_ffn={},\n"
       "    dense_layers=[{}],  # of those with experts\n    sequence={},\n)\n",
       c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim > 0 ? c.head_dim : c.hidden / c.heads,
-      c.ffn, c.vocabulary, yes(c.gated), yes(c.tied), c.moe.experts, c.moe.ffn, c.moe.shared_ffn,
+      c.ffn, words, yes(c.gated), yes(c.tied), c.moe.experts, c.moe.ffn, c.moe.shared_ffn,
       fmt::join(c.moe.dense, ", "), c.sequence);
 }
 
@@ -39,7 +45,8 @@ std::string module_text(const Problem& problem, const Plan& plan) {
   const Span& span = plan.stages.front().spans.front();
   std::string out = "# JAX trains " + printable(problem.model.name) + " by the plan\n#   " +
                     describe(plan) + "\n";
-  out += network(in_full(std::get<TransformerConfig>(problem.model.architecture), 1));
+  out += network(in_full(std::get<TransformerConfig>(problem.model.architecture), 1),
+                 words_of(problem, plan));
   out += fmt::format(
       "# Axes of the mesh in the order of ranks. The devices of \"data\" and \"expert\" together "
       "are "
@@ -98,8 +105,12 @@ ExportedRun jax_run(const Problem& problem, const Plan& plan) {
   out.script.command = "python3 \"$PROGRAM\" \"$@\"";
   out.losses = {"the network: PROGRAM builds it, with parameters of the names in PARAMETERS",
                 fmt::format("the optimizer: PROGRAM makes it, {}", name_of(problem.job.optimizer))};
-  if (std::string loss = padding_loss(problem, plan, "NETWORK"); !loss.empty())
-    out.losses.push_back(std::move(loss));
+  const int words = std::get<TransformerConfig>(problem.model.architecture).vocabulary;
+  if (words_of(problem, plan) != words)
+    out.losses.push_back(
+        fmt::format("which of the {} rows of NETWORK's vocabulary are words: the first {}, PROGRAM "
+                    "leaves the logits of the others out",
+                    words_of(problem, plan), words));
   if (plan.sequence_parallel && plan.stages.front().spans.front().tensor > 1)
     out.losses.emplace_back(
         "where activations are cut by position: PROGRAM constrains them with activation_spec()");

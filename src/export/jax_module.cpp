@@ -4,7 +4,7 @@ namespace plait {
 extern const char* const kJaxModule;
 const char* const kJaxModule = R"PY(
 
-import functools
+import math
 import os
 import re
 
@@ -12,46 +12,47 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-# What "data" cuts of a parameter: under ZeRO 3 the dimension that the tensor degree leaves whole.
-_CUT = ("data",) if ZERO == 3 else None
-
-# Parameters by their path, the first expression that matches: how each dimension is cut. Weights are
-# stored as (inputs, outputs), those of experts as (experts, inputs, outputs).
+# Parameters by their path, the first expression that matches: how tensor and expert parallelism cut
+# each dimension. Weights are stored as (inputs, outputs), those of experts as (experts, inputs, outputs).
 PARAMETERS = [
-    (r"embedding/table$", PartitionSpec("tensor", _CUT)),
-    (r"attention/(query|key|value)/kernel$", PartitionSpec(_CUT, "tensor")),
-    (r"attention/output/kernel$", PartitionSpec("tensor", _CUT)),
-    (r"shared/(gate|up)/kernel$", PartitionSpec(_CUT, "tensor")),
-    (r"shared/down/kernel$", PartitionSpec("tensor", _CUT)),
-    (r"experts/(gate|up)/kernel$", PartitionSpec("expert", _CUT, "tensor")),
-    (r"experts/down/kernel$", PartitionSpec("expert", "tensor", _CUT)),
-    (r"router/kernel$", PartitionSpec(_CUT, None)),
-    (r"mlp/(gate|up)/kernel$", PartitionSpec(_CUT, "tensor")),
-    (r"mlp/down/kernel$", PartitionSpec("tensor", _CUT)),
-    (r"attention/(query|key|value)/bias$", PartitionSpec("tensor")),
-    (r"mlp/(gate|up)/bias$", PartitionSpec("tensor")),
-    (r"head/kernel$", PartitionSpec(_CUT, "tensor")),
-    (r"(norm/(scale|shift)|bias|positions)$", PartitionSpec()),
+    (r"embedding/table$", ("tensor", None)),
+    (r"attention/(query|key|value)/kernel$", (None, "tensor")),
+    (r"attention/output/kernel$", ("tensor", None)),
+    (r"experts/(gate|up)/kernel$", ("expert", None, "tensor")),
+    (r"experts/down/kernel$", ("expert", "tensor", None)),
+    (r"(mlp|shared)/(gate|up)/kernel$", (None, "tensor")),
+    (r"(mlp|shared)/down/kernel$", ("tensor", None)),
+    (r"attention/(query|key|value)/bias$", ("tensor",)),
+    (r"mlp/(gate|up)/bias$", ("tensor",)),
+    (r"head/kernel$", (None, "tensor")),
+    (r"(router/kernel|norm/(scale|shift)|bias|positions)$", ()),
 ]
 
 
-def parameter_spec(path):
-    """How the parameter of this path is cut; KeyError for a path that no expression matches."""
-    for pattern, spec in PARAMETERS:
+def _spec(path, shape, over_copies):
+    """`over_copies`: the devices that have copies of the parameter cut a dimension that is left whole."""
+    for pattern, cuts in PARAMETERS:
         if re.search(pattern, path):
-            return spec
-    raise KeyError(f"no rule of PARAMETERS matches '{path}'")
+            break
+    else:
+        raise KeyError(f"no rule of PARAMETERS matches '{path}'")
+    cuts = list(cuts) + [None] * (len(shape) - len(cuts))
+    axes = tuple(axis for axis in ("data", "expert", "context") if axis not in cuts)
+    whole = [i for i, size in enumerate(shape)
+             if cuts[i] is None and size % math.prod(MESH[axis] for axis in axes) == 0]
+    if over_copies and whole:
+        cuts[whole[0]] = axes
+    return PartitionSpec(*cuts)
+
+
+def parameter_spec(path, shape):
+    """How the parameter of this path is cut; KeyError for a path that no expression matches."""
+    return _spec(path, shape, ZERO == 3)
 
 
 def optimizer_spec(path, shape):
-    """How the optimizer's states of the parameter are cut: as it is, and from ZeRO 1 on by data."""
-    spec = list(parameter_spec(path)) + [None] * (len(shape) - len(parameter_spec(path)))
-    if ZERO == 1:
-        for i, size in enumerate(shape):
-            if spec[i] is None and size % MESH["data"] == 0:
-                spec[i] = "data"
-                break
-    return PartitionSpec(*spec)
+    """How the optimizer's states of the parameter are cut."""
+    return _spec(path, shape, ZERO > 0)
 
 
 def batch_spec():
@@ -68,7 +69,7 @@ def activation_spec():
 def make_mesh(devices=None):
     devices = jax.devices() if devices is None else devices
     sizes = tuple(MESH.values())
-    wanted = functools.reduce(lambda a, b: a * b, sizes)
+    wanted = math.prod(sizes)
     if len(devices) != wanted:
         raise ValueError(f"the plan is for {wanted} devices, there are {len(devices)}")
     import numpy
@@ -84,7 +85,9 @@ def paths_of(tree):
 
 def shardings(mesh, tree):
     """NamedShardings of a tree of parameters."""
-    return jax.tree.map(lambda path: NamedSharding(mesh, parameter_spec(path)), paths_of(tree))
+    def one(path, leaf):
+        return NamedSharding(mesh, parameter_spec(path, leaf.shape))
+    return jax.tree.map(one, paths_of(tree), tree)
 
 
 def optimizer_shardings(mesh, tree):
@@ -132,7 +135,7 @@ def parameter_shapes(network=None):
 
 def small_network():
     """A network of the same kind whose sizes the mesh divides, for a trial."""
-    unit = MESH["tensor"] * MESH["data"] * MESH["context"]
+    unit = math.prod(MESH.values())
     kv_heads = MESH["tensor"]
     heads = kv_heads * max(1, min(4, NETWORK["heads"] // NETWORK["kv_heads"]))
     experts = 2 * MESH["expert"] if NETWORK["experts"] else 0

@@ -48,7 +48,7 @@ std::vector<Component> components_of(const std::vector<LaunchNode>& nodes) {
   return out;
 }
 
-// Names of variables that a user may set for run.sh: those of its lines NAME=${NAME:..}.
+// Names of variables that a user may set for run.sh: those of its lines NAME=${NAME..}.
 std::string variables_of(const RunScript& script) {
   std::string out;
   std::size_t at = 0;
@@ -56,7 +56,7 @@ std::string variables_of(const RunScript& script) {
     const std::size_t end = std::min(script.settings.find('\n', at), script.settings.size());
     const std::string line = script.settings.substr(at, end - at);
     const std::string name = line.substr(0, line.find('='));
-    if (line.starts_with(name + "=${" + name + ":")) out += name + " ";
+    if (line.starts_with(name + "=${" + name)) out += name + " ";
     at = end + 1;
   }
   return out;

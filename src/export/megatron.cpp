@@ -128,6 +128,19 @@ Words precision_words(const Job& job) {
   return {{}, fmt::format("Megatron-LM has no flag for {}", name_of(job.precision))};
 }
 
+// Groups of replicas that cut states, each by itself.
+void add_instances(const Problem& problem, const Plan& plan, Words& out) {
+  const int copies = first_span(plan).data * plan.context;
+  const int instances = plan.zero == ZeroStage::off ? 1 : copies / sharding_group(problem, plan);
+  if (instances == 1) return;
+  out.flags.push_back({"--num-distributed-optimizer-instances", {std::to_string(instances)}});
+  if (copies / plan.expert % instances != 0)
+    out.refusal = fmt::format(
+        "Megatron-LM cuts the states of experts by the same {} groups as the others, the plan has "
+        "{} copies of an expert",
+        instances, copies / plan.expert);
+}
+
 Words optimizer_words(const Problem& problem, const Plan& plan) {
   Words out;
   switch (problem.job.optimizer) {
@@ -146,8 +159,9 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
   // Offloading is part of the distributed optimizer, for one replica, too.
   const bool cut = plan.zero == ZeroStage::optimizer || plan.offload > 0;
   if (cut) out.flags.push_back({"--use-distributed-optimizer"});
+  add_instances(problem, plan, out);
   const bool overlaps = problem.job.overlap && problem.job.framework.traits.data_exposed < 1;
-  if (overlaps && first_span(plan).data > 1) {
+  if (overlaps && first_span(plan).data * plan.context > 1) {
     out.flags.push_back({"--overlap-grad-reduce"});
     if (cut) out.flags.push_back({"--overlap-param-gather"});
   }
@@ -157,6 +171,37 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
   out.flags.push_back({"--optimizer-offload-fraction", {fmt::format("{}", plan.offload)}});
   return out;
 }
+
+bool inside_nodes(const Cluster& cluster, const Plan& plan) {
+  const int tensor = first_span(plan).tensor;
+  for (const Stage& stage : plan.stages)
+    for (std::size_t d = 0; d < stage.devices.size(); ++d)
+      if (cluster.device(stage.devices[d]).node !=
+          cluster.device(stage.devices[d - d % tensor]).node)
+        return false;
+  return true;
+}
+
+// Whether the prediction has tensor parallelism run beside the products that it belongs to; beside
+// weight gradients it always does.
+bool overlaps_tensors(const Problem& problem, const Plan& plan) {
+  return problem.job.overlap && first_span(plan).tensor > 1 &&
+         problem.job.framework.traits.tensor_exposed < 1;
+}
+
+// Its user buffers need sequence parallelism (megatron/training/arguments.py), and links of a node.
+bool has_user_buffers(const Problem& problem, const Plan& plan) {
+  return overlaps_tensors(problem, plan) && plan.sequence_parallel &&
+         inside_nodes(problem.cluster, plan);
+}
+
+const char* const kUserBuffers =
+    "# Tensor parallelism beside products, as the prediction has it, by user buffers of "
+    "Transformer "
+    "Engine;\n"
+    "# empty where the nodes have none.\n"
+    "TP_OVERLAP=${TP_OVERLAP-yes}\n"
+    "[[ -z $TP_OVERLAP ]] || PARALLEL_ARGS+=(--tp-comm-overlap)\n";
 
 std::vector<FlagWords> degree_words(const Problem& problem, const Plan& plan) {
   const Span& span = first_span(plan);
@@ -222,7 +267,7 @@ const char* const kCheckpointArguments =
     "\"$SAVE_INTERVAL\")\n"
     "fi\n";
 
-std::string settings(const Plan& plan, const MegatronModel& model,
+std::string settings(const Problem& problem, const Plan& plan, const MegatronModel& model,
                      const std::vector<FlagWords>& parallel,
                      const std::vector<FlagWords>& training) {
   std::string out = data_settings(model.family) + kTrainingSettings;
@@ -231,7 +276,8 @@ std::string settings(const Plan& plan, const MegatronModel& model,
         "# Megatron-LM refuses tensor and context parallelism without it.\n"
         "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n";
   return out + shell_array("MODEL_ARGS", model.flags) + shell_array("PARALLEL_ARGS", parallel) +
-         shell_array("TRAINING_ARGS", training) + data_arguments(model.family) +
+         shell_array("TRAINING_ARGS", training) +
+         (has_user_buffers(problem, plan) ? kUserBuffers : "") + data_arguments(model.family) +
          kCheckpointArguments;
 }
 
@@ -262,6 +308,8 @@ std::string megatron_network(const Problem& problem) {
            "network to a program of yours";
   if (problem.job.optimizer == Optimizer::adam8bit)
     return "Megatron-LM has no Adam with moments of 8 bits";
+  if (problem.job.pure_states)
+    return "Megatron-LM keeps a copy of the weights in 32 bits, the job has none";
   return megatron_model(problem).refusal;
 }
 
@@ -285,7 +333,11 @@ ExportedRun megatron_run(const Problem& problem, const Plan& plan) {
                       {problem.job.attention == AttentionKernel::flash ? "flash" : "unfused"}});
   out.script.about = fmt::format("Megatron-LM trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
-  out.script.settings = settings(plan, model, parallel, training);
+  out.script.settings = settings(problem, plan, model, parallel, training);
+  if (overlaps_tensors(problem, plan) && !has_user_buffers(problem, plan))
+    out.losses.emplace_back(
+        "that tensor parallelism runs beside products, as the prediction has it: Megatron-LM does "
+        "so with sequence parallelism inside nodes only");
   out.script.command = fmt::format(
       "{} \\\n  \"$MEGATRON/{}\" \"${{MODEL_ARGS[@]}}\" \"${{PARALLEL_ARGS[@]}}\" "
       "\"${{TRAINING_ARGS[@]}}\" \\\n  \"${{DATA_ARGS[@]}}\" --train-iters \"$TRAIN_ITERS\" --lr "

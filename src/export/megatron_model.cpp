@@ -239,12 +239,18 @@ TransformerConfig in_full(TransformerConfig c, int vocabulary_multiple) {
   return c;
 }
 
+int padded_vocabulary(const Problem& problem, const Plan& plan) {
+  const int words = std::get<TransformerConfig>(problem.model.architecture).vocabulary;
+  if (padding(problem) == 1) return words;
+  const int multiple = padding(problem) * plan.stages.front().spans.front().tensor;
+  return (words + multiple - 1) / multiple * multiple;
+}
+
 std::string padding_loss(const Problem& problem, const Plan& plan, std::string_view program) {
   const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
   if (config == nullptr) return "";
-  const int multiple = padding(problem) * plan.stages.front().spans.front().tensor;
-  const int padded = (config->vocabulary + multiple - 1) / multiple * multiple;
-  if (padded == config->vocabulary || padding(problem) == 1) return "";
+  const int padded = padded_vocabulary(problem, plan);
+  if (padded == config->vocabulary) return "";
   return fmt::format("the padding of the vocabulary: {} has {} words, the prediction is for {}",
                      program, config->vocabulary, padded);
 }

@@ -27,6 +27,9 @@ struct MegatronModel {
 // refusal: nothing of the network is dropped in silence.
 MegatronModel megatron_model(const Problem& problem);
 
+// Words of the network's table with those that the prediction pads it by.
+int padded_vocabulary(const Problem& problem, const Plan& plan);
+
 // Of a program that pads no table: that the prediction is for one that is padded; "" = it is not.
 std::string padding_loss(const Problem& problem, const Plan& plan, std::string_view program);
 

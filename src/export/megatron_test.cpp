@@ -7,6 +7,7 @@
 #include "export/megatron_model.h"
 #include "io/format/shell_flags.h"
 #include "io/model/megatron_flags.h"
+#include "io/model/megatron_script.h"
 #include "io/plan/megatron_plan.h"
 #include "plan/check.h"
 #include "plan/describe.h"
@@ -28,6 +29,8 @@ const std::map<std::string, int> kFlags = {
     {"--pipeline-model-parallel-layout", 1},
     {"--num-virtual-stages-per-pipeline-rank", 1},
     {"--use-distributed-optimizer", 0},
+    {"--num-distributed-optimizer-instances", 1},
+    {"--tp-comm-overlap", 0},
     {"--overlap-grad-reduce", 0},
     {"--overlap-param-gather", 0},
     {"--use-precision-aware-optimizer", 0},
@@ -131,7 +134,8 @@ class RandomRuns {
     config.layers = place(layout, chunks);
     if (experts && config.layers > 1 && below(2) == 0) config.moe.first_dense = 1;
     Job job;
-    job.framework = samples::framework("megatron-lm");
+    job.framework = samples::framework(below(2) == 0 ? "megatron" : "megatron-lm");
+    job.zero_group = below(3) == 0 ? 2 : 0;
     job.precision = std::array{Precision::bf16, Precision::fp16,    Precision::fp32,
                                Precision::fp8,  Precision::fp8_row, Precision::fp4}[below(6)];
     job.optimizer = std::array{Optimizer::adam, Optimizer::sgd, Optimizer::momentum}[below(3)];
@@ -215,7 +219,9 @@ TEST(MegatronExport, ReadBackIsThePlanAndTheNetwork) {
     const auto config = read_megatron_flags("run.sh", script, std::nullopt).config;
     const auto& own = std::get<TransformerConfig>(problem.model.architecture);
     EXPECT_EQ(difference(in_full(own, 128), in_full(config, 128)), "");
-    const auto launch = read_megatron_launch("run.sh", script);
+    const std::string flags =
+        read_megatron_script("run.sh", "HERE=. NPROC=8 NODE_RANK=0\n" + script).text;
+    const auto launch = read_megatron_launch("run.sh", flags);
     ASSERT_TRUE(launch);
     EXPECT_EQ(launch->precision.value_or(Precision::fp32), problem.job.precision);
     EXPECT_EQ(launch->optimizer, problem.job.optimizer);
@@ -223,6 +229,13 @@ TEST(MegatronExport, ReadBackIsThePlanAndTheNetwork) {
     const ConfiguredPlan read = megatron_plan("run.sh", *launch, problem);
     EXPECT_EQ(read.plan, plan) << describe(read.plan) << "\n" << describe(plan);
     EXPECT_EQ(read.global_batch, problem.job.global_batch);
+    Problem again = problem;
+    again.job.zero_group = read.zero_group;
+    EXPECT_EQ(sharding_group(again, plan), sharding_group(problem, plan)) << describe(plan);
+    const Span& span = plan.stages.front().spans.front();
+    const bool overlaps = problem.job.framework.traits.data_exposed < 1;
+    EXPECT_EQ(launch->overlaps_gradients, overlaps && span.data * plan.context > 1);
+    EXPECT_EQ(launch->overlaps_tensors, overlaps && span.tensor > 1 && plan.sequence_parallel);
     ++written;
   }
   EXPECT_GT(written, 100);

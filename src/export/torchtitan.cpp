@@ -120,16 +120,17 @@ std::string flavour(const TransformerConfig& c) {
 
 std::string parallelism(const Problem& problem, const Plan& plan) {
   const Span& span = plan.stages.front().spans.front();
-  const bool cut = plan.zero != ZeroStage::off;
+  // Its shard degree counts replicas; devices that share sequences cut states beside it.
+  const int shard = std::max(1, sharding_group(problem, plan) / plan.context);
   const bool pipeline = plan.stage_count() > 1;
   std::string out = fmt::format(
       "PARALLELISM = dict(\n    data_parallel_replicate_degree={}, data_parallel_shard_degree={},\n"
       "    fsdp_reshard_after_forward=\"{}\",\n    tensor_parallel_degree={}, "
       "enable_sequence_parallel={},\n    context_parallel_degree={}, expert_parallel_degree={},\n"
       "    pipeline_parallel_degree={},\n",
-      cut ? 1 : span.data, cut ? span.data : 1,
-      plan.zero == ZeroStage::parameters ? "always" : "never", span.tensor,
-      plan.sequence_parallel ? "True" : "False", plan.context, plan.expert, plan.stage_count());
+      span.data / shard, shard, plan.zero == ZeroStage::parameters ? "always" : "never",
+      span.tensor, plan.sequence_parallel ? "True" : "False", plan.context, plan.expert,
+      plan.stage_count());
   if (pipeline)
     out += fmt::format(
         "    pipeline_parallel_schedule=\"{}\",\n    pipeline_parallel_microbatch_size={},\n"
@@ -138,17 +139,20 @@ std::string parallelism(const Problem& problem, const Plan& plan) {
   return out + ")\n";
 }
 
+// Whether its trainer captures CUDA graphs under the plan.
+bool can_capture(const Plan& plan) { return plan.stage_count() == 1 && plan.expert == 1; }
+
 // A pipeline cuts the local batch into its micro-batches; without one, gradients are accumulated.
 std::string training(const Problem& problem, const Plan& plan) {
   const int micro_batch = micro_batch_of(problem, plan);
   const bool pipeline = plan.stage_count() > 1;
+  const bool graphs = problem.job.graph_capture && can_capture(plan);
   return fmt::format(
       "TRAINING = dict(\n    local_batch_size={}, global_batch_size={}, seq_len={},\n"
-      "    dtype=\"float32\", mixed_precision_param=\"{}\", disable_cuda_graphs={},\n)\n",
+      "    dtype=\"{}\", mixed_precision_param=\"{}\", disable_cuda_graphs={},\n)\n",
       pipeline ? micro_batch * plan.micro_batches : micro_batch, problem.job.global_batch,
-      problem.model.sequence_length,
-      problem.job.precision == Precision::bf16 ? "bfloat16" : "float32",
-      pipeline || plan.expert > 1 ? "True" : "False");
+      problem.model.sequence_length, problem.job.pure_states ? "bfloat16" : "float32",
+      problem.job.precision == Precision::bf16 ? "bfloat16" : "float32", graphs ? "False" : "True");
 }
 
 std::string function_file(const Problem& problem, const Plan& plan) {
@@ -193,6 +197,13 @@ std::string torchtitan_network(const Problem& problem) {
 
 ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
+  if (const int group = sharding_group(problem, plan); group > 1 && group % plan.context != 0) {
+    out.refusal = fmt::format(
+        "TorchTitan cuts states over all devices that share sequences, the plan over groups of {} "
+        "where {} share one",
+        group, plan.context);
+    return out;
+  }
   out.files = {{"plait_plan.py", function_file(problem, plan)}};
   out.script.about = fmt::format("TorchTitan trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
@@ -217,6 +228,10 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   out.losses = {
       "the tokenizer and the data, which are those of TorchTitan's llama3_8b unless HF_ASSETS and "
       "DATASET say otherwise"};
+  if (problem.job.graph_capture && !can_capture(plan))
+    out.losses.emplace_back(
+        "that steps are captured as CUDA graphs, which TorchTitan does not "
+        "with a pipeline");
   const int words = std::get<TransformerConfig>(problem.model.architecture).vocabulary;
   if (words < kLlamaWords)
     out.losses[0] += fmt::format(

@@ -72,7 +72,7 @@ Plan read_module(const std::string& text, const Problem& problem) {
   plan.expert = number(text, "expert_parallel_degree");
   plan.sequence_parallel = word(text, "enable_sequence_parallel") == "True";
   const bool always = word(text, "fsdp_reshard_after_forward") == "always";
-  if (shard > 1) plan.zero = always ? ZeroStage::parameters : ZeroStage::gradients;
+  if (shard * plan.context > 1) plan.zero = always ? ZeroStage::parameters : ZeroStage::gradients;
   const int local = number(text, "local_batch_size");
   plan.micro_batches = layout.stages > 1 ? local / number(text, "pipeline_parallel_microbatch_size")
                                          : number(text, "global_batch_size") / local / layout.data;
@@ -105,7 +105,8 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
   plan.context = layout.context;
   plan.micro_batches = layout.stages * (1 + below(4));
   plan.sequence_parallel = layout.tensor > 1;
-  if (layout.data > 1)
+  job.zero_group = below(3) == 0 ? 2 * layout.context : 0;
+  if (layout.data * layout.context > 1)
     plan.zero = std::array{ZeroStage::off, ZeroStage::gradients, ZeroStage::parameters}[below(3)];
   plan.schedule = chunks > 1                           ? Schedule::interleaved
                   : layout.stages > 1 && below(3) == 0 ? Schedule::gpipe
@@ -133,6 +134,8 @@ TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {
     const std::string text = module_of(run);
     EXPECT_EQ(read_module(text, problem), plan) << describe(read_module(text, problem)) << "\n"
                                                 << describe(plan);
+    EXPECT_EQ(std::max(1, number(text, "data_parallel_shard_degree") * plan.context),
+              plan.zero == ZeroStage::off ? 1 : sharding_group(problem, plan));
     const auto& config = std::get<TransformerConfig>(problem.model.architecture);
     EXPECT_EQ(number(text, "dim"), config.hidden);
     EXPECT_EQ(number(text, "n_heads"), config.heads);

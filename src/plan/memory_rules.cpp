@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include "model/layers.h"
 #include "plan/target_rules.h"
@@ -56,14 +57,30 @@ bool are_alike(const std::vector<FirstLayers>& chunks) {
          });
 }
 
+// Of networks whose width is known.
+Reason even_states_reason(const Question& q) {
+  const auto* config = std::get_if<TransformerConfig>(&q.problem.model.architecture);
+  if (config == nullptr || q.plan.zero == ZeroStage::off) return std::nullopt;
+  const int copies = q.plan.stages.front().spans.front().data * q.plan.context;
+  if (config->hidden % copies == 0) return std::nullopt;
+  return fmt::format(
+      "{} cuts states evenly, the plan over {} devices, of which a width of {} is "
+      "not a multiple",
+      q.target.program, copies, config->hidden);
+}
+
 }  // namespace
 
 Reason zero_reason(const Question& q) {
   const bool pipeline = q.plan.stage_count() > 1;
   const std::vector<ZeroStage>& stages = pipeline ? q.target.zero_in_pipeline : q.target.zero;
-  if (contains(stages, q.plan.zero)) return std::nullopt;
-  return fmt::format("{} runs ZeRO {}{}, the plan has {}", q.target.program, names_of(stages),
-                     pipeline ? " in a pipeline" : "", name_of(q.plan.zero));
+  if (!contains(stages, q.plan.zero))
+    return fmt::format("{} runs ZeRO {}{}, the plan has {}", q.target.program, names_of(stages),
+                       pipeline ? " in a pipeline" : "", name_of(q.plan.zero));
+  if (q.target.context_cuts_states && q.plan.context > 1 && q.plan.zero == ZeroStage::off)
+    return fmt::format("{} cuts states over devices that share sequences, the plan has ZeRO 0",
+                       q.target.program);
+  return q.target.even_states ? even_states_reason(q) : std::nullopt;
 }
 
 Reason recompute_reason(const Question& q) {

@@ -88,7 +88,8 @@ Target fsdp() {
 }
 
 // FSDP2, DTensor's tensor parallelism (always with sequence parallelism), context and expert
-// parallelism, and the schedules of torch.distributed.pipelining.
+// parallelism, and the schedules of torch.distributed.pipelining. Parameters are cut over the
+// devices of a context group, too, whatever else is said (its mesh dimension "fsdp").
 Target torchtitan() {
   Target target = fsdp();
   target.name = "torchtitan";
@@ -99,13 +100,15 @@ Target torchtitan() {
   target.recompute_layers = RecomputeLayers::same;
   target.four_bit_weights = false;
   target.zero_in_pipeline = {off, gradients, parameters};
+  target.context_cuts_states = true;
   target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp8,
                        Precision::fp8_row};
   return target;
 }
 
 // JAX with meshes as in MaxText: arrays are cut along named axes, and a pipeline is a loop over
-// equal stages whose backward pass follows by differentiation: GPipe, or circular.
+// equal stages whose backward pass follows by differentiation: GPipe, or circular. An array's
+// dimension is a multiple of the devices that cut it; every large one has one of the hidden width.
 Target jax() {
   Target target = torchtitan();
   target.name = "jax";
@@ -115,6 +118,8 @@ Target jax() {
   target.zero = target.zero_in_pipeline = {off, optimizer, parameters};
   target.offload = true;
   target.offload_from = off;
+  target.context_cuts_states = false;
+  target.even_states = true;
   return target;
 }
 

@@ -72,6 +72,8 @@ struct Target {
   bool recompute_by_stage = true;
   RecomputeLayers recompute_layers = RecomputeLayers::any;
   bool recompute_beside_zero = false;       // not where replicas keep everything
+  bool context_cuts_states = false;         // devices that share sequences never keep everything
+  bool even_states = false;                 // what is cut is a multiple of the devices
   bool offload = true;                      // optimizer states in host memory
   ZeroStage offload_from = ZeroStage::off;  // the least that this goes with
   // The same where a part of them stays; nullopt = all or none.

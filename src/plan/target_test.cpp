@@ -299,6 +299,31 @@ TEST(Targets, KeyValueHeadsOfLatentAttentionAreAllHeads) {
   EXPECT_EQ(key_value_heads(build_transformer(config)), 16);
 }
 
+// TorchTitan's mesh dimension of FSDP has the devices that share sequences, whatever is asked for.
+TEST(Target, TorchtitanCutsStatesOverAContextGroup) {
+  const Problem problem = small_problem();
+  Plan plan = one_stage(1, 8);
+  plan.context = 2;
+  EXPECT_EQ(reason("torchtitan", problem, plan),
+            "TorchTitan cuts states over devices that share sequences, the plan has ZeRO 0");
+  plan.zero = ZeroStage::gradients;
+  EXPECT_EQ(reason("torchtitan", problem, plan), "");
+}
+
+TEST(Target, JaxCutsArraysIntoEqualParts) {
+  Problem problem = small_problem();
+  Plan plan = one_stage(1, 16);
+  plan.zero = ZeroStage::parameters;
+  EXPECT_EQ(reason("jax", problem, plan), "");
+  std::get<TransformerConfig>(problem.model.architecture).hidden = 2040;
+  EXPECT_EQ(reason("jax", problem, plan),
+            "JAX cuts states evenly, the plan over 16 devices, of which a width of 2040 is not a "
+            "multiple");
+  EXPECT_EQ(reason("torchtitan", problem, plan), "");
+  plan.zero = ZeroStage::off;
+  EXPECT_EQ(reason("jax", problem, plan), "");
+}
+
 TEST(Targets, NamesAreFoundAndUnknownOnesAreNot) {
   for (const std::string_view name : target_names()) EXPECT_EQ(target_named(name)->name, name);
   EXPECT_EQ(target_named("megatrom"), nullptr);

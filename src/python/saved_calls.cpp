@@ -87,8 +87,10 @@ Answered estimate_from(const std::string& from, const std::string& path, const K
   Answered out = answered(all);
   const std::shared_ptr<const Problem> problem(all, &all->estimate.file.problem);
   out.plans.push_back({problem, all->estimate.file.plan, program_version(), {}});
-  if (all->faster)
-    out.plans.push_back({problem, all->faster->plan, program_version(), all->faster->cost});
+  if (all->faster) {
+    const std::shared_ptr<const Problem> improved(all, &all->improved);
+    out.plans.push_back({improved, all->faster->plan, program_version(), all->faster->cost});
+  }
   out.picture = [saved = out.plans.front()] { return timeline(saved); };
   out.reason = in_keywords(reason(all->estimate));
   out.interrupted = pressed;

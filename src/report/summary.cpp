@@ -24,8 +24,7 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
 }  // namespace
 
 std::string summary_of(const Model& model) {
-  const bool in_ops = std::ranges::all_of(
-      model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });
+  const bool in_ops = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   std::string out = fmt::format(
       "{}: {} parameters, {}", printable(model.name), abbreviated(model.parameters()),
       in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));
@@ -83,8 +82,11 @@ std::string summary_of(const Problem& problem) {
   if (frozen > 0) out += fmt::format(", {} frozen", counted(static_cast<double>(frozen), "layer"));
   if (job.memory_limit > Bytes(0))
     out += fmt::format(", at most {} of each device", in_words(job.memory_limit));
-  return out + fmt::format(", {}, {}, {} attention, as {} runs it", name_of(job.precision),
-                           name_of(job.optimizer), name_of(job.attention), job.framework.name);
+  const Framework& framework = job.framework;
+  const bool has_own_name = framework.target == framework.name || framework.target == "any";
+  return out + fmt::format(", {}, {}, {} attention, as {}{} runs it", name_of(job.precision),
+                           name_of(job.optimizer), name_of(job.attention), framework.name,
+                           has_own_name ? "" : fmt::format(" ({})", framework.target));
 }
 
 std::string how_sure(const Problem& problem) {

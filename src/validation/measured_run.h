@@ -12,7 +12,8 @@ namespace plait {
 
 // What a published memory figure counts.
 enum class MemoryMeaning {
-  allocated,  // tensors, as PyTorch's max_memory_allocated; its reservation is little more
+  allocated,  // tensors, as PyTorch's max_memory_allocated
+  reserved,   // what PyTorch's allocator has taken for them, which TorchTitan prints
   device,     // all that the device has given away, to driver and NCCL too: nvidia-smi
 };
 

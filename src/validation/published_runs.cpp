@@ -12,6 +12,7 @@
 #include "model/gan.h"
 #include "plan/check.h"
 #include "plan/names.h"
+#include "validation/cells/table_text.h"
 #include "validation/run_corrections.h"
 #include "validation/run_parts.h"
 
@@ -30,15 +31,17 @@ std::string job_name(const RunRow& row) {
 
 // Everything that the problem is made from.
 std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job& job) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} | {} {} {} {}",
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} | {} {} {} {}",
                      c.name, c.layers, c.hidden, c.heads, c.kv_heads, c.head_dim, c.ffn,
                      c.vocabulary, c.sequence, c.dropout, static_cast<int>(c.head), c.moe.experts,
-                     c.moe.top_k, row.gpu, row.gpu_class, row.gpu_memory_gb.value_or(0),
+                     c.moe.top_k, c.moe.ffn, row.gpu, row.gpu_class, row.gpu_memory_gb.value_or(0),
                      row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
                      job.global_batch, static_cast<int>(job.precision),
                      static_cast<int>(job.attention), job.framework.name) +
          fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
                      job.logit_bytes, job.vocabulary_multiple) +
+         fmt::format(" {} {} {} {} {}", job.adapter_rank, job.four_bit_weights,
+                     static_cast<int>(job.optimizer), row.instance, row.nodes.value_or(0)) +
          fmt::format(" {} {} {} {} {}", job.flash_kernel ? static_cast<int>(*job.flash_kernel) : -1,
                      job.zero_group, job.pure_states, job.reduce_bytes, job.graph_capture);
 }
@@ -64,16 +67,25 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   if (row.tokens_per_s_per_gpu) return Seconds(tokens / (*row.tokens_per_s_per_gpu * devices));
   if (row.tokens_per_s) return Seconds(tokens / *row.tokens_per_s);
   if (row.samples_per_s) return Seconds(samples / *row.samples_per_s);
+  if (!row.tflops_per_gpu && !row.mfu) return std::nullopt;
+  const double flops = samples * model_flops(problem.model, row.framework).value;
   if (row.tflops_per_gpu && row.flops_convention.starts_with("model"))
-    return Seconds(samples * model_flops(problem.model, row.framework).value /
-                   (*row.tflops_per_gpu * 1e12 * devices));
+    return Seconds(flops / (*row.tflops_per_gpu * 1e12 * devices));
+  if (row.mfu) {
+    // "45" and "0.45" are 45 % of what 16-bit products may reach.
+    const double part = *row.mfu > 1 ? *row.mfu / 100 : *row.mfu;
+    const DeviceType& device = problem.cluster.device_types[0];
+    const FlopsPerSecond peak =
+        device.peak_of(device.supports(DType::bf16) ? DType::bf16 : DType::fp16);
+    return Seconds(flops / (part * peak.value * devices));
+  }
   return std::nullopt;
 }
 
 void refuse_what_is_not_modelled(const RunRow& row) {
   if (!row.fault.empty()) throw RowRefused(row.fault);
   const bool timed = row.step_s || row.derived_step_s || row.tokens_per_s_per_gpu ||
-                     row.tokens_per_s || row.samples_per_s || row.tflops_per_gpu;
+                     row.tokens_per_s || row.samples_per_s || row.tflops_per_gpu || row.mfu;
   if (row.memory_gib && !timed && !row.sequence && !row.global_batch)
     throw RowRefused("neither seq_len nor gbs is stated, on which its memory depends");
   if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
@@ -90,7 +102,8 @@ void take_profile(const std::string& path, Problem& problem) {
 }
 
 // Where the row leaves recompute open and a plan without it does not fit, but one with it does.
-// Only of programs that recompute whole layers and have no other means, such as offload.
+// Only of programs that recompute whole layers and have no other means: the runs of Megatron's that
+// do not say took as long as without recompute, and had selective recompute, offload or the like.
 void take_what_fits(RunRow row, const RunDegrees& degrees, const Problem& problem,
                     MeasuredRun& run) {
   const CostEngine engine(problem);
@@ -104,8 +117,18 @@ void take_what_fits(RunRow row, const RunDegrees& degrees, const Problem& proble
   run.assumptions.emplace_back("full recompute, without which it does not fit in memory");
 }
 
+// What no part of a problem or a plan says.
+void refuse_unknown_means(const RunRow& row) {
+  if (!row.activation_offload.empty() && !says_none(row.activation_offload))
+    throw RowRefused("activations are offloaded, which is not predicted");
+  if (mentions(row.offload, "nvme") || mentions(row.offload, "param"))
+    throw RowRefused(
+        fmt::format("'{}' is offloaded, which is not predicted", row.offload.substr(0, 40)));
+}
+
 void interpret(const RunRow& row, const RunReading& reading, Problems& problems, MeasuredRun& run) {
   refuse_what_is_not_modelled(row);
+  refuse_unknown_means(row);
   Assumptions& assumptions = run.assumptions;
   Problem problem;
   problem.job = job_of(row, reading.catalogue, assumptions);
@@ -132,15 +155,33 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   if (!states_recompute(row) && shared->job.framework.fully_sharded)
     take_what_fits(row, degrees, *shared, run);
-  run.says_what_is_kept = states_recompute(row);
+  run.says_what_is_kept = states_recompute(row) && !row.composed;
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
   run.step = run.failed ? std::nullopt : step_of(row, *shared);
   run.problem = shared;
   if (!run.step && !run.memory && !run.failed) {
     run.problem = nullptr;
-    throw RowRefused("neither a time nor a memory is stated");
+    throw RowRefused(row.tflops_per_gpu
+                         ? "whether its TFLOP/s count what is computed twice is not stated: "
+                           "flops_convention is model or hardware"
+                         : "neither a time nor a memory is stated");
   }
+}
+
+// "fp16/bf16" is either. DeepSpeed adds up the gradients of bf16 in fp32, so that a run may fit in
+// fp16 alone.
+void take_format_that_fits(RunRow row, const RunReading& reading, Problems& problems,
+                           MeasuredRun& run) {
+  if (run.failed || !mentions(row.precision, "bf16") || !mentions(row.precision, "fp16")) return;
+  if (CostEngine(*run.problem).simulate(run.plan).fits) return;
+  row.precision = "fp16";
+  MeasuredRun other = run;
+  other.assumptions.clear();
+  interpret(row, reading, problems, other);
+  if (!CostEngine(*other.problem).simulate(other.plan).fits) return;
+  run = std::move(other);
+  run.assumptions.emplace_back("fp16, as it does not fit in memory in bf16");
 }
 
 MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& problems) {
@@ -157,8 +198,14 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
                             mentions(row.memory_kind, "max_mem") ||
                             mentions(row.memory_kind, "GPU memory");
   if (whole_device) run.memory_meaning = MemoryMeaning::device;
+  // TorchTitan's log has the reservation.
+  if (mentions(row.memory_kind, "reserved") ||
+      (mentions(row.framework, "torchtitan") && !mentions(row.memory_kind, "allocated")))
+    run.memory_meaning = MemoryMeaning::reserved;
   try {
+    count_devices(row, reading.catalogue);
     interpret(row, reading, problems, run);
+    take_format_that_fits(row, reading, problems, run);
   } catch (const RowRefused& refused) {
     run.refusal = refused.what();
   }
@@ -172,9 +219,13 @@ std::vector<MeasuredRun> read_published_runs(const std::string& name, std::strin
   if (!reading.profile.empty()) check_profile_path(reading.profile);
   Problems problems;
   std::vector<MeasuredRun> runs;
-  for (RunRow& row : read_run_rows(parse_csv(name, text)))
+  for (RunRow& row : read_run_rows(parse_table(name, text)))
     runs.push_back(measured_run(std::move(row), reading, problems));
   return runs;
+}
+
+std::vector<std::string> unread_columns(const std::string& name, std::string_view text) {
+  return unread_run_columns(parse_table(name, text));
 }
 
 std::vector<MeasuredRun> shipped_runs(const RunReading& reading) {

@@ -24,6 +24,9 @@ struct RunReading {
 std::vector<MeasuredRun> read_published_runs(const std::string& name, std::string_view text,
                                              const RunReading& reading = {});
 
+// Columns of such a table that play no part in it.
+std::vector<std::string> unread_columns(const std::string& name, std::string_view text);
+
 // The small table that is compiled in (data/validation/published_runs.csv).
 std::vector<MeasuredRun> shipped_runs(const RunReading& reading = {});
 

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "cluster/cluster_builder.h"
-#include "io/cluster/cluster_shorthand.h"
+#include "io/cluster/device_json.h"
 #include "validation/run_parts.h"
 
 namespace plait {
@@ -20,7 +20,8 @@ constexpr int kRack = 32;
 
 std::string without_remarks(const std::string& text) {
   static const std::regex remark(R"(\s*\([^)]*\)|\s+\d+\s*W\b|^\d+\s*[xX]\s*|\s+[xX]\s*\d+$)");
-  return std::regex_replace(text, remark, "");
+  static const std::regex system(R"(^(?:NVIDIA\s+)?[DH]GX[- ]?)");
+  return std::regex_replace(std::regex_replace(text, remark, ""), system, "");
 }
 
 // Tables name a device in many ways: as the catalogue does, with a remark ("T4 (g4dn.12xlarge)"),
@@ -91,31 +92,30 @@ int even_nodes(int devices, int per_node) {
   return per_node;
 }
 
-// "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)": rented machines, in the order of the ranks.
-Cluster mixed_cluster(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
-  static const std::regex machine(R"(([a-z][a-z0-9]*\.[a-z0-9]+)\s*x\s*(\d{1,4}))");
-  std::string shorthand;
-  int devices = 0;
-  for (std::sregex_iterator it(row.gpu.begin(), row.gpu.end(), machine), end; it != end; ++it) {
-    const Instance* instance = lookup_instance(catalogue, (*it)[1].str());
-    if (instance == nullptr) throw RowRefused((*it)[1].str() + " is not in the catalogue");
-    devices += instance->count * std::stoi((*it)[2]);
-    shorthand +=
-        fmt::format("{}{}x{}", shorthand.empty() ? "" : "+", (*it)[2].str(), instance->name);
+// The machine that the row names, as itself or in what it says of the network; nullptr when it
+// names none, or one with other devices.
+const Instance* rented_machine(const RunRow& row, const DeviceEntry& device,
+                               const Catalogue& catalogue) {
+  static const std::regex word(R"([A-Za-z0-9_.-]*[A-Za-z0-9])");
+  const std::string text = row.instance + " " + row.interconnect + " " + row.gpu;
+  for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) {
+    const Instance* found = lookup_instance(catalogue, it->str());
+    if (found != nullptr && lookup_device(catalogue, found->device) == &device) return found;
   }
-  if (shorthand.empty()) throw RowRefused("runs on several device types whose order is not stated");
-  if (devices != *row.gpus)
-    throw RowRefused(
-        fmt::format("{} have {} devices, num_gpus is {}", shorthand, devices, *row.gpus));
-  assumptions.push_back("machines in the order in which they are named: " + shorthand);
-  return read_cluster_shorthand(shorthand, catalogue).cluster;
+  return nullptr;
 }
 
 }  // namespace
 
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
-  if (row.heterogeneous) return mixed_cluster(row, catalogue, assumptions);
-  DeviceEntry entry = device_of(row, catalogue);
+  if (row.heterogeneous) {
+    const StatedLinks links = stated_links(row.interconnect, row.gpus_per_node.value_or(1));
+    const std::string network =
+        links.uplink ? fmt::format("/{:g}GBps", in_gigabytes_per_second(*links.uplink)) : "";
+    return listed_cluster(row, network, catalogue, assumptions).cluster;
+  }
+  const DeviceEntry& known = device_of(row, catalogue);
+  DeviceEntry entry = known;
   if (entry.in_clusters && *row.gpus > 1) entry.type.efficiency = *entry.in_clusters;
   if (row.gpu_memory_gb) {
     const Bytes stated(*row.gpu_memory_gb * 0x1p30);
@@ -130,11 +130,13 @@ Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& a
   const int per_node = row.gpus_per_node && !tray ? std::min(*row.gpus_per_node, *row.gpus)
                                                   : even_nodes(*row.gpus, entry.type.per_node);
   const StatedLinks links = stated_links(row.interconnect, per_node);
+  const Instance* machine = rented_machine(row, known, catalogue);
   ClusterBuilder builder("published run");
   const int type = builder.type(entry.type, row.id);
   for (int left = *row.gpus; left > 0; left -= per_node) {
     const int count = std::min(left, per_node);
     Node node = usual_node(entry, count);
+    if (machine != nullptr && count == machine->count) node.uplink = machine->network;
     if (links.uplink) node.uplink.bandwidth = *links.uplink;
     if (links.intra) node.intra.bandwidth = *links.intra;
     node.name = builder.free_name("node");

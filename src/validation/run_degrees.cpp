@@ -30,10 +30,11 @@ std::pair<int, int> split_model_parallel(const RunRow& row, Assumptions& assumpt
 // Programs that share a model by its states alone unless they are told otherwise, which tables then
 // state: FSDP, ZeRO and plain data parallelism.
 bool cuts_states_only(const RunRow& row, const Job& job) {
-  const bool by_words = mentions(row.data_sharding, "FSDP") ||
-                        mentions(row.data_sharding, "ZeRO") || mentions(row.data_sharding, "DDP") ||
-                        mentions(row.data_sharding, "FULL_SHARD");
-  return by_words && !runs_in_degrees(job.framework);
+  if (runs_in_degrees(job.framework)) return false;
+  if (job.framework.fully_sharded || job.framework.autocast) return true;
+  const std::string words = row.data_sharding + " " + row.framework;
+  return states_zero_stage(row) || mentions(words, "FSDP") || mentions(words, "ZeRO") ||
+         mentions(words, "DDP") || mentions(words, "FULL_SHARD");
 }
 
 // Stages that differ: "gpus/stage 4|2|2; tp set 1,2": the largest tensor degree of the set that

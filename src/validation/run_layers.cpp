@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <regex>
+#include <variant>
 
 #include "validation/run_parts.h"
 
@@ -121,6 +122,28 @@ std::vector<int> chunks_of_ops(const std::vector<int>& ops, int units, Assumptio
   return sizes;
 }
 
+constexpr const char* kNanotron = "nanotron";  // of the catalogue
+
+// nanotron's stages: blocks go to a stage until the cost so far is above the stage's part of the
+// whole, where a layer of width h and f counts 4 h^2 + 3 f h and the head its vocabulary times h
+// (get_block_compute_costs in its models). 28 layers of 3072 and 8192 with 131,072 tokens on two
+// stages: 3.7 layers for the head, so that the first has 16. Nothing where a stage is left empty.
+std::vector<int> stages_by_cost(const TransformerConfig& c, int units, int stages) {
+  const double width = c.hidden;
+  const double layer = 4 * width * width + 3 * width * (c.ffn > 0 ? c.ffn : 4 * width);
+  const double head = width * c.vocabulary;
+  const double whole = (units - 2) * layer + head;
+  std::vector<int> sizes{1};  // the embedding, which counts nothing
+  double done = 0;
+  for (int u = 1; u < units; ++u) {
+    ++sizes.back();
+    done += u + 1 < units ? layer : head;
+    if (u + 1 < units && done > whole * static_cast<double>(sizes.size()) / stages)
+      sizes.push_back(0);
+  }
+  return static_cast<int>(sizes.size()) == stages ? sizes : std::vector<int>();
+}
+
 // Units dealt evenly to stages, then to the chunks of a stage, earlier chunks first.
 std::vector<int> even_stages(int units, int stages, int per_stage, Schedule schedule) {
   const int stage = units / stages;
@@ -147,8 +170,9 @@ std::vector<int> numbers_with_bars(const std::string& text, const std::string& l
   return numbers;
 }
 
-std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Schedule schedule,
-                             int units, Assumptions& assumptions) {
+std::vector<int> chunk_sizes(const RunRow& row, const Job& job, const RunDegrees& degrees,
+                             Schedule schedule, const Model& model, Assumptions& assumptions) {
+  const int units = model.unit_count();
   const int stages = degrees.pipeline();
   const int per_stage = schedule == Schedule::interleaved ? degrees.chunks
                         : schedule == Schedule::zb_v      ? 2
@@ -163,6 +187,12 @@ std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Sched
   if (mentions(row.layer_split, "first and last stage have one layer fewer") &&
       units % stages == 0 && units / stages >= per_stage)
     return even_stages(units, stages, per_stage, schedule);
+  const auto* config = std::get_if<TransformerConfig>(&model.architecture);
+  if (job.framework.name == kNanotron && per_stage == 1 && stages > 1 && config != nullptr)
+    if (std::vector<int> sizes = stages_by_cost(*config, units, stages); !sizes.empty()) {
+      assumptions.emplace_back("stages as nanotron cuts them, by cost");
+      return sizes;
+    }
   return even_chunks(units, stages * per_stage);
 }
 

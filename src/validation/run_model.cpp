@@ -102,11 +102,19 @@ void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assump
 
 void set_experts(const RunRow& row, TransformerConfig& config) {
   if (!row.experts || *row.experts <= 1) return;
-  if (config.moe.experts == 0 || config.moe.ffn == 0)
+  if (row.expert_ffn) config.moe.ffn = *row.expert_ffn;
+  const bool known = config.moe.experts > 0 || (row.expert_ffn && row.top_k);
+  if (!known || config.moe.ffn == 0)
     throw RowRefused("has experts whose width is not stated, and the model is not known");
   config.moe.experts = *row.experts;
   if (*row.experts % config.moe.groups != 0) config.moe.groups = config.moe.chosen_groups = 1;
   if (row.top_k) config.moe.top_k = *row.top_k;
+}
+
+// Mist's benchmarks train without dropout, biases and tied tables (its tuned_configs).
+bool has_dropout(const RunRow& row, const TransformerConfig& config) {
+  if (is_mist(row)) return false;
+  return row.dropout.empty() ? config.dropout : !says_none(row.dropout);
 }
 
 void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
@@ -153,7 +161,9 @@ TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions&
   set_vocabulary(row, config, assumptions);
   config.name = row.model.empty() ? "model" : row.model;
   config.position_rows = 0;
-  config.dropout = config.dropout && job.attention == AttentionKernel::plain;
+  config.dropout = has_dropout(row, config) && job.attention == AttentionKernel::plain;
+  if (is_mist(row))
+    config.qkv_bias = config.projection_bias = config.mlp_bias = config.tied = false;
   const std::string fault = fault_of(config);
   if (!fault.empty()) throw RowRefused(fault);
   return config;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "io/cluster/catalogue.h"
+#include "io/cluster/load_cluster.h"
 #include "model/transformer.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
@@ -22,6 +23,8 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
 void set_graphs(const RunRow& row, const TransformerConfig& config, const Cluster& cluster,
                 const Catalogue& catalogue, Job& job);
 
+bool is_mist(const RunRow& row);  // Mist runs Megatron-LM's layers in its own engine
+
 // Whether programs of this kind are given tensor and pipeline degrees as a matter of course.
 bool runs_in_degrees(const Framework& framework);
 bool is_megatron_core(const Framework& framework);  // NeMo and Megatron-Bridge as well
@@ -31,6 +34,13 @@ TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions&
 // AMP's uneven model (model/gan.h); other generators are refused.
 bool is_transgan(const RunRow& row);
 
+// Fills in how many devices the row has from its nodes, its rented machines or a list of devices
+// ("8x A100", "3x p3.8xlarge + 1x g4dn.12xlarge"), which is then a mixed cluster.
+void count_devices(RunRow& row, const Catalogue& catalogue);
+// A mixed cluster, in the order of the list; `network` is "" or "/50GBps", out of each node of
+// devices. Rented machines have their own.
+LoadedCluster listed_cluster(const RunRow& row, const std::string& network,
+                             const Catalogue& catalogue, Assumptions& assumptions);
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
 
 Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions);
@@ -55,15 +65,17 @@ struct RunDegrees {
 RunDegrees degrees_of(const RunRow& row, const Job& job, Assumptions& assumptions);
 
 // Units of each chunk in execution order, embedding and head counted. Without a stated split the
-// layers are dealt out evenly; Megatron's option to count embedding and loss as layers is taken
-// where only that comes out even.
-std::vector<int> chunk_sizes(const RunRow& row, const RunDegrees& degrees, Schedule schedule,
-                             int units, Assumptions& assumptions);
+// layers are dealt out evenly, or as the program cuts a model by itself; Megatron's option to count
+// embedding and loss as layers is taken where only that comes out even.
+std::vector<int> chunk_sizes(const RunRow& row, const Job& job, const RunDegrees& degrees,
+                             Schedule schedule, const Model& model, Assumptions& assumptions);
 
 // The plan of the row, devices in Megatron's order: tensor fastest, then context, data, and
 // pipeline slowest.
 Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
              Assumptions& assumptions);
+
+bool states_zero_stage(const RunRow& row);  // "ZeRO-3", "3"
 
 // Whether the row says how much is computed twice.
 bool states_recompute(const RunRow& row);

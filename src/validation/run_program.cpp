@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <regex>
 
+#include "plan/names.h"
 #include "validation/run_parts.h"
 
 namespace plait {
@@ -112,7 +114,7 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
 std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   const std::string name = named_program(row.framework, catalogue);
   if (name.empty()) {
-    if (mentions(row.framework, "mist")) return kMegatronLm;
+    if (is_mist(row)) return kMegatronLm;
     return like_others(row, assumptions);
   }
   if (name.starts_with("fsdp")) return pytorch(row, name);
@@ -129,6 +131,9 @@ Framework in_catalogue(const Catalogue& catalogue, const std::string& name) {
 AttentionKernel attention_of(const RunRow& row, const std::string& framework) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
+  if (mentions_any(row.attention, {"plain", "eager", "math", "unfused", "no flash"}))
+    return AttentionKernel::plain;
+  if (!row.attention.empty()) return AttentionKernel::flash;
   const bool plain = framework == kMegatronDeepspeed || framework == kDeepspeed3d ||
                      framework == kMegatronLm || framework == kAceso;
   return plain ? AttentionKernel::plain : AttentionKernel::flash;
@@ -137,13 +142,27 @@ AttentionKernel attention_of(const RunRow& row, const std::string& framework) {
 // The generation of flash kernels that the row's words or its date say, where the program's own are
 // not those of the architecture.
 std::optional<FlashKernel> flash_kernel_of(const RunRow& row, const Framework& framework) {
-  const std::string words = row.framework + row.plan_detail;
-  if (mentions_any(words, {"FlashAttention 3", "FA3", "cuDNN attention"}))
-    return FlashKernel::native;
+  const std::string words = row.framework + row.plan_detail + row.attention;
+  static const std::regex newest(R"(flash[-_ ]?att\w*[-_ v]*3|FA-?3|cudnn)", std::regex::icase);
+  static const std::regex second(R"(flash[-_ ]?att\w*[-_ v]*2|FA-?2)", std::regex::icase);
+  if (std::regex_search(words, newest)) return FlashKernel::native;
   if (mentions(words, "triton")) return FlashKernel::first;
+  if (std::regex_search(row.attention, second)) return FlashKernel::second;
   const bool early = !row.date.empty() && row.date < kSecondFlashSince;
   if (early && framework.traits.flash_kernel == FlashKernel::second) return FlashKernel::first;
   return std::nullopt;
+}
+
+// "AdamW", "8-bit Adam", "SGD".
+Optimizer optimizer_of(const RunRow& row) {
+  if (row.optimizer.empty()) return Optimizer::adam;
+  const std::string& text = row.optimizer;
+  const bool adam = mentions(text, "adam");
+  if (adam && mentions_any(text, {"8bit", "8-bit", "adam8"})) return Optimizer::adam8bit;
+  if (adam && !mentions_any(text, {"mini", "offload"})) return Optimizer::adam;
+  if (mentions(text, "sgd") && mentions(text, "momentum")) return Optimizer::momentum;
+  if (const auto known = optimizer_named(text)) return *known;
+  throw RowRefused(fmt::format("the optimizer '{}' is not known", text.substr(0, 40)));
 }
 
 // "ZeRO-1 group=8", "HSDP": the devices over which states are cut; 0 = all.
@@ -157,6 +176,8 @@ int zero_group_of(const RunRow& row) {
 
 }  // namespace
 
+bool is_mist(const RunRow& row) { return mentions(row.framework, "mist"); }
+
 Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& assumptions) {
   const std::string& text = row.precision;
   if (mentions_any(text, {"fp4"})) return Precision::fp4;
@@ -166,7 +187,14 @@ Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& a
   if (mentions_any(text, {"pure bf16", "bf16-true"})) return Precision::pure_bf16;
   if (mentions_any(text, {"bf16", "bfloat16", "amp"})) return Precision::bf16;
   if (mentions_any(text, {"fp16", "float16", "16-mixed", "half"})) return Precision::fp16;
-  if (mentions(text, "tf32")) return Precision::tf32;
+  if (mentions(text, "tf32")) {
+    const bool all = std::ranges::all_of(cluster.device_types, [](const DeviceType& device) {
+      return device.supports(DType::tf32);
+    });
+    if (all) return Precision::tf32;
+    assumptions.emplace_back("fp32, where there is no tf32");
+    return Precision::fp32;
+  }
   if (mentions_any(text, {"fp32", "float32", "32-true"})) return Precision::fp32;
   const bool has_bf16 = cluster.device_types[0].supports(DType::bf16);
   assumptions.push_back(has_bf16 ? "bf16" : "fp16");
@@ -181,7 +209,9 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
   job.zero_group = zero_group_of(row);
   job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
+  job.optimizer = optimizer_of(row);
   job.adapters = mentions(row.task, "lora");
+  if (job.adapters) job.adapter_rank = row.lora_rank.value_or(0);
   job.four_bit_weights = mentions(row.task, "qlora");
   // Aceso, Mist, InternEvo and the recipes of NeMo and Megatron Bridge (grad_reduce_in_fp32 off)
   // keep gradients in 16 bits; DeepSpeed accumulates those of bf16 in fp32.
@@ -195,7 +225,8 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
     job.gradient_bytes = 4;
   // A fused cross-entropy keeps 16-bit logits and, out of place, their gradient: llm-foundry's own,
   // Transformer Engine's in Megatron Bridge.
-  if (mentions_any(row.framework, {"llm-foundry", "bridge"})) job.logit_bytes = 4;
+  // Mist's loss is computed in 16 bits, too.
+  if (mentions_any(row.framework, {"llm-foundry", "bridge", "mist"})) job.logit_bytes = 4;
   if (row.unpadded) job.vocabulary_multiple = 1;
   return job;
 }

@@ -6,9 +6,11 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <regex>
 
 #include "base/error.h"
-#include "validation/run_columns.h"
+#include "validation/cells/cell_values.h"
+#include "validation/cells/run_columns.h"
 
 namespace plait {
 namespace {
@@ -19,17 +21,8 @@ constexpr std::size_t kLongestText = 2000;
 
 bool is_absent(std::string_view text) {
   return text.empty() || text == "nan" || text == "NaN" || text == "NA" || text == "None" ||
-         text == "null";
-}
-
-// The number that the cell begins with ("250000 (approx)" is 250000); nothing when it has none.
-std::optional<double> leading_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  if (end != text.data() + text.size() && std::isalnum(static_cast<unsigned char>(*end)))
-    return std::nullopt;
-  return value;
+         text == "null" || text == "-" || text == "--" || text == "—" || text == "N/A" ||
+         text == "n/a" || text == "?";
 }
 
 // Reads cells of one row and remembers the first that makes no sense.
@@ -43,8 +36,8 @@ class Cells {
     return is_absent(cell) ? std::string() : std::string(cell.substr(0, kLongestText));
   }
 
-  std::optional<int> count(std::string_view column) {
-    const auto value = quantity(column);
+  std::optional<int> count(std::string_view column, CellKind kind = CellKind::count) {
+    const auto value = quantity(column, kind);
     if (value && *value != std::floor(*value)) {
       complain(column, "a whole number");
       return std::nullopt;
@@ -53,16 +46,29 @@ class Cells {
   }
 
   // Positive: zero and an infinite time state nothing.
-  std::optional<double> quantity(std::string_view column, double most = kMost) {
+  std::optional<double> quantity(std::string_view column, CellKind kind, double most = kMost) {
     const std::string_view cell = table_.cell(row_, column);
     if (is_absent(cell) || cell == "inf") return std::nullopt;
-    const auto value = leading_number(cell);
+    const auto value = read_cell(cell, kind);
     if (value && *value == 0) return std::nullopt;
     if (!value || *value < 0 || *value > most) {
       complain(column, fmt::format("a number above 0 and up to {:.0e}", most));
       return std::nullopt;
     }
     return value;
+  }
+
+  // A time, or the word that the run ran out of memory, which is then its status.
+  std::optional<double> time(std::string_view column) {
+    if (mentions(text(column), "oom") || mentions(text(column), "out of memory")) {
+      into_.status = "out of memory";
+      return std::nullopt;
+    }
+    return quantity(column, CellKind::seconds);
+  }
+
+  void refuse(const std::string& fault) {
+    if (into_.fault.empty()) into_.fault = fault;
   }
 
  private:
@@ -79,7 +85,8 @@ class Cells {
 
 void read_model_cells(Cells& cells, RunRow& row) {
   row.model = cells.text("model");
-  if (const auto billions = cells.quantity("params_b")) row.parameters = *billions * 1e9;
+  if (const auto billions = cells.quantity("params_b", CellKind::billion))
+    row.parameters = *billions * 1e9;
   row.layers = cells.count("n_layers");
   row.hidden = cells.count("hidden");
   row.ffn = cells.count("ffn_hidden");
@@ -88,16 +95,55 @@ void read_model_cells(Cells& cells, RunRow& row) {
   row.vocabulary = cells.count("vocab");
   row.experts = cells.count("moe_experts");
   row.top_k = cells.count("moe_topk");
+  row.expert_ffn = cells.count("moe_ffn");
 }
 
 void read_machine_cells(Cells& cells, RunRow& row) {
   row.gpu = cells.text("gpu");
   row.gpu_class = cells.text("gpu_class");
-  row.gpu_memory_gb = cells.quantity("gpu_mem_gb");
-  row.gpus = cells.count("num_gpus");
+  row.gpu_memory_gb = cells.quantity("gpu_mem_gb", CellKind::gib);
+  row.instance = cells.text("instance");
   row.gpus_per_node = cells.count("gpus_per_node");
+  row.gpus = cells.count("num_gpus");
+  row.nodes = cells.count("nodes");
   row.interconnect = cells.text("interconnect");
   row.heterogeneous = mentions(cells.text("heterogeneous"), "yes");
+}
+
+// "TP4 PP2 DP4", "tp=4, pp=2", "FSDP": what its own columns leave empty.
+void read_parallelism(Cells& cells, RunRow& row) {
+  const std::string text = cells.text("parallelism");
+  if (text.empty()) return;
+  static const std::regex degree(R"(\b(tp|pp|dp|cp|ep|vpp)\s*[=:]?\s*(\d{1,6})\b)",
+                                 std::regex::icase);
+  static const std::regex sharding(R"(fsdp2?|hsdp|zero[-_ ]?[123]|ddp)", std::regex::icase);
+  bool any = false;
+  for (std::sregex_iterator it(text.begin(), text.end(), degree), end; it != end; ++it) {
+    std::string name = (*it)[1];
+    std::ranges::transform(name, name.begin(), [](char c) {
+      return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    });
+    std::optional<int>& field = name == "tp"   ? row.tensor
+                                : name == "pp" ? row.pipeline
+                                : name == "dp" ? row.data
+                                : name == "cp" ? row.context
+                                : name == "ep" ? row.expert
+                                               : row.chunks;
+    const int value = std::stoi((*it)[2]);
+    if (field && *field != value)
+      cells.refuse(fmt::format("parallelism says {} {}, its column {}", name, value, *field));
+    if (value > 0) field = value;
+    any = true;
+  }
+  std::smatch match;
+  if (std::regex_search(text, match, sharding)) {
+    if (row.data_sharding.empty()) row.data_sharding = text;
+    any = true;
+  }
+  if (mentions(text, "compile")) row.plan_detail += " torch.compile";
+  if (!any)
+    cells.refuse(
+        fmt::format("parallelism is '{}', not like 'TP4 PP2 DP4' or 'FSDP'", text.substr(0, 40)));
 }
 
 void read_plan_cells(Cells& cells, RunRow& row) {
@@ -118,23 +164,43 @@ void read_plan_cells(Cells& cells, RunRow& row) {
   row.recompute = cells.text("recompute");
   row.schedule = cells.text("schedule");
   row.precision = cells.text("precision");
+  row.offload = cells.text("offload");
+  row.activation_offload = cells.text("activation_offload");
+  row.attention = cells.text("attention");
+  row.optimizer = cells.text("optimizer");
+  row.dropout = cells.text("dropout");
   row.layer_split = cells.text("layer_split");
   row.plan_detail = cells.text("plan_detail");
+  const std::string compile = cells.text("compile");
+  if (mentions(compile, "true") || mentions(compile, "yes") || compile == "1")
+    row.plan_detail += " torch.compile";
+  read_parallelism(cells, row);
 }
 
 void read_result_cells(Cells& cells, RunRow& row) {
-  row.step_s = cells.quantity("iter_time_s");
-  row.derived_step_s = cells.quantity("iter_time_derived_s");
-  row.tokens_per_s_per_gpu = cells.quantity("tokens_per_s_per_gpu");
-  row.tokens_per_s = cells.quantity("tokens_per_s_total");
-  row.samples_per_s = cells.quantity("samples_per_s");
-  row.tflops_per_gpu = cells.quantity("tflops_per_gpu");
-  row.flops_convention = cells.text("flops_convention");
-  row.memory_gib = cells.quantity("peak_mem_gb");
-  row.memory_kind = cells.text("mem_kind");
-  row.others_step_s = cells.quantity("predicted_iter_time_s");
-  row.other = cells.text("predictor");
   row.status = cells.text("status");
+  row.step_s = cells.time("iter_time_s");
+  row.derived_step_s = cells.quantity("iter_time_derived_s", CellKind::seconds);
+  if (const std::string time = cells.text("iter_time"); !time.empty()) {
+    if (std::isdigit(static_cast<unsigned char>(time.back())) != 0)
+      cells.refuse(
+          fmt::format("the time of a step is '{}', without a unit: name the column "
+                      "step_time_s or step_time_ms",
+                      time.substr(0, 40)));
+    row.step_s = cells.time("iter_time");
+  }
+  if (const auto rate = cells.quantity("steps_per_s", CellKind::rate)) row.step_s = 1 / *rate;
+  row.tokens_per_s_per_gpu = cells.quantity("tokens_per_s_per_gpu", CellKind::rate);
+  row.tokens_per_s = cells.quantity("tokens_per_s_total", CellKind::rate);
+  row.samples_per_s = cells.quantity("samples_per_s", CellKind::rate);
+  row.tflops_per_gpu = cells.quantity("tflops_per_gpu", CellKind::rate);
+  row.mfu = cells.quantity("mfu_pct", CellKind::percent);
+  row.hfu = cells.quantity("hfu_pct", CellKind::percent);
+  row.flops_convention = cells.text("flops_convention");
+  row.memory_gib = cells.quantity("peak_mem_gb", CellKind::gib);
+  row.memory_kind = cells.text("mem_kind");
+  row.others_step_s = cells.quantity("predicted_iter_time_s", CellKind::seconds);
+  row.other = cells.text("predictor");
   row.grade = cells.text("quality");
   row.notes = cells.text("notes");
 }
@@ -149,11 +215,16 @@ RunRow published_row(const CsvTable& table, const CsvTable::Row& line) {
   row.date = cells.text("date");
   row.framework = cells.text("framework");
   row.task = cells.text("task");
-  row.sequence = cells.count("seq_len");
+  row.sequence = cells.count("seq_len", CellKind::tokens);
+  row.lora_rank = cells.count("lora_rank");
   read_model_cells(cells, row);
   read_machine_cells(cells, row);
   read_plan_cells(cells, row);
   read_result_cells(cells, row);
+  if (!row.global_batch)
+    if (const auto tokens = cells.quantity("gbs_tokens", CellKind::rate, kMostParameters);
+        tokens && row.sequence)
+      row.global_batch = static_cast<int>(std::min(kMost, std::round(*tokens / *row.sequence)));
   return row;
 }
 
@@ -167,7 +238,7 @@ RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
   read_machine_cells(cells, row);
   read_plan_cells(cells, row);
   row.sequence = cells.count("seq");
-  row.parameters = cells.quantity("params", kMostParameters);
+  row.parameters = cells.quantity("params", CellKind::count, kMostParameters);
   if (row.gpu.empty()) row.gpu = "H200";
   row.gpus = row.tensor = row.pipeline = row.data = 1;
   const std::string recompute = cells.text("recompute");
@@ -177,8 +248,9 @@ RunRow huggingface_row(const CsvTable& table, const CsvTable::Row& line) {
         std::min(kMost, static_cast<double>(*row.micro_batch) * row.accumulation.value_or(1)));
   // "bf16" is all-bf16 here, "amp" fp32 weights with bf16 autocast.
   row.precision = row.precision == "bf16" ? "pure bf16" : row.precision;
-  if (const auto time = cells.quantity("ms_median")) row.step_s = *time / 1e3;
-  if (const auto memory = cells.quantity("peak_alloc_mib")) row.memory_gib = *memory / 1024;
+  if (const auto time = cells.quantity("ms_median", CellKind::count)) row.step_s = *time / 1e3;
+  if (const auto memory = cells.quantity("peak_alloc_mib", CellKind::count))
+    row.memory_gib = *memory / 1024;
   row.memory_kind = "max allocated";
   row.status = "ok";
   row.grade = "A";
@@ -219,8 +291,8 @@ RunRow trial_row(const CsvTable& table, const CsvTable::Row& line) {
   row.global_batch = cells.count("global_batch");
   row.layer_split = cells.text("units_per_stage");
   std::ranges::replace(row.layer_split, '-', '|');
-  row.step_s = cells.quantity("actual_s");
-  row.others_step_s = cells.quantity("predicted_s");
+  row.step_s = cells.quantity("actual_s", CellKind::seconds);
+  row.others_step_s = cells.quantity("predicted_s", CellKind::seconds);
   row.other = "AMP cost model";
   row.status = cells.text("status");
   row.grade = "B";
@@ -228,6 +300,13 @@ RunRow trial_row(const CsvTable& table, const CsvTable::Row& line) {
 }
 
 }  // namespace
+
+bool says_none(const std::string& text) {
+  static const std::regex none(
+      R"(^\W*(?:none|no|not|without|n|off|false|disabled)\b|^\s*0(?:\.0*)?\s*$)",
+      std::regex::icase);
+  return std::regex_search(text, none);
+}
 
 bool mentions(const std::string& text, const std::string& word) {
   const auto same = [](char a, char b) {
@@ -241,7 +320,8 @@ std::vector<RunRow> read_run_rows(const CsvTable& given) {
   const bool steps = given.has("ms_median") && given.has("model") && given.has("mbs");
   const bool trials = given.has("experiment") && given.has("units_per_stage");
   const CsvTable table = steps || trials ? given : with_known_columns(given);
-  const bool published = !trials && table.has("model") && table.has("num_gpus");
+  const bool devices = table.has("num_gpus") || table.has("nodes") || table.has("gpu");
+  const bool published = !trials && table.has("model") && devices;
   if (!steps && !published && !trials)
     throw InputError(table.name,
                      "is not a table of runs: it needs the columns model and num_gpus "
@@ -253,6 +333,11 @@ std::vector<RunRow> read_run_rows(const CsvTable& given) {
                    : trials  ? trial_row(table, line)
                              : huggingface_row(table, line));
   return rows;
+}
+
+std::vector<std::string> unread_run_columns(const CsvTable& table) {
+  const bool own = table.has("ms_median") || table.has("experiment");
+  return own ? std::vector<std::string>() : unread_columns(table);
 }
 
 }  // namespace plait

@@ -123,5 +123,135 @@ TEST(RunWords, PrecisionsAndDevices) {
     EXPECT_EQ(samples::read({{"gpu", name}}).device, "A100-80GB") << name;
 }
 
+// "8x H100", machines by name, nodes times devices: the same 16 devices.
+TEST(RunWords, DevicesAreCountedInManyWays) {
+  const Cells open{{"num_gpus", ""}, {"gpus_per_node", ""}};
+  const auto with = [&](Cells more) {
+    for (const auto& [column, value] : open) more.emplace(column, value);
+    return samples::read(more);
+  };
+  for (const Cells& cells :
+       {Cells{{"gpu", "16x A100-80GB"}}, Cells{{"nodes", "2"}, {"gpus_per_node", "8"}},
+        Cells{{"nodes", "2"}, {"gpu", "8x A100-80GB"}},
+        Cells{{"instance", "2x p4de.24xlarge"}, {"gpu", ""}}}) {
+    const MeasuredRun run = with(cells);
+    ASSERT_TRUE(run.problem) << run.refusal;
+    EXPECT_EQ(run.problem->cluster.device_count(), 16);
+    EXPECT_EQ(run.problem->cluster.nodes.size(), 2u);
+  }
+  EXPECT_EQ(with({{"instance", "2x abacus.large"}}).refusal,
+            "the instance 'abacus.large' is not in the catalogue");
+  EXPECT_EQ(with({}).refusal, "num_gpus is not stated");
+}
+
+// Three machines of four V100 and one of four T4 in the wordings that tables have.
+TEST(RunWords, MixedClustersAreListedInManyWays) {
+  Cells cells{{"gpus_per_node", "4"}, {"recompute", "none"}};
+  for (const char* gpu :
+       {"3x p3.8xlarge + 1x g4dn.12xlarge", "V100 (p3.8xlarge x3) + T4 (g4dn.12xlarge x1)",
+        "V100x12;T4x4", "12 V100 + 4 T4", "12xV100, 4xT4", "V100 x 12 and T4 x 4"}) {
+    cells["gpu"] = gpu;
+    const MeasuredRun run = samples::read(cells);
+    ASSERT_TRUE(run.problem) << gpu << ": " << run.refusal;
+    const Cluster& cluster = run.problem->cluster;
+    EXPECT_EQ(cluster.nodes.size(), 4u) << gpu;
+    ASSERT_EQ(cluster.device_types.size(), 2u) << gpu;
+    EXPECT_EQ(cluster.device_types[0].name, "V100-16GB") << gpu;
+    EXPECT_EQ(cluster.device_types[1].name, "T4") << gpu;
+  }
+  // What is stated of the network holds for devices, not for machines, which have their own.
+  cells["interconnect"] = "50 Gb/s";
+  const auto uplink = [&](const char* gpu) {
+    cells["gpu"] = gpu;
+    return samples::read(cells).problem->cluster.nodes[0].uplink.bandwidth;
+  };
+  EXPECT_EQ(uplink("V100x12;T4x4"), BytesPerSecond(50e9 / 8));
+  EXPECT_EQ(uplink("3x p3.8xlarge + 1x g4dn.12xlarge"), BytesPerSecond(10e9 / 8));
+  cells["gpu"] = "A100-80GB/V100";
+  EXPECT_EQ(samples::read(cells).refusal,
+            "runs on several device types, and how many of each is not stated");
+  cells["gpu"] = "12xV100 + 8xT4";
+  EXPECT_NE(samples::read(cells).refusal.find("have 20 devices, num_gpus is 16"),
+            std::string::npos);
+}
+
+TEST(RunWords, DegreesOfOneColumn) {
+  const Cells open{{"tp", ""}, {"pp", ""}, {"dp", ""}};
+  const auto with = [&](const std::string& text) {
+    Cells cells = open;
+    cells["parallelism"] = text;
+    return samples::read(cells);
+  };
+  for (const char* text : {"TP2 PP2 DP4", "tp=2, pp=2", "TP 2 / PP 2"})
+    EXPECT_EQ(with(text).plan, samples::read({}).plan) << text;
+  EXPECT_EQ(with("2/2/4").refusal, "parallelism is '2/2/4', not like 'TP4 PP2 DP4' or 'FSDP'");
+  EXPECT_EQ(samples::read({{"parallelism", "TP4"}}).refusal, "parallelism says tp 4, its column 2");
+}
+
+TEST(RunWords, ColumnsHaveUnits) {
+  const std::string begin = "model,n_layers,hidden,n_heads,gpu,num_gpus,tp,pp,gbs,mbs,seq_len,";
+  const std::string values = "\nGPT,24,2048,16,A100-80GB,16,2,2,64,2,";
+  const auto run = [&](const std::string& column, const std::string& cell) {
+    return read_published_runs("runs.csv", begin + column + values + "1k," + cell + "\n", {}).at(0);
+  };
+  for (const auto& [column, cell] : {std::pair{"iter_time_s", "1.5"},
+                                     {"step_time_ms", "1500"},
+                                     {"time per step (ms)", "\"1,500\""},
+                                     {"s/it", "1.5"},
+                                     {"Step time", "1500 ms"},
+                                     {"it/s", "0.6666666667"}}) {
+    const MeasuredRun found = run(column, cell);
+    ASSERT_TRUE(found.step) << column << ": " << found.refusal;
+    EXPECT_NEAR(found.step->value, 1.5, 1e-9) << column;
+  }
+  EXPECT_NE(run("Step time", "1500").refusal.find("without a unit"), std::string::npos);
+  EXPECT_EQ(run("peak memory (MiB)", "40960").memory, Bytes(40 * 0x1p30));
+  // 64 samples of 1024 tokens a second on 16 devices.
+  EXPECT_NEAR(run("Tokens / sec / GPU", "4.096k").step->value, 1, 1e-9);
+  EXPECT_TRUE(run("iter_time_s", "OOM").failed);
+}
+
+TEST(RunWords, ColumnsThatPlayNoPartAreTold) {
+  EXPECT_EQ(unread_columns("runs.csv", "model,num_gpus,Colour,Peak memory (GiB),locator\n"),
+            std::vector<std::string>{"Colour"});
+}
+
+// 55 % of the peak without and 74 % with what is computed twice: all layers; 38 and 47 %: .71.
+TEST(RunWords, RecomputedLayersFollowFromTheUtilisations) {
+  const auto repeated = [](const std::string& mfu, const std::string& hfu) {
+    const MeasuredRun run = samples::read({{"framework", "PyTorch FSDP"},
+                                           {"tp", ""},
+                                           {"pp", ""},
+                                           {"dp", "16"},
+                                           {"recompute", "selective"},
+                                           {"mfu_pct", mfu},
+                                           {"hfu_pct", hfu}});
+    int layers = 0;
+    for (const Span& span : run.plan.stages.at(0).spans)
+      if (span.recompute == Recompute::full) layers += span.units.size();
+    return layers;
+  };
+  EXPECT_EQ(repeated("55", "74"), 24);
+  EXPECT_EQ(repeated("38", "47"), 18);  // of 26 units
+  EXPECT_EQ(repeated("", ""), 0);
+}
+
+// A head of 131,072 x 3072 counts as 3.55 layers of 4 x 3072^2 + 3 x 3072 x 8192: of 31.55 the
+// first of two stages takes layers until it is above 15.8.
+TEST(RunWords, NanotronCutsByCost) {
+  const MeasuredRun run = samples::read({{"framework", "nanotron"},
+                                         {"model", "Llama-3.57B"},
+                                         {"n_layers", "28"},
+                                         {"hidden", "3072"},
+                                         {"ffn_hidden", "8192"},
+                                         {"n_heads", "32"},
+                                         {"vocab", "131072"},
+                                         {"tp", "1"},
+                                         {"dp", "8"}});
+  ASSERT_TRUE(run.problem) << run.refusal;
+  ASSERT_EQ(run.plan.stages.size(), 2u);
+  EXPECT_EQ(run.plan.stages[0].spans.back().units.end, 1 + 16);
+}
+
 }  // namespace
 }  // namespace plait

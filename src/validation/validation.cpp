@@ -67,6 +67,10 @@ StepTerms terms_of(const Estimate& estimate, int micro_batches) {
   return terms;
 }
 
+// What PyTorch's allocator has reserved over what it has given out, at its most: the median of 13
+// steps of GPT-2 on one H200 with more than 10 GiB (1.02 to 1.17).
+constexpr double kReservedShare = 1.05;
+
 // What one run's plan costs.
 RunPrediction predict(const CostEngine& engine, const MeasuredRun& run) {
   const Estimate estimate = engine.simulate(run.plan);
@@ -78,6 +82,7 @@ RunPrediction predict(const CostEngine& engine, const MeasuredRun& run) {
   for (const StageCost& stage : estimate.stages) {
     Bytes held = stage.peak_memory();
     if (run.memory_meaning == MemoryMeaning::device) held += stage.reserve;
+    if (run.memory_meaning == MemoryMeaning::reserved) held = kReservedShare * held;
     prediction.memory = std::max(prediction.memory, held);
   }
   return prediction;

@@ -62,36 +62,42 @@ std::vector<Pair> pairs_of(std::uint64_t seed, int most_devices, const Target& t
   const second_opinion::MixedProblem mixed = second_opinion::mixed_problem(seed, most_devices);
   const Problem& problem = mixed.problem;
   std::vector<Pair> pairs;
-  const auto add = [&](const char* kind, const std::string& change) -> Pair& {
+  // The side that is to be changed.
+  const auto add = [&](const char* kind, const std::string& change, Side Pair::*changed) -> Side& {
     const Side side{.problem = problem, .target = target};
     pairs.push_back({kind, mixed.arguments + "; " + change, side, side});
-    return pairs.back();
+    Side& own = pairs.back().*changed;
+    own.as_drawn = false;
+    return own;
   };
   const Cluster& cluster = problem.cluster;
   const auto node = static_cast<int>(random() % cluster.nodes.size());
-  add_node(add("one more node", fmt::format("node {} twice", node)).better.problem.cluster, node);
+  add_node(add("one more node", fmt::format("node {} twice", node), &Pair::better).problem.cluster,
+           node);
 
   const auto type = random() % cluster.device_types.size();
-  Pair& memory = add("more memory", cluster.device_types[type].name + " with half as much again");
-  DeviceType& larger = memory.better.problem.cluster.device_types[type];
+  DeviceType& larger =
+      add("more memory", cluster.device_types[type].name + " with half as much again",
+          &Pair::better)
+          .problem.cluster.device_types[type];
   larger.memory = 1.5 * larger.memory;
 
   for (Node& own :
-       add("faster network", "twice as fast between nodes").better.problem.cluster.nodes)
+       add("faster network", "twice as fast between nodes", &Pair::better).problem.cluster.nodes)
     own.uplink.bandwidth = 2 * own.uplink.bandwidth;
-  for (Node& own : add("faster links", "twice as fast inside nodes").better.problem.cluster.nodes)
+  for (Node& own :
+       add("faster links", "twice as fast inside nodes", &Pair::better).problem.cluster.nodes)
     own.intra.bandwidth = 2 * own.intra.bandwidth;
 
-  Pair& batch = add("larger batch", "twice the batch");
-  batch.better.problem.job.global_batch *= 2;
-  batch.scale = 2;
+  add("larger batch", "twice the batch", &Pair::better).problem.job.global_batch *= 2;
+  pairs.back().scale = 2;
 
   Pins pins;
   const std::string pin = random_pin(random, problem.job.global_batch, pins);
-  if (!violation_of(problem, pins, target)) add("one pin fewer", pin).worse.pins = pins;
+  if (!violation_of(problem, pins, target)) add("one pin fewer", pin, &Pair::worse).pins = pins;
 
-  add("more effort", "normal after quick").worse.effort = Effort::quick;
-  add("more effort", "thorough after normal").better.effort = Effort::thorough;
+  add("more effort", "normal after quick", &Pair::worse).effort = Effort::quick;
+  add("more effort", "thorough after normal", &Pair::better).effort = Effort::thorough;
   return pairs;
 }
 
@@ -117,6 +123,7 @@ std::optional<RankedPlan> best_plan(const Side& side) {
   context.options.pins = side.pins;
   context.options.effort = side.effort;
   context.options.target = side.target;
+  context.options.time_limit = Seconds(HUGE_VAL);  // on a busy machine, too
   const SearchResult result = run_search(planners().front(), context);
   if (result.plans.empty()) return std::nullopt;
   return result.plans.front();

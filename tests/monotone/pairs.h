@@ -16,6 +16,7 @@ struct Side {
   Pins pins{};
   Effort effort = Effort::normal;
   Target target{};
+  bool as_drawn = true;  // the same for all pairs of a seed
 };
 
 // Two problems of which one cannot be slower: every plan of `worse` is one of `better`, or has one

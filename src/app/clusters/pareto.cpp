@@ -143,7 +143,10 @@ ParetoAnswer answer(const ParetoRequest& request, const Session& session) {
   out.length = length_of(request.objective, out.problem);
   SearchContext context = search_context(out.problem, loaded.options, session);
   const Stopwatch watch;
-  out.result = pareto_front(planner, context, out.kinds);
+  std::optional<Seconds> enough;
+  if (request.objective.deadline)
+    enough = Seconds(*request.objective.deadline / training_of(*out.length, Seconds(1), {}).time);
+  out.result = pareto_front(planner, context, out.kinds, enough);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
   out.objective = request.objective;

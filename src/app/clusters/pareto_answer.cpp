@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <numeric>
-
 #include "app/clusters/pareto.h"
 #include "app/request/ranked_plan_json.h"
 #include "cost/engine.h"
@@ -27,30 +25,13 @@ std::string mix_in_words(const ParetoAnswer& answer, const MixPoint& point) {
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
-int node_count(const MixPoint& point) {
-  return std::accumulate(point.mix.begin(), point.mix.end(), 0);
-}
-
 std::string training_in_words(const ParetoAnswer& answer, const MixPoint& point) {
   const Training all = answer.training(point);
   return fmt::format("{}: {}, {}", mix_in_words(answer, point), long_time(all.time),
                      in_words(all.price));
 }
 
-// Of all mixes that were planned, those that meet the deadline or those that do not: the one with
-// fewest, or with most nodes.
-const MixPoint* extreme_mix(const ParetoAnswer& answer, bool in_time) {
-  const MixPoint* found = nullptr;
-  for (const auto* points : {&answer.result.front, &answer.result.behind})
-    for (const MixPoint& p : *points) {
-      if ((answer.training(p).time <= *answer.objective.deadline) != in_time) continue;
-      const int more = found == nullptr ? 0 : node_count(p) - node_count(*found);
-      if (found == nullptr || (in_time ? more < 0 : more > 0)) found = &p;
-    }
-  return found;
-}
-
-// What the limits choose; the fewest nodes that meet a deadline, and the most that miss it.
+// What the limits choose; the fewest nodes that meet a deadline, and what fewer take.
 std::string choice_in_words(const ParetoAnswer& answer) {
   if (!answer.chosen) return "";
   const Objective& wanted = answer.objective;
@@ -61,11 +42,10 @@ std::string choice_in_words(const ParetoAnswer& answer) {
       "The {} within {}: {}.", wanted.best_by() == Metric::cost ? "cheapest" : "fastest",
       fmt::join(limits, " and "), training_in_words(answer, *answer.chosen));
   if (!wanted.deadline) return out;
-  const MixPoint* fewest = extreme_mix(answer, true);
-  if (fewest != nullptr && node_count(*fewest) < node_count(*answer.chosen))
-    out += fmt::format(" The fewest nodes: {}.", training_in_words(answer, *fewest));
-  const MixPoint* slow = extreme_mix(answer, false);
-  if (slow != nullptr) out += fmt::format(" Too slow: {}.", training_in_words(answer, *slow));
+  const ParetoResult& r = answer.result;
+  if (r.fewest && node_count(r.fewest->mix) < node_count(answer.chosen->mix))
+    out += fmt::format(" The fewest nodes: {}.", training_in_words(answer, *r.fewest));
+  if (r.too_slow) out += fmt::format(" Too slow: {}.", training_in_words(answer, *r.too_slow));
   return out;
 }
 

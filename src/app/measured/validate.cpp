@@ -1,6 +1,7 @@
 #include "app/measured/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/measured/fitted_constants.h"
 #include "app/request/ranked_plan_json.h"
@@ -77,9 +78,13 @@ ValidateAnswer answer(const ValidateRequest& request) {
   ValidateAnswer out;
   out.by = request.by;
   out.threads = request.threads;
-  out.runs = request.runs.empty()
-                 ? shipped_runs(reading)
-                 : read_published_runs(request.runs, read_text_file(request.runs), reading);
+  if (request.runs.empty()) {
+    out.runs = shipped_runs(reading);
+  } else {
+    const std::string text = read_text_file(request.runs);
+    out.runs = read_published_runs(request.runs, text, reading);
+    out.unread = unread_columns(request.runs, text);
+  }
   std::erase_if(out.runs, [&](const MeasuredRun& run) {
     const bool other_grade = !request.grades.empty() && !run.grade.empty() &&
                              request.grades.find(run.grade) == std::string::npos;
@@ -129,6 +134,8 @@ std::string as_text(const ValidateAnswer& answer, const Style& style) {
     for (const auto& [reason, rows] : a.refusals)
       refused += fmt::format("  {}: {}: {}\n", a.name, counted(rows, "row"), reason);
   if (!refused.empty()) out += "\n" + style.bold("Refused") + "\n" + refused;
+  if (!answer.unread.empty())
+    out += fmt::format("\nColumns that are not read: {}\n", fmt::join(answer.unread, ", "));
   return out + "\n" + worst_rows_text(answer, style);
 }
 
@@ -137,7 +144,12 @@ std::string to_json(const ValidateAnswer& answer) {
   std::vector<std::string> items;
   for (const Accuracy& a : answer.accuracy)
     items.push_back(accuracy_json(a, by_source ? "source" : "device"));
-  return lay_out_json(JsonObject().json(by_source ? "sources" : "devices", json_list(items)).str());
+  std::vector<std::string> unread;
+  for (const std::string& column : answer.unread) unread.push_back(json_text(column));
+  return lay_out_json(JsonObject()
+                          .json(by_source ? "sources" : "devices", json_list(items))
+                          .json("unread_columns", json_list(unread))
+                          .str());
 }
 
 std::string rows_csv(const ValidateAnswer& answer) {

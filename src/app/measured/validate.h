@@ -28,6 +28,7 @@ struct ValidateAnswer {
   std::vector<MeasuredRun> runs;
   std::vector<RunPrediction> predictions;  // one for each run
   std::vector<Accuracy> accuracy;          // one for each source or device
+  std::vector<std::string> unread;         // columns of the table that play no part
 };
 
 ValidateAnswer answer(const ValidateRequest& request);

@@ -53,6 +53,21 @@ void judge_heads(const std::string& path, const LoadedProblem& loaded, int tenso
       tensor, heads));
 }
 
+// What Megatron-LM overlaps where it is told to only.
+void take_overlap(const MegatronLaunch& launch, Configured& out) {
+  const Plan& plan = out.file.plan;
+  const Span& span = plan.stages.front().spans.front();
+  FrameworkTraits& traits = out.file.problem.job.framework.traits;
+  if (span.data * plan.context > 1 && !launch.overlaps_gradients && traits.data_exposed < 1) {
+    traits.data_exposed = 1;
+    out.switches.emplace_back(kOverlapsGradients);
+  }
+  if (span.tensor > 1 && !launch.overlaps_tensors && traits.tensor_exposed < 1) {
+    traits.tensor_exposed = 1;
+    out.switches.emplace_back(kOverlapsTensors);
+  }
+}
+
 Configured from_megatron(const ConfiguredRequest& request) {
   const std::string_view told = request.source.model.empty() ? first_told(request) : "model";
   if (!told.empty())
@@ -66,6 +81,7 @@ Configured from_megatron(const ConfiguredRequest& request) {
   LoadedProblem loaded = load_problem(source_of(request, *launch));
   ConfiguredPlan plan = megatron_plan(request.path, *launch, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
+  loaded.problem.job.zero_group = plan.zero_group;
   judge_heads(request.path, loaded, launch->pins.tensor.value_or(1), loaded.warnings);
   const int devices = loaded.problem.cluster.device_count();
   if (launch->processes && *launch->processes != devices)
@@ -73,7 +89,10 @@ Configured from_megatron(const ConfiguredRequest& request) {
         fmt::format("the script starts {} processes, the cluster has {} "
                     "devices: all of them are used",
                     *launch->processes, devices));
-  return {{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
+  Configured out{{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
+  out.with_switches = out.file.problem.job.framework;
+  take_overlap(*launch, out);
+  return out;
 }
 
 // What the program that starts DeepSpeed was told, with what is to be said about it.
@@ -110,7 +129,9 @@ Configured from_deepspeed(const ConfiguredRequest& request) {
   loaded.problem.job.global_batch = plan.global_batch;
   for (const std::vector<std::string>& more : {notes, config.warnings})
     loaded.warnings.insert(loaded.warnings.end(), more.begin(), more.end());
-  return {{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
+  Configured out{{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
+  out.with_switches = out.file.problem.job.framework;
+  return out;
 }
 
 }  // namespace

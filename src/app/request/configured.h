@@ -29,6 +29,10 @@ struct Configured {
   PlanFile file;
   Target target;  // what the program runs and plait can write for it
   std::vector<std::string> warnings;
+  // Flags by which the program overlaps communication with compute and the script does not have;
+  // the framework is priced without. `with_switches` is the framework as it is with them.
+  std::vector<std::string> switches{};
+  Framework with_switches{};
 };
 Configured load_configured(const ConfiguredRequest& request);
 

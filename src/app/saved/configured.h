@@ -23,6 +23,10 @@ struct ConfiguredEstimate {
   std::string program;               // in sentences: "Megatron-LM"
   std::optional<RankedPlan> faster;  // nothing = the configuration is the best plan known
   std::vector<std::string> warnings;
+  // What the faster plan is made for: the same, with flags of the program that the configuration
+  // does not have.
+  Problem improved{};
+  std::vector<std::string> switches{};
 };
 ConfiguredEstimate answer(const ConfiguredEstimateRequest& request, const Session& session);
 

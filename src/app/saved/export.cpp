@@ -91,6 +91,8 @@ void take_files(const ExportRequest& request, const Exporter& exporter, Exported
                 ExportAnswer& out) {
   const Problem& problem = out.file.problem;
   out.losses = std::move(run.losses);
+  for (std::string& unsaid : unsaid_settings(exporter, problem, out.file.plan))
+    out.losses.push_back(std::move(unsaid));
   if (exporter.run != nullptr) {
     const std::vector<LaunchNode> nodes = launch_nodes(problem, out.file.plan);
     out.files = launch_files(request.launcher, problem.model.name, nodes, run.script);

@@ -41,7 +41,7 @@ TEST(Catalogue, EveryDeviceIsComplete) {
   for (const DeviceEntry& entry : builtin_catalogue().devices) {
     SCOPED_TRACE(entry.type.name);
     const DeviceType& type = entry.type;
-    EXPECT_GT(type.memory, 8_GiB);
+    EXPECT_GT(type.memory, 7_GiB);
     EXPECT_LT(type.memory, 512_GiB);
     EXPECT_GT(type.memory_bandwidth, 200_GBps);
     EXPECT_GT(type.peak_of(DType::fp32), 5_Tflops);

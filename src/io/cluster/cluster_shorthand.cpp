@@ -143,13 +143,43 @@ void add_devices(ClusterBuilder& builder, const Part& part, const DeviceEntry& d
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
 // The device of a "DGX-H100" or "HGX B200", which is a node of as many as is usual.
 const DeviceEntry* device_of_system(const Catalogue& catalogue, std::string_view name) {
   constexpr std::size_t kPrefix = 3;
-  std::string prefix(name.substr(0, kPrefix));
-  for (char& c : prefix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string prefix = lower_case(name.substr(0, kPrefix));
   if (prefix != "dgx" && prefix != "hgx") return nullptr;
   return lookup_device(catalogue, name.substr(kPrefix));
+}
+
+// Devices that people train on and that the catalogue does not have, by how their names begin.
+bool is_other_device(const std::string& name) {
+  constexpr std::string_view kOthers[] = {"tpu", "trn", "trainium", "inf1", "inf2", "gaudi",
+                                          "hpu", "ipu", "ascend",   "cpu",  "apple"};
+  const std::string lower = lower_case(name);
+  const bool is_apple = lower.size() > 1 && lower[0] == 'm' && lower[1] >= '1' && lower[1] <= '9';
+  return is_apple || std::ranges::any_of(
+                         kOthers, [&](std::string_view other) { return lower.starts_with(other); });
+}
+
+// "8xRTX4090" where four are usual in a node: a server of eight may be meant.
+std::string assumed_nodes(const Part& part, const Catalogue& catalogue) {
+  constexpr int kLargestUsual = 8;
+  const DeviceEntry* device = lookup_device(catalogue, part.name);
+  const int count = part.times.value_or(1);
+  if (device == nullptr || part.per_node || count > kLargestUsual) return "";
+  const int size = device->type.per_node;
+  if (count <= size) return "";
+  const Node node = usual_node(*device, size);
+  return fmt::format(
+      "{0}x{1} is read as {2} nodes of {3}, joined by {4:.4g} Gbit/s; {1}:{0} is one node", count,
+      device->type.name, (count + size - 1) / size, size,
+      (part.network ? *part.network : node.uplink.bandwidth).value * 8e-9);
 }
 
 void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
@@ -165,6 +195,12 @@ void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
   for (const std::string_view name : instance_names(catalogue)) known.push_back(name);
   if (part.name.find_first_of(",;") != part.name.npos)
     throw InputError(part.where, "kinds of node are joined by '+', not by ',' or ';'");
+  if (is_other_device(part.name))
+    throw InputError(part.where,
+                     fmt::format("'{}' is not predicted: the types that are known are GPUs "
+                                 "(`plait devices`); a `catalogue` file describes others, and "
+                                 "plait profile measures the machine that it runs on",
+                                 part.name.substr(0, 80)));
   throw InputError(part.where,
                    fmt::format("'{}' is not a file, device type or instance{}; `plait devices` and "
                                "`plait instances` list the names, a `catalogue` adds types of your "
@@ -218,6 +254,9 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
     add(builder, part, catalogue);
   }
   LoadedCluster out;
+  for (const Part& part : parts)
+    if (std::string note = assumed_nodes(part, catalogue); !note.empty())
+      out.warnings.push_back(std::move(note));
   for (const auto& [a, b] : builder.join_zones(kUsualZoneLink))
     out.warnings.push_back(assumed_zone_link(a, b));
   out.cluster = std::move(builder).finish(flag);

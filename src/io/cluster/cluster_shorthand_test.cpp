@@ -39,6 +39,17 @@ TEST(ClusterShorthand, CountsNodesAndDevices) {
   EXPECT_EQ(cluster.nodes[0].intra.bandwidth, 300_GBps);
 }
 
+TEST(ClusterShorthand, DevicesOfWhichFewerAreUsualInANodeAreSaidToBeSeveral) {
+  const auto warnings = [](const char* text) {
+    return read_cluster_shorthand(text, builtin_catalogue()).warnings;
+  };
+  const std::vector<std::string> read_as{
+      "8xRTX4090 is read as 2 nodes of 4, joined by 25 Gbit/s; RTX4090:8 is one node"};
+  EXPECT_EQ(warnings("8xRTX4090"), read_as);
+  for (const char* clear : {"RTX4090:8", "4xRTX4090", "16xRTX4090", "64xH100", "2xRTX4090:4"})
+    EXPECT_TRUE(warnings(clear).empty()) << clear;
+}
+
 TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
   const Cluster cluster = read("4xA100-80GB:8+2xT4:4");
   for (const char* text : {" 4 x A100-80GB : 8 + 2 X T4 :4 ", "4*A100-80GB:8+2*T4:4",
@@ -172,6 +183,10 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
        "--cluster '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
        "'MI300X'?); `plait devices` and `plait instances` list the names, a `catalogue` adds types "
        "of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
+      {"32xTPUv4",
+       "--cluster '32xTPUv4': 'TPUv4' is not predicted: the types that are known are GPUs "
+       "(`plait devices`); a `catalogue` file describes others, and plait profile measures the "
+       "machine that it runs on"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
 }

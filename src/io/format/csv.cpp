@@ -20,7 +20,8 @@ std::string_view trimmed_cell(std::string_view text) {
 
 class CsvParser {
  public:
-  CsvParser(const std::string& name, std::string_view text) : name_(name), text_(text) {
+  CsvParser(const std::string& name, std::string_view text, char comma)
+      : name_(name), text_(text), comma_(comma), plain_ends_{comma, '\r', '\n'} {
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
   }
 
@@ -34,7 +35,7 @@ class CsvParser {
       row.cells.push_back(
           text_[at_ < text_.size() ? at_ : 0] == '"' && at_ < text_.size() ? quoted() : plain());
       if (at_ == text_.size()) return true;
-      if (text_[at_] != ',') {
+      if (text_[at_] != comma_) {
         skip_line_end();
         return true;
       }
@@ -44,7 +45,7 @@ class CsvParser {
 
  private:
   std::string plain() {
-    const std::size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
+    const std::size_t end = std::min(text_.find_first_of(plain_ends_, at_), text_.size());
     std::string cell(text_.substr(at_, end - at_));
     at_ = end;
     return cell;
@@ -63,7 +64,7 @@ class CsvParser {
         ++at_;
       } else {
         ++at_;
-        if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r')
+        if (at_ < text_.size() && text_[at_] != comma_ && text_[at_] != '\n' && text_[at_] != '\r')
           throw InputError(fmt::format("{}:{}", name_, line_),
                            "a quoted field must be followed by a comma or the end of the line");
         return cell;
@@ -80,6 +81,8 @@ class CsvParser {
 
   std::string name_;
   std::string_view text_;
+  char comma_;
+  std::string plain_ends_;
   std::size_t at_ = 0;
   int line_ = 1;
 };
@@ -99,9 +102,9 @@ std::string_view CsvTable::cell(const Row& row, std::string_view column) const {
 
 std::string CsvTable::where(const Row& row) const { return fmt::format("{}:{}", name, row.line); }
 
-CsvTable parse_csv(const std::string& name, std::string_view text) {
+CsvTable parse_csv(const std::string& name, std::string_view text, char comma) {
   if (text.find('\0') != text.npos) throw InputError(name, "is not a text file");
-  CsvParser parser(name, text);
+  CsvParser parser(name, text, comma);
   CsvTable table{.name = name};
   CsvTable::Row row;
   if (!parser.next(row)) throw InputError(name, "is empty; the first line names the columns");

@@ -26,7 +26,8 @@ struct CsvTable {
 
 // InputError when it is not a table: no header, a column named twice, a row with more or fewer
 // cells than the header, a quote that is not closed. Empty lines do not count.
-CsvTable parse_csv(const std::string& name, std::string_view text);
+// Another sign than a comma may part the fields.
+CsvTable parse_csv(const std::string& name, std::string_view text, char comma = ',');
 
 // One line of a table, with quotes where they are needed and its line end.
 std::string csv_line(const std::vector<std::string>& cells);

@@ -116,6 +116,7 @@ void read_sharding(const ShellFlags& flags, MegatronLaunch& out) {
     zero = ZeroStage::optimizer;
     out.taken.emplace_back("distributed optimizer");
   }
+  out.optimizer_instances = flags.size("num-distributed-optimizer-instances", 1);
   if (flags.has("use-torch-fsdp2")) {
     const bool whole = flags.has("torch-fsdp2-no-reshard-after-forward");
     zero = whole ? ZeroStage::gradients : ZeroStage::parameters;
@@ -150,10 +151,7 @@ void warn_of_more(const ShellFlags& flags, MegatronLaunch& out) {
   const int tensor = out.pins.tensor.value_or(1);
   const int expert_tensor = flags.size("expert-tensor-parallel-size", tensor);
   warn(expert_tensor != tensor, fmt::format("a tensor degree of {} for experts", expert_tensor));
-  warn(flags.size("num-distributed-optimizer-instances", 1) > 1,
-       "a distributed optimizer by groups of replicas");
   warn(flags.has("rampup-batch-size"), "the batch that grows (--rampup-batch-size)");
-  warn(flags.has("tp-comm-overlap"), "tensor parallelism that overlaps (--tp-comm-overlap)");
   warn(flags.has("overlap-moe-expert-parallel-comm"), "expert parallelism that overlaps");
   warn(flags.size("cpu-offloading-num-layers", 0, 0) > 0,
        "activations in host memory (--cpu-offloading-num-layers)");
@@ -171,6 +169,9 @@ void read_switches(const ShellFlags& flags, MegatronLaunch& out) {
     return on;
   };
   read_sharding(flags, out);
+  out.overlaps_gradients = flags.has("overlap-grad-reduce") || flags.has("use-torch-fsdp2") ||
+                           flags.has("use-megatron-fsdp");
+  out.overlaps_tensors = flags.has("tp-comm-overlap");
   const bool cuts_sequence = take(flags.has("sequence-parallel"), "sequence parallel");
   pins.sequence_parallel = cuts_sequence && pins.tensor.value_or(1) > 1;
   const std::string granularity = flags.text("recompute-granularity", "");

@@ -9,6 +9,10 @@
 
 namespace plait {
 
+// Flags that make communication run beside compute: that of gradients, and of tensor parallelism.
+inline constexpr const char* kOverlapsGradients = "--overlap-grad-reduce";
+inline constexpr const char* kOverlapsTensors = "--tp-comm-overlap";
+
 // How a launch script of Megatron-LM runs its model, beside what the model is.
 struct MegatronLaunch {
   Pins pins;  // of the layout; what Megatron does where the script does not say otherwise
@@ -17,6 +21,10 @@ struct MegatronLaunch {
   // Layers that count for the embedding or the loss where stages are cut evenly: 0 or 1.
   int embedding_layers = 0;
   int loss_layers = 0;
+  int optimizer_instances = 1;  // groups of replicas that cut states, each by itself
+  // Communication that runs beside compute.
+  bool overlaps_gradients = false;
+  bool overlaps_tensors = false;
   std::optional<int> processes;  // that the script starts, where it says so in numbers
   std::optional<AttentionKernel> attention;
   std::optional<Optimizer> optimizer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 #include "io/format/embedded.h"
 #include "io/format/json_reader.h"
@@ -32,12 +33,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-bool goes_by(const JsonValue& entry, const std::string& name) {
-  if (entry.at("name").text() == name) return true;
-  const std::vector<std::string> aliases = aliases_of(entry);
-  return std::ranges::find(aliases, name) != aliases.end();
-}
-
 // Points stay: opt-1.3b is not opt-13b.
 std::string letters_and_digits(const std::string& text) {
   std::string out;
@@ -51,6 +46,49 @@ bool sounds_like(const JsonValue& entry, const std::string& name) {
   return std::ranges::any_of(aliases_of(entry), [&](const std::string& alias) {
     return letters_and_digits(alias) == name;
   });
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Words that tell trainings of one network apart, and months of publication: "2407".
+bool is_of_training(std::string_view word) {
+  constexpr std::string_view kWords[] = {"instruct", "chat", "base", "it",       "pt",     "hf",
+                                         "meta",     "sft",  "dpo",  "thinking", "preview"};
+  const bool is_month = word.size() == 4 && (word.starts_with("23") || word.starts_with("24") ||
+                                             word.starts_with("25") || word.starts_with("26"));
+  return std::ranges::find(kWords, word) != std::end(kWords) ||
+         (is_month && std::ranges::all_of(word, is_digit));
+}
+
+// "llama3-8b" of "Llama-3 8B": only what parts two numbers stays, as llama-3-3b is not llama-33b.
+// Without the words of a training: "qwen2.5-7b" of "Qwen2.5-7B-Instruct".
+std::string spelled(const std::string& name, bool with_training) {
+  std::string out;
+  std::string word;
+  for (const char c : lower(name) + "-") {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.') {
+      word += c;
+      continue;
+    }
+    if (word.empty() || (!with_training && is_of_training(word))) {
+      word.clear();
+      continue;
+    }
+    if (!out.empty() && is_digit(out.back()) && is_digit(word.front())) out += '-';
+    out += std::exchange(word, "");
+  }
+  return out;
+}
+
+const JsonValue* entry_named(const std::string& name) {
+  for (const bool with_training : {true, false}) {
+    const std::string wanted = spelled(name, with_training);
+    const auto is_it = [&](const std::string& own) { return spelled(own, true) == wanted; };
+    for (const JsonValue& entry : entries())
+      if (is_it(entry.at("name").text()) || std::ranges::any_of(aliases_of(entry), is_it))
+        return &entry;
+  }
+  return nullptr;
 }
 
 // What the config of an entry does not say of its model.
@@ -88,18 +126,15 @@ std::vector<ZooEntry> zoo_entries() {
 }
 
 std::optional<LoadedModel> zoo_model(const std::string& name, std::optional<int> sequence) {
-  const std::string wanted = lower(name);
-  for (const JsonValue& entry : entries()) {
-    if (!goes_by(entry, wanted)) continue;
-    if (!sequence)
-      if (const auto own = entry.find("sequence")) sequence = own->integer(1, 1 << 20);
-    LoadedModel loaded = read_model(entry.at("config"), sequence);
-    loaded.model.name = entry.at("name").text();
-    if (auto* config = std::get_if<TransformerConfig>(&loaded.model.architecture))
-      add_notes(entry, *config);
-    return loaded;
-  }
-  return std::nullopt;
+  const JsonValue* entry = entry_named(name);
+  if (entry == nullptr) return std::nullopt;
+  if (!sequence)
+    if (const auto own = entry->find("sequence")) sequence = own->integer(1, 1 << 20);
+  LoadedModel loaded = read_model(entry->at("config"), sequence);
+  loaded.model.name = entry->at("name").text();
+  if (auto* config = std::get_if<TransformerConfig>(&loaded.model.architecture))
+    add_notes(*entry, *config);
+  return loaded;
 }
 
 std::optional<TransformerConfig> zoo_transformer(const std::string& name) {

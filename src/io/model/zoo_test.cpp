@@ -57,6 +57,8 @@ TEST(Zoo, RefusesOtherFamiliesByNameWithTheReason) {
       {"openai/clip-vit-large-patch14", "'clip' is not predicted: it is two encoders"},
       {"stable-diffusion-xl", "'diffusion' is not predicted: it is a part of a diffusion model"},
       {"acme/llama-9-8b", "no such file, and no model of that name is known (did you mean"},
+      {"resnet50", "'resnet50' is not predicted: it is a network of images"},
+      {"llava-1.5-7b", "not known; it reads images before a language model"},
       {"acme/config.json", "acme/config.json: no such file"}};
   for (const auto& [name, words] : table) try {
       load_model(name, std::nullopt);
@@ -68,6 +70,25 @@ TEST(Zoo, RefusesOtherFamiliesByNameWithTheReason) {
 
 TEST(Zoo, KnowsTheHubsSpelling) {
   EXPECT_EQ(parameters("meta-llama/Llama-2-7b-hf"), 6'738'415'616);
+  EXPECT_EQ(parameters("Qwen/Qwen2.5-7B-Instruct"), parameters("qwen2.5-7b"));
+  EXPECT_EQ(parameters("mistralai/Mixtral-8x7B-Instruct-v0.1"), parameters("mixtral-8x7b"));
+  EXPECT_EQ(parameters("google/gemma-2-9b-it"), parameters("gemma-2-9b"));
+}
+
+// The hub's counts; of Llama 4 without what reads images.
+TEST(Zoo, HasMixturesOfTheirPublishedSize) {
+  EXPECT_NEAR(parameters("dbrx"), 131.6e9, 0.1e9);
+  EXPECT_NEAR(parameters("llama-4-scout"), 107.8e9, 0.1e9);
+  EXPECT_NEAR(parameters("llama-4-maverick"), 400.7e9, 0.1e9);
+  EXPECT_NEAR(parameters("qwen3-coder-480b-a35b"), 480.2e9, 0.1e9);
+}
+
+TEST(Zoo, HearsSpacesAndHyphensButNotOtherNumbers) {
+  EXPECT_EQ(parameters("Llama 3 8B"), parameters("llama-3-8b"));
+  EXPECT_EQ(parameters("gpt_2_xl"), parameters("gpt2-xl"));
+  // Not llama-33b, mistral-7b of another vocabulary, or opt-13b.
+  for (const char* other : {"llama-3-3b", "mistral-7b-v0.3", "opt-1-3b", "bert-base-cased"})
+    EXPECT_THROW(load_model(other, std::nullopt), InputError) << other;
 }
 
 TEST(Zoo, TakesTheCallersSequenceLength) {

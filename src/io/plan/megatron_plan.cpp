@@ -146,6 +146,14 @@ ConfiguredPlan megatron_plan(const std::string& name, const MegatronLaunch& laun
   plan.zero = pins.zero.value_or(ZeroStage::off);
   plan.sequence_parallel = pins.sequence_parallel.value_or(false);
   plan.offload = pins.offload.value_or(0);
+  if (const int instances = launch.optimizer_instances; instances > 1) {
+    const int copies = layout.data * layout.context;
+    if (copies % instances != 0)
+      throw InputError(
+          name + " --num-distributed-optimizer-instances",
+          fmt::format("must divide the {} copies of a parameter, is {}", copies, instances));
+    out.zero_group = copies / instances;
+  }
   const bool interleaved = static_cast<int>(layout.chunks.size()) > layout.stages;
   plan.schedule = interleaved ? Schedule::interleaved : Schedule::one_f_one_b;
   plan.stages = stages_of(layout, problem.model);

@@ -12,6 +12,7 @@ namespace plait {
 struct ConfiguredPlan {
   Plan plan;
   int global_batch = 0;
+  int zero_group = 0;  // Job::zero_group
 };
 
 // What Megatron-LM makes of its flags on all devices of the cluster, in rank order: stages by the

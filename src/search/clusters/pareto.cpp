@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -46,14 +47,18 @@ class ParetoSearch {
         kinds_(kinds),
         floor_(CostEngine(context.problem), context.options.pins, context.options.target) {}
 
-  ParetoResult run() {
+  ParetoResult run(std::optional<Seconds> enough) {
     list_candidates();
     rank_candidates();
     const int count = static_cast<int>(candidates_.size());
     for (int first = 0; first < count && !result_.cut_short;) {
       std::vector<int> round;
       std::vector<Seconds> cutoffs;
-      for (; first < count && static_cast<int>(round.size()) < kRound; ++first) {
+      // Without a front nothing can be left out, so that the first is planned alone where the
+      // planner loses nothing by that; moves in the free space stop early under a cutoff.
+      const bool alone = result_.front.empty() && context_.options.target.one_layout;
+      const std::size_t most = alone ? 1 : kRound;
+      for (; first < count && round.size() < most; ++first) {
         const Seconds cutoff = cutoff_of(candidates_[first].rent);
         if (!(candidates_[first].floor < cutoff)) continue;
         round.push_back(first);
@@ -63,6 +68,7 @@ class ParetoSearch {
       if (context_.on_progress) context_.on_progress(first / (count + 0.0));
     }
     if (!result_.front.empty()) result_.nearest.reset();
+    if (enough) find_fewest_nodes(*enough);
     std::ranges::sort(result_.behind, {}, &MixPoint::mix);
     return std::move(result_);
   }
@@ -181,6 +187,43 @@ class ParetoSearch {
     if (stopped()) result_.cut_short = true;
   }
 
+  // The front has what is cheap and fast; a few nodes may be neither, and in time.
+  void find_fewest_nodes(Seconds enough) {
+    for (const auto* points : {&result_.front, &result_.behind})
+      for (const MixPoint& point : *points)
+        if (point.step() <= enough) take_if_fewer(point);
+    if (!result_.fewest) return;
+    // The fewest first; of as many, the cheapest.
+    std::ranges::stable_sort(candidates_, {}, [](const Candidate& c) {
+      return std::make_pair(node_count(c.mix), c.rent);
+    });
+    const auto fewer = [&](const Candidate& c) {
+      return node_count(c.mix) < node_count(result_.fewest->mix) && !stopped();
+    };
+    for (const Candidate& candidate : candidates_) {
+      if (!fewer(candidate)) break;
+      if (candidate.floor > enough) continue;
+      const Planned planned = plan_mix(candidate, enough * kSame);
+      if (planned.point && planned.point->step() <= enough) take_if_fewer(*planned.point);
+    }
+    const Candidate* fastest = nullptr;
+    for (const Candidate& c : candidates_)
+      if (fewer(c) && (fastest == nullptr || c.floor < fastest->floor)) fastest = &c;
+    if (fastest != nullptr) result_.too_slow = plan_mix(*fastest, Seconds(HUGE_VAL)).point;
+    if (result_.too_slow && result_.too_slow->step() <= enough) {
+      take_if_fewer(*result_.too_slow);
+      result_.too_slow.reset();
+    }
+    if (stopped()) result_.cut_short = true;
+  }
+
+  void take_if_fewer(const MixPoint& point) {
+    const auto rank = [](const MixPoint& p) {
+      return std::make_pair(node_count(p.mix), p.rent.value);
+    };
+    if (!result_.fewest || rank(point) < rank(*result_.fewest)) result_.fewest = point;
+  }
+
   void file(MixPoint point) {
     std::vector<MixPoint>& front = result_.front;
     for (const MixPoint& p : front) {
@@ -214,6 +257,8 @@ class ParetoSearch {
 };
 
 }  // namespace
+
+int node_count(const Mix& mix) { return std::accumulate(mix.begin(), mix.end(), 0); }
 
 std::int64_t mix_count(std::span<const MixKind> kinds) {
   double product = 1;
@@ -252,10 +297,10 @@ Mix mix_of(const Cluster& cluster, std::span<const MixKind> kinds, const Plan& p
 }
 
 ParetoResult pareto_front(const Planner& planner, const SearchContext& context,
-                          std::span<const MixKind> kinds) {
+                          std::span<const MixKind> kinds, std::optional<Seconds> enough) {
   PLAIT_CHECK(unpriced_node(context.problem.cluster).empty());
   PLAIT_CHECK(mix_count(kinds) <= kMaxMixes);
-  return ParetoSearch(planner, context, kinds).run();
+  return ParetoSearch(planner, context, kinds).run(enough);
 }
 
 }  // namespace plait

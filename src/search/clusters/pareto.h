@@ -35,6 +35,10 @@ struct ParetoResult {
   std::int64_t evaluations = 0;
   bool cut_short = false;
   std::optional<RankedPlan> nearest;  // when the front is empty, if a planner had one
+  // Where a step is said that is short enough: of the mixes with such a plan one with the fewest
+  // nodes, and the fastest that was found with fewer.
+  std::optional<MixPoint> fewest;
+  std::optional<MixPoint> too_slow;
 };
 
 // Most mixes that pareto_front looks at.
@@ -48,13 +52,16 @@ std::int64_t mix_count(std::span<const MixKind> kinds);
 //   min over f in F of max(f.time, f.price / r),
 // so mixes whose throughput floor is not below that are left out, and the planner is told to look
 // for nothing slower. All nodes must have a price, and the counts allow at most kMaxMixes.
-// context.on_progress is called; context.on_improvement is not.
+// context.on_progress is called; context.on_improvement is not. `enough` is a step that is short
+// enough.
 ParetoResult pareto_front(const Planner& planner, const SearchContext& context,
-                          std::span<const MixKind> kinds);
+                          std::span<const MixKind> kinds, std::optional<Seconds> enough = {});
 
 // The kinds of a cluster with all counts; where that are too many mixes, fewer counts: all up to
 // 8, then 3/2 and 2 times the one before, and the full number.
 std::vector<MixKind> mix_kinds(const Cluster& cluster);
+
+int node_count(const Mix& mix);
 
 // The nodes of each kind that a plan uses, or the fewest that are allowed.
 Mix mix_of(const Cluster& cluster, std::span<const MixKind> kinds, const Plan& plan);

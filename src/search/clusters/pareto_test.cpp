@@ -22,7 +22,8 @@ struct PriceAndTime {
 
 // Every mix planned, every pair compared.
 std::vector<PriceAndTime> front_by_brute_force(const Problem& problem,
-                                               const std::vector<MixKind>& kinds) {
+                                               const std::vector<MixKind>& kinds,
+                                               const Target& target) {
   std::vector<PriceAndTime> points;
   Mix mix(kinds.size(), 0);
   for (bool more = true; more;) {
@@ -41,7 +42,8 @@ std::vector<PriceAndTime> front_by_brute_force(const Problem& problem,
     }
     Problem part = problem;
     part.cluster = keep_devices(problem.cluster, kept).cluster;
-    const SearchResult found = run_search(usual_planner(), {part, {.keep = 1}, {}, {}, {}});
+    const SearchResult found =
+        run_search(usual_planner(), {part, {.keep = 1, .target = target}, {}, {}, {}});
     if (found.plans.empty()) continue;
     const Seconds step = found.plans[0].cost.step;
     points.push_back({(price_of(part.cluster, found.plans[0].plan) * step).value, step.value});
@@ -64,15 +66,20 @@ Problem priced_problem(std::mt19937_64& random, int i) {
   return problem;
 }
 
-TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
+void expect_front_of_brute_force(const Target& target, int problems) {
   std::mt19937_64 random(7);
   int several = 0;
-  for (int i = 0; i < 60; ++i) {
-    const Problem problem = priced_problem(random, i);
+  for (int i = 0; i < problems; ++i) {
+    Problem problem = priced_problem(random, i);
+    if (target.needs_number_format) {  // which all devices have
+      problem.job.precision = Precision::fp16;
+      problem.job.attention = AttentionKernel::plain;
+    }
     const std::vector<MixKind> kinds = mix_kinds(problem.cluster);
-    const ParetoResult found = pareto_front(usual_planner(), {problem, {}, {}, {}, {}}, kinds);
-    const std::vector<PriceAndTime> truth = front_by_brute_force(problem, kinds);
-    ASSERT_EQ(found.front.size(), truth.size()) << "problem " << i;
+    const ParetoResult found =
+        pareto_front(usual_planner(), {problem, {.target = target}, {}, {}, {}}, kinds);
+    const std::vector<PriceAndTime> truth = front_by_brute_force(problem, kinds, target);
+    ASSERT_EQ(found.front.size(), truth.size()) << target.name << " problem " << i;
     for (std::size_t p = 0; p < truth.size(); ++p) {
       EXPECT_NEAR(found.front[p].price().value / truth[p].price, 1, 1e-9) << "problem " << i;
       EXPECT_NEAR(found.front[p].step().value / truth[p].time, 1, 1e-9) << "problem " << i;
@@ -81,6 +88,57 @@ TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
     EXPECT_LE(found.planned, found.mixes);
   }
   EXPECT_GT(several, 10);
+}
+
+TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
+  expect_front_of_brute_force(*target_named("any"), 60);
+  expect_front_of_brute_force(*target_named("megatron"), 60);
+}
+
+// The fewest nodes that are fast enough may be neither the cheapest nor the fastest.
+TEST(Pareto, TheFewestNodesAreThoseOfBruteForceOverAllMixes) {
+  std::mt19937_64 random(11);
+  int not_on_front = 0;
+  for (int i = 0; i < 30; ++i) {
+    const Problem problem = priced_problem(random, i);
+    std::vector<MixKind> kinds = mix_kinds(problem.cluster);
+    const SearchContext context{problem, {}, {}, {}, {}};
+    // A mix with so many nodes at most, and one of fewer: what is planned on its own.
+    std::vector<Seconds> fastest(problem.cluster.nodes.size() + 1, Seconds(HUGE_VAL));
+    for (MixKind& kind : kinds) std::erase(kind.counts, 0);
+    std::vector<MixKind> one = kinds;
+    const auto plan_all = [&](const auto& self, std::size_t k) -> void {
+      if (k == kinds.size()) {
+        const ParetoResult found = pareto_front(usual_planner(), context, one);
+        for (const MixPoint& p : found.front)
+          fastest[node_count(p.mix)] = std::min(fastest[node_count(p.mix)], p.step());
+        return;
+      }
+      for (const int count : kinds[k].counts) {
+        one[k].counts = {count};
+        self(self, k + 1);
+      }
+    };
+    plan_all(plan_all, 0);
+    const Seconds least = *std::ranges::min_element(fastest);
+    if (!std::isfinite(least.value)) continue;
+    for (const double slack : {1.02, 1.5, 3.0}) {
+      const Seconds enough = slack * least;
+      const ParetoResult found = pareto_front(usual_planner(), context, kinds, enough);
+      const auto fewest =
+          std::ranges::find_if(fastest, [&](Seconds step) { return step <= enough; });
+      ASSERT_TRUE(found.fewest) << "problem " << i;
+      EXPECT_EQ(node_count(found.fewest->mix), fewest - fastest.begin()) << "problem " << i;
+      EXPECT_LE(found.fewest->step(), enough);
+      const auto is_it = [&](const MixPoint& p) { return p.mix == found.fewest->mix; };
+      not_on_front += std::ranges::none_of(found.front, is_it);
+      if (found.too_slow) {
+        EXPECT_GT(found.too_slow->step(), enough);
+        EXPECT_LT(node_count(found.too_slow->mix), node_count(found.fewest->mix));
+      }
+    }
+  }
+  EXPECT_GT(not_on_front, 0);
 }
 
 TEST(Pareto, TheAnswerDoesNotDependOnThreads) {

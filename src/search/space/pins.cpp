@@ -1,6 +1,7 @@
 #include "search/space/pins.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "model/layers.h"
 #include "plan/names.h"
+#include "plan/target_rules.h"
 #include "search/space/space.h"
 
 namespace plait {
@@ -152,10 +154,10 @@ std::optional<ZeroStage> least_zero(const Target& target, double offload) {
 }
 
 // What the target has no way to run, whatever the model.
-Found target_violation(const Problem& problem, const Pins& pins, const Target& target) {
+Found lacking(const Problem& problem, const Pins& pins, const Target& target) {
   const auto refuse = [&](Dimension dimension, const auto& value, std::string_view what) {
-    return Found{{dimension, fmt::format("{} is not possible: {} {} (`runs_on` any leaves it open)",
-                                         value, target.program, what)}};
+    return Found{
+        {dimension, fmt::format("{} is not possible: {} {}", value, target.program, what)}};
   };
   const int stages = stage_count(pins) > 0 ? stage_count(pins) : pins.pipeline.value_or(1);
   if (stages > 1 && target.cuts == CutRule::none)
@@ -163,9 +165,11 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
                   "has no pipeline");
   if (lacks(pins.schedule, target.schedules))
     return refuse(Dimension::schedule, name_of(*pins.schedule), "does not have this schedule");
-  if (lacks(pins.zero, stages > 1 ? target.zero_in_pipeline : target.zero))
+  const std::vector<ZeroStage>& zero_stages = stages > 1 ? target.zero_in_pipeline : target.zero;
+  if (lacks(pins.zero, zero_stages))
     return refuse(Dimension::zero, name_of(*pins.zero),
-                  stages > 1 ? "does not cut so much in a pipeline" : "does not cut this");
+                  fmt::format("has ZeRO {}{}", target_rules::names_of(zero_stages),
+                              stages > 1 ? " in a pipeline" : ""));
   if (lacks(pins.recompute, target.recomputes))
     return refuse(Dimension::recompute, name_of(*pins.recompute), "does not recompute so");
   if (pins.recompute_layers && target.recompute_layers == RecomputeLayers::same)
@@ -175,13 +179,13 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
     return refuse(Dimension::tensor, *pins.tensor, "has no tensor parallelism");
   if (pins.offload.value_or(0) > 0 && !target.offload)
     return refuse(Dimension::offload, *pins.offload, "keeps the optimizer's state on the devices");
-  const std::optional<ZeroStage> zero = least_zero(target, pins.offload.value_or(0));
-  if (!zero)
+  const std::optional<ZeroStage> least = least_zero(target, pins.offload.value_or(0));
+  if (!least)
     return refuse(Dimension::offload, *pins.offload,
                   "keeps all of the optimizer's state in host memory or none");
-  if (pins.zero && *pins.zero < *zero)
+  if (pins.zero && *pins.zero < *least)
     return refuse(Dimension::zero, name_of(*pins.zero),
-                  fmt::format("has this in host memory from ZeRO {} on", name_of(*zero)));
+                  fmt::format("has this in host memory from ZeRO {} on", name_of(*least)));
   if (pins.context.value_or(1) > 1 && !target.context)
     return refuse(Dimension::context, *pins.context, "has no context parallelism");
   if (pins.expert.value_or(1) > 1 && !target.expert)
@@ -192,6 +196,22 @@ Found target_violation(const Problem& problem, const Pins& pins, const Target& t
         Dimension::tensor, *pins.tensor,
         fmt::format("needs a degree that divides the {} heads of keys and values", heads));
   return std::nullopt;
+}
+
+// The same, and which programs have a way.
+Found target_violation(const Problem& problem, const Pins& pins, const Target& target) {
+  Found found = lacking(problem, pins, target);
+  if (!found) return found;
+  std::vector<std::string_view> others;
+  for (const Target& other : targets())
+    if (other.name != "any" && !why_not(other, problem.job) && !lacking(problem, pins, other))
+      others.push_back(other.name);
+  if (others.empty())
+    found->what += " (`runs_on` any leaves it open)";
+  else
+    found->what +=
+        fmt::format(" (`framework` {} can, `runs_on` any leaves it open)", fmt::join(others, ", "));
+  return found;
 }
 
 }  // namespace

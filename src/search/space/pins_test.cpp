@@ -111,5 +111,15 @@ TEST(Pins, ASpaceWithAViolationIsEmpty) {
   EXPECT_FALSE(Space(of, {}).violation());
 }
 
+TEST(Pins, WhatATargetLacksNamesThoseThatHaveIt) {
+  const auto violation =
+      violation_of(problem(), {.zero = ZeroStage::parameters}, *target_named("megatron"));
+  ASSERT_TRUE(violation);
+  EXPECT_EQ(in_words(*violation),
+            "`zero`: 3 is not possible: Megatron-LM has ZeRO 0 and 1 (`framework` "
+            "megatron-deepspeed, deepspeed, fsdp, torchtitan, jax can, `runs_on` any leaves it "
+            "open)");
+}
+
 }  // namespace
 }  // namespace plait

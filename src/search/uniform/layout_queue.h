@@ -19,6 +19,7 @@ class LayoutQueue {
   void count(double costed) { costed_ += costed; }
 
   double most() const { return most_; }
+  std::span<const UniformLayout> all() const { return layouts_; }
   std::span<const UniformLayout> rest() const { return std::span(layouts_).subspan(next_); }
   Seconds bound() const;  // of the rest; infinite if there is none
 

@@ -15,7 +15,7 @@
 #include "search/uniform/layout_evaluation.h"
 #include "search/uniform/layout_queue.h"
 #include "search/uniform/moved_layers.h"
-#include "search/uniform/near_plans.h"
+#include "search/uniform/other_shapes.h"
 #include "search/uniform/smaller_mixes.h"
 
 namespace plait {
@@ -23,16 +23,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Layouts of which plans are costed. One that does not fit costs about an eighth of that, and
-// counts as much: on long sequences those with the lowest bounds do not fit.
-constexpr double kOfAMisfit = 0.125;
+// Layouts of which plans are costed.
 constexpr double kMostLayouts = 1'500;   // with all nodes; and with fewer
 constexpr double kFewLayouts = 600;      // on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;  // besides the one of all nodes
 constexpr std::size_t kFewAgain = 64;    // layouts that are looked at again ..
 constexpr std::size_t kAtOnce = 16;      // .. so many of them at once
-constexpr std::size_t kShapes = 3;       // that are looked at for each other plan to show
-constexpr std::size_t kOfShape = 6;      // layouts of each
 constexpr std::size_t kTried = 24;       // plans whose layers are moved in the end, a little ..
 constexpr std::size_t kPolished = 3;     // .. and, of these, further
 constexpr double kHopeful = 1.01;        // relative to the best plan: chunks that may gain as much
@@ -90,8 +86,8 @@ class UniformSearch {
       go_on(effort);
       report("more effort", begin, result);
     }
-    drop_idle_zero();
     add_other_shapes();
+    drop_idle_zero();
     report("other layouts", begin, result);
     return finished(result);
   }
@@ -186,15 +182,6 @@ class UniformSearch {
     ground_.work = 1;
   }
 
-  // Whether a layout stands for others that recompute the first layers of every chunk.
-  bool may_recompute_some(const UniformLayout& layout) const {
-    const Pins& pins = space_.pins();
-    return layout.recompute == Recompute::none && !layout.recomputes_some &&
-           space_.target().recompute_layers != RecomputeLayers::same && !pins.recompute &&
-           !pins.recompute_layers &&
-           std::ranges::find(space_.recomputes(), Recompute::full) != space_.recomputes().end();
-  }
-
   // How many plans that costed.
   double evaluate_round(std::span<const UniformLayout> round, bool is_new = true) {
     const int count = static_cast<int>(round.size());
@@ -210,7 +197,7 @@ class UniformSearch {
     double costed = 0;
     for (int i = 0; i < count; ++i) {
       costed += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
-      if (is_new && evaluated[i].lacks_memory && may_recompute_some(round[i])) {
+      if (is_new && evaluated[i].lacks_memory && may_recompute_some(space_, round[i])) {
         short_of_memory_.push_back(round[i]);
         short_of_memory_.back().recomputes_some = true;
       }
@@ -296,33 +283,12 @@ class UniformSearch {
     }
   }
 
-  // The best of a few more shapes, for people to compare with: of each the layouts with the lowest
-  // bounds.
   void add_other_shapes() {
-    const auto wanted_shapes = static_cast<std::size_t>(context_.options.keep);
-    if (found_.empty() || by_shape_.size() >= wanted_shapes) return;
-    std::vector<UniformLayout> open;
+    std::vector<UniformLayout> all;
     for (const LayoutQueue& queue : queues_)
-      open.insert(open.end(), queue.rest().begin(), queue.rest().end());
-    std::ranges::stable_sort(open, {}, &UniformLayout::bound);
-    std::map<Shape, std::vector<const UniformLayout*>> others;
-    std::vector<Shape> order;
-    for (const UniformLayout& layout : open) {
-      const Shape shape{layout.tensor, layout.stages, layout.settings.context,
-                        layout.settings.expert};
-      if (by_shape_.contains(shape)) continue;
-      std::vector<const UniformLayout*>& own = others[shape];
-      if (own.empty()) order.push_back(shape);
-      if (own.size() < kOfShape) own.push_back(&layout);
-    }
-    std::size_t tried = 0;
-    for (const Shape& shape : order) {
-      if (by_shape_.size() >= wanted_shapes || ++tried > kShapes * wanted_shapes || stop()) return;
-      Shortlist own(engine_, 1, context_.options.target);
-      for (const UniformLayout* layout : others[shape]) evaluate(ground_, *layout, own.best(), own);
-      evaluations_ += own.evaluations();
-      for (const RankedPlan& ranked : own.plans()) by_shape_.emplace(shape, ranked);
-    }
+      all.insert(all.end(), queue.all().begin(), queue.all().end());
+    evaluations_ +=
+        find_other_shapes(ground_, all, static_cast<std::size_t>(context_.options.keep), by_shape_);
   }
 
   void report(const char* name, Clock::time_point begin, SearchResult& result) const {
@@ -365,7 +331,7 @@ class UniformSearch {
   UniformLayouts layouts_;
   Shortlist found_;
   UniformGround ground_;
-  std::map<Shape, RankedPlan> by_shape_;
+  BestByShape by_shape_;
   NearPlans best_;  // that were the best of all for a while
   NearPlans near_;  // by their closed form
   std::vector<LayoutQueue> queues_;

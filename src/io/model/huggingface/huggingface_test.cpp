@@ -206,8 +206,8 @@ TEST(HuggingFace, LayersWithoutExpertsAreFoundInAnyMixture) {
 }
 
 TEST(HuggingFace, WhatIsNoKnownKindOfModelIsRefused) {
-  EXPECT_EQ(complaint(R"({"model_type": "whisper", "num_mel_bins": 80, "vocab_size": 51865})"),
-            "config.json#: model_type 'whisper' is not known, and it reads sound, not text or "
+  EXPECT_EQ(complaint(R"({"model_type": "hearing", "num_mel_bins": 80, "vocab_size": 51865})"),
+            "config.json#: model_type 'hearing' is not known, and it reads sound, not text or "
             "images");
   EXPECT_EQ(complaint(R"({"model_type": "swin", "image_size": 224, "depths": [2, 2, 6, 2]})"),
             "config.json#: model type 'swin' is a network of images with convolutions or stages of "

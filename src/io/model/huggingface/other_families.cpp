@@ -30,7 +30,7 @@ constexpr Family kFamilies[] = {
      {"clip", "siglip", "siglip2", "align", "altclip", "chinese_clip", "clipseg", "blip", "flava",
       "groupvit", "owlvit", "owlv2", "xclip", "clap", "metaclip_2", "vision-text-dual-encoder"}},
     {"reads sound through convolutions; they are not predicted",
-     {"wav2vec2", "wav2vec2-bert", "hubert", "wavlm", "unispeech", "unispeech-sat",
+     {"whisper", "wav2vec2", "wav2vec2-bert", "hubert", "wavlm", "unispeech", "unispeech-sat",
       "data2vec-audio", "encodec", "vits", "univnet", "sew", "sew-d", "mimi"}},
     {"is a network of images with convolutions or stages of several sizes; plait has Wide-ResNet "
      "and ViT of its own",
@@ -65,6 +65,16 @@ constexpr std::string_view kDiffusion =
     "are predicted";
 constexpr std::string_view kDiffusionNames[] = {"diffusion", "sdxl", "sd3", "flux", "unet", "dit"};
 
+// "resnet" of "resnet50"
+std::string_view without_number(std::string_view word) {
+  const std::size_t end = word.find_last_not_of("0123456789");
+  return word.substr(0, end == word.npos ? 0 : end + 1);
+}
+
+// Of models that read images before a language model: the latter is predicted.
+constexpr std::string_view kOfTwoParts[] = {"llava",     "vl",      "internvl", "idefics",
+                                            "paligemma", "smolvlm", "pixtral",  "vision"};
+
 // "state-spaces/Mamba-2.8b" as "state", "spaces", "mamba", "2.8b".
 std::vector<std::string> words_of(const std::string& name) {
   std::vector<std::string> words(1);
@@ -82,9 +92,14 @@ std::string other_family_named(const std::string& name) {
   for (const std::string& word : words_of(name)) {
     if (std::ranges::find(kDiffusionNames, word) != std::end(kDiffusionNames))
       return "'" + word + "' is not predicted: it " + std::string(kDiffusion);
+    const std::string_view family_name = without_number(word);
     for (const Family& family : kFamilies)
-      if (!word.empty() && std::ranges::find(family.types, word) != family.types.end())
-        return "'" + word + "' is not predicted: it " + std::string(family.why);
+      for (const std::string_view type : family.types)
+        if (!type.empty() && (type == word || type == family_name))
+          return "'" + word + "' is not predicted: it " + std::string(family.why);
+    if (std::ranges::find(kOfTwoParts, word) != std::end(kOfTwoParts))
+      return "not known; it reads images before a language model, and of its config.json the "
+             "language model alone is predicted";
   }
   return "";
 }

@@ -121,20 +121,22 @@ void layouts(const Place& place, Visitor& visit) {
     else
       std::ranges::sort(all);
     for (const bool reversed : {false, true}) {
-      if (visit.skips()) continue;
-      Draft together = place.draft;
-      Draft apart = place.draft;
-      deal(together, all);
-      deal_by_replica(apart, all);
-      if (reversed) {
-        // The stages backwards, their replicas as they were.
-        std::vector<DeviceId> order = all;
-        std::ranges::reverse(order);
-        deal(together, order);
-        for (DraftStage& stage : together.stages) std::ranges::reverse(stage.devices);
+      if (!visit.skips()) {
+        Draft together = place.draft;
+        deal(together, all);
+        if (reversed) {
+          // The stages backwards, their replicas as they were.
+          std::vector<DeviceId> order = all;
+          std::ranges::reverse(order);
+          deal(together, order);
+          for (DraftStage& stage : together.stages) std::ranges::reverse(stage.devices);
+        }
+        if (share_and_visit(place, std::move(together), visit)) return;
       }
-      if (share_and_visit(place, std::move(together), visit)) return;
-      if (!reversed && share_and_visit(place, std::move(apart), visit)) return;
+      if (reversed || visit.skips()) continue;
+      Draft apart = place.draft;
+      deal_by_replica(apart, all);
+      if (share_and_visit(place, std::move(apart), visit)) return;
     }
   }
   if (visit.skips()) return;
@@ -143,32 +145,31 @@ void layouts(const Place& place, Visitor& visit) {
   share_and_visit(place, std::move(inside), visit);
 }
 
+// Two stages change places, with their units or without, or one is put elsewhere.
 void stage_swaps(const Place& place, Visitor& visit) {
   const int stages = place.draft.stage_count();
   for (const int a : place.by_load())
     for (int b = 0; b < stages; ++b) {
-      if (a == b || visit.skips()) continue;
+      if (a == b) continue;
+      if (!visit.skips()) {
+        Draft draft = place.draft;
+        std::swap(draft.stages[a], draft.stages[b]);
+        if (visit(std::move(draft))) return;
+      }
+      if (!visit.skips()) {
+        Draft draft = place.draft;
+        std::swap(draft.stages[a], draft.stages[b]);
+        std::swap(draft.stages[a].units, draft.stages[b].units);
+        std::swap(draft.stages[a].recompute, draft.stages[b].recompute);
+        if (visit(std::move(draft))) return;
+      }
+      if (std::abs(a - b) < 2 || visit.skips()) continue;
       Draft draft = place.draft;
-      DraftStage& own = draft.stages[a];
-      DraftStage& other = draft.stages[b];
-      std::swap(own.devices, other.devices);
-      std::swap(own.shares, other.shares);
-      std::swap(own.tensor, other.tensor);
-      std::swap(own.data, other.data);
-      if (visit(std::move(draft))) return;
-      // The same with the stages between moved along.
-      if (std::abs(a - b) < 2) continue;
-      draft = place.draft;
-      const auto moved = [&](auto member) {
-        std::vector<DraftStage> stages_before = draft.stages;
-        const int by = a < b ? 1 : -1;
-        for (int s = a; s != b; s += by) draft.stages[s].*member = stages_before[s + by].*member;
-        draft.stages[b].*member = stages_before[a].*member;
-      };
-      moved(&DraftStage::devices);
-      moved(&DraftStage::shares);
-      moved(&DraftStage::tensor);
-      moved(&DraftStage::data);
+      const auto first = draft.stages.begin();
+      if (a < b)
+        std::rotate(first + a, first + a + 1, first + b + 1);
+      else
+        std::rotate(first + b, first + a, first + a + 1);
       if (visit(std::move(draft))) return;
     }
 }
@@ -302,12 +303,15 @@ void awakenings(const Place& place, Visitor& visit) {
     const int group = place.draft.group(place.draft.stages[s]);
     const int most = static_cast<int>(idle.size()) / group;
     for (const int replicas : std::set<int>{1, most}) {
-      if (replicas < 1 || replicas > most || visit.skips()) continue;
+      if (replicas < 1 || replicas > most) continue;
       const std::vector<DeviceId> woken(
           idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(replicas) * group);
-      Draft joined = place.draft;
-      if (give(place, joined, joined.stages[s], woken) && visit(std::move(joined))) return;
+      if (!visit.skips()) {
+        Draft joined = place.draft;
+        if (give(place, joined, joined.stages[s], woken) && visit(std::move(joined))) return;
+      }
       for (const int after : {0, 1}) {
+        if (visit.skips()) continue;
         Draft draft = place.draft;
         DraftStage added = draft.stages[s];
         added.devices = woken;

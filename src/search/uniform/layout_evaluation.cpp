@@ -254,9 +254,13 @@ class Evaluation {
     if (plans_.may_differ() || is_plain())
       for (const DividedLayers& own : divided.found) {
         const bool is_exact = bounds_.layers()->equal;
-        if (is_exact && Seconds(own.step) >= std::min(limit, found.best())) break;
+        const bool is_slower = is_exact && Seconds(own.step) >= std::min(limit, found.best());
         // A chunk without layers may be one of another unit, and it is not said which.
         const std::vector<int> begins = begins_of(own);
+        // One of its neighbours may be faster.
+        if (is_slower && !begins.empty() && recomputed == 0)
+          note(recut(stages_.plan(), layout_.schedule, begins, units_), Seconds(own.step));
+        if (is_slower) break;
         if (!begins.empty()) offer(recut(stages_.plan(), layout_.schedule, begins, units_));
       }
     if (const auto even = plans_.even_chunks()) offer(*even);

@@ -53,26 +53,90 @@ void UnitTable::Facts::add(const Facts& more) {
   }
 }
 
+void UnitTable::Pass::add(const UnitCost& unit) {
+  forward += unit.forward;
+  backward += unit.backward;
+  weight_gradient += unit.weight_gradient;
+  recompute += unit.recompute;
+  forward_comm += unit.forward_comm;
+  backward_comm += unit.backward_comm;
+  network_forward += unit.network_forward;
+  network_backward += unit.network_backward;
+  saved += unit.saved;
+}
+
+void UnitTable::Parameters::add(const UnitCost& unit) {
+  all += unit.parameters;
+  experts += unit.expert_parameters;
+  trained += unit.trained;
+  trained_experts += unit.trained_experts;
+}
+
+void UnitTable::Measured::add(const UnitCost& unit) {
+  held += unit.held;
+  optimizer += unit.optimizer;
+  optimizer_parameters += unit.optimizer_parameters;
+}
+
+void UnitTable::Sums::begin(std::size_t count, bool from_profile) {
+  parameters.reserve(count + 1);
+  parameters.emplace_back();
+  for (int r = 0; r < 3; ++r) {
+    passes[r].reserve(count + 1);
+    passes[r].emplace_back();
+    if (!from_profile) continue;
+    measured[r].reserve(count + 1);
+    measured[r].emplace_back();
+  }
+}
+
+void UnitTable::Sums::begin_anew() {
+  parameters.back() = {};
+  for (int r = 0; r < 3; ++r) {
+    passes[r].back() = {};
+    if (!measured[r].empty()) measured[r].back() = {};
+  }
+}
+
+void UnitTable::Sums::append(const std::array<UnitCost, 3>& cost) {
+  const auto add = [](auto& sums, const UnitCost& own) {
+    auto sum = sums.back();
+    sum.add(own);
+    sums.push_back(sum);
+  };
+  add(parameters, cost.front());
+  for (int r = 0; r < 3; ++r) {
+    add(passes[r], cost[r]);
+    if (!measured[r].empty()) add(measured[r], cost[r]);
+  }
+}
+
 UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   const ModelLayers layers = layers_of(problem.model, shape.split);
   const LayerCosts costs = layer_costs(problem, shape, layers);
   in_ops_ = layers.in_ops;
   layer_begin_ = layers.begin;
-  const std::vector<Whole> wholes = add_distinct(costs.units, costs.first);
+  const auto count = static_cast<std::size_t>(layers.count());
+  const bool from_profile = std::ranges::any_of(costs.units, [](const LayerCost& unit) {
+    return std::ranges::any_of(unit.by_recompute, [](const UnitCost& own) {
+      return own.held > Bytes(0) || own.optimizer > Seconds(0) || own.optimizer_parameters > 0;
+    });
+  });
+  sums_.begin(count, from_profile);
+  const std::vector<Whole> wholes = add_distinct(costs.units, costs.first, from_profile);
   std::array<std::vector<Bytes>, 3> repeated;
   std::vector<Bytes> workspace;
-  for (std::vector<UnitCost>& sums : prefix_) sums.emplace_back();
+  facts_.reserve(count + 1);
   facts_.emplace_back();
+  blocks_until_.reserve(count);
+  layer_of_.reserve(problem.model.units.size() + 1);
+  cost_of_.reserve(problem.model.units.size() + 1);
   int blocks = 0;
   for (int l = 0; l < layers.count(); ++l) {
     const int shape_of = layers.shape_of[l];
     const Whole& whole = wholes[shape_of];
-    for (int r = 0; r < 3; ++r) {
-      UnitCost sum = prefix_[r].back();
-      sum += whole.cost[r];
-      prefix_[r].push_back(sum);
-      repeated[r].push_back(whole.repeated[r]);
-    }
+    sums_.append(whole.cost);
+    for (int r = 0; r < 3; ++r) repeated[r].push_back(whole.repeated[r]);
     Facts facts = facts_.back();
     facts.add(whole.facts);
     facts_.push_back(facts);
@@ -96,15 +160,18 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
 
 // `first`: of each distinct layer, its first unit.
 std::vector<UnitTable::Whole> UnitTable::add_distinct(const std::vector<LayerCost>& units,
-                                                      const std::vector<int>& first) {
+                                                      const std::vector<int>& first,
+                                                      bool from_profile) {
   std::vector<Whole> wholes;
+  inner_.begin(in_ops_ ? units.size() : 0, from_profile);
   for (std::size_t s = 0; s < first.size(); ++s) {
     const auto end = s + 1 < first.size() ? static_cast<std::size_t>(first[s + 1]) : units.size();
     Whole& whole = wholes.emplace_back();
+    inner_.begin_anew();
     for (std::size_t d = first[s]; d < end; ++d) {
       const LayerCost& own = units[d];
+      if (in_ops_) inner_.append(own.by_recompute);
       for (int r = 0; r < 3; ++r) {
-        inner_[r].push_back(whole.cost[r]);
         inner_repeated_[r].push_back(whole.repeated[r]);
         whole.cost[r] += own.by_recompute[r];
         whole.repeated[r] += own.repeated[r];
@@ -119,7 +186,7 @@ std::vector<UnitTable::Whole> UnitTable::add_distinct(const std::vector<LayerCos
       origins_.push_back(own.origin);
     }
   }
-  for (std::vector<UnitCost>& inner : inner_) inner.emplace_back();
+  inner_.begin_anew();
   for (std::vector<Bytes>& inner : inner_repeated_) inner.emplace_back();
   inner_facts_.emplace_back();
   return wholes;

@@ -24,11 +24,11 @@ class UnitTable {
   UnitTable(const Problem& problem, const ReplicaShape& shape);
 
   UnitCost cost(const UnitRange& range, Recompute recompute) const {
-    const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
-    if (!in_ops_) return sums[range.end] - sums[range.begin];
-    const std::vector<UnitCost>& inner = inner_[static_cast<int>(recompute)];
-    UnitCost cost = sums[layer_of_[range.end]] - sums[layer_of_[range.begin]];
-    cost += inner[cost_of_[range.end]] - inner[cost_of_[range.begin]];
+    const int r = static_cast<int>(recompute);
+    UnitCost cost;
+    sums_.add_between(r, layer_of_[range.begin], layer_of_[range.end], cost);
+    if (!in_ops_) return cost;
+    inner_.add_between(r, cost_of_[range.begin], cost_of_[range.end], cost);
     // Recompute that begins inside a layer keeps what enters there.
     if (recompute == Recompute::full && range.begin < range.end)
       cost.saved += recompute_input(range.begin);
@@ -36,11 +36,10 @@ class UnitTable {
   }
   // The totals of cost(), for less.
   PassTime pass_time(const UnitRange& range, Recompute recompute) const {
-    const std::vector<UnitCost>& sums = prefix_[static_cast<int>(recompute)];
-    if (!in_ops_) return passes_between(sums[range.begin], sums[range.end]);
-    const std::vector<UnitCost>& inner = inner_[static_cast<int>(recompute)];
-    PassTime time = passes_between(sums[layer_of_[range.begin]], sums[layer_of_[range.end]]);
-    const PassTime more = passes_between(inner[cost_of_[range.begin]], inner[cost_of_[range.end]]);
+    const int r = static_cast<int>(recompute);
+    const PassTime time = sums_.pass_between(r, layer_of_[range.begin], layer_of_[range.end]);
+    if (!in_ops_) return time;
+    const PassTime more = inner_.pass_between(r, cost_of_[range.begin], cost_of_[range.end]);
     return {time.forward + more.forward, time.backward + more.backward};
   }
   // What the backward pass of a recomputed layer needs beside what is saved: the most that any
@@ -85,11 +84,79 @@ class UnitTable {
   const Origin& origin(int unit) const { return origins_[cost_of_[unit]]; }
 
  private:
-  static PassTime passes_between(const UnitCost& b, const UnitCost& a) {
-    return {(a.forward - b.forward) + (a.forward_comm - b.forward_comm),
-            (a.backward - b.backward) + (a.weight_gradient - b.weight_gradient) +
-                (a.recompute - b.recompute) + (a.backward_comm - b.backward_comm)};
-  }
+  // Sums of the fields of UnitCost. They are kept apart: what does not depend on recompute is kept
+  // once, and what only profiles say not at all without one.
+  struct Pass {
+    Seconds forward;
+    Seconds backward;
+    Seconds weight_gradient;
+    Seconds recompute;
+    Seconds forward_comm;
+    Seconds backward_comm;
+    Seconds network_forward;
+    Seconds network_backward;
+    Bytes saved;
+    void add(const UnitCost& unit);
+    void add_since(const Pass& before, UnitCost& into) const {
+      into.forward += forward - before.forward;
+      into.backward += backward - before.backward;
+      into.weight_gradient += weight_gradient - before.weight_gradient;
+      into.recompute += recompute - before.recompute;
+      into.forward_comm += forward_comm - before.forward_comm;
+      into.backward_comm += backward_comm - before.backward_comm;
+      into.network_forward += network_forward - before.network_forward;
+      into.network_backward += network_backward - before.network_backward;
+      into.saved += saved - before.saved;
+    }
+  };
+  struct Parameters {
+    double all = 0;
+    double experts = 0;
+    double trained = 0;
+    double trained_experts = 0;
+    void add(const UnitCost& unit);
+    void add_since(const Parameters& before, UnitCost& into) const {
+      into.parameters += all - before.all;
+      into.expert_parameters += experts - before.experts;
+      into.trained += trained - before.trained;
+      into.trained_experts += trained_experts - before.trained_experts;
+    }
+  };
+  struct Measured {
+    Bytes held;
+    Seconds optimizer;
+    double optimizer_parameters = 0;
+    void add(const UnitCost& unit);
+    void add_since(const Measured& before, UnitCost& into) const {
+      into.held += held - before.held;
+      into.optimizer += optimizer - before.optimizer;
+      into.optimizer_parameters += optimizer_parameters - before.optimizer_parameters;
+    }
+  };
+  // [i] = of so many layers, or units, from the first one on.
+  struct Sums {
+    std::array<std::vector<Pass>, 3> passes;  // by Recompute
+    std::vector<Parameters> parameters;
+    std::array<std::vector<Measured>, 3> measured;  // empty when there is nothing
+    // Of none, with room for so many.
+    void begin(std::size_t count, bool from_profile);
+    // The last one is of none again.
+    void begin_anew();
+    void append(const std::array<UnitCost, 3>& cost);
+    void add_between(int recompute, int begin, int end, UnitCost& into) const {
+      passes[recompute][end].add_since(passes[recompute][begin], into);
+      parameters[end].add_since(parameters[begin], into);
+      if (!measured[recompute].empty())
+        measured[recompute][end].add_since(measured[recompute][begin], into);
+    }
+    PassTime pass_between(int recompute, int begin, int end) const {
+      const Pass& a = passes[recompute][end];
+      const Pass& b = passes[recompute][begin];
+      return {(a.forward - b.forward) + (a.forward_comm - b.forward_comm),
+              (a.backward - b.backward) + (a.weight_gradient - b.weight_gradient) +
+                  (a.recompute - b.recompute) + (a.backward_comm - b.backward_comm)};
+    }
+  };
   // Sums over units before one.
   struct Facts {
     Extent extent;
@@ -107,24 +174,24 @@ class UnitTable {
     Bytes workspace;
   };
   std::vector<Whole> add_distinct(const std::vector<LayerCost>& units,
-                                  const std::vector<int>& first);
+                                  const std::vector<int>& first, bool from_profile);
   // Of the layers, those that the range has all units of; empty, or reversed, where there is none.
   UnitRange whole_layers(const UnitRange& range) const;
   // Units that are in one layer.
   Bytes repeated(int recompute, const UnitRange& part) const;
 
-  bool in_ops_ = false;                          // some layers have several units
-  std::array<std::vector<UnitCost>, 3> prefix_;  // by Recompute; [i] = layers [0, i)
-  std::vector<Facts> facts_;                     // [i] = layers [0, i)
-  std::array<RangeMaximum, 3> working_set_;      // by Recompute
-  RangeMaximum workspace_;                       // empty when no unit has one
-  std::vector<int> blocks_until_;                // by layer: blocks up to it
-  std::vector<bool> is_block_;                   // by layer
-  std::vector<int> layer_begin_;                 // by layer, then the number of units
-  std::vector<int> layer_of_;                    // by unit, then the number of layers
-  std::vector<int> cost_of_;                     // by unit: its distinct one; at the end one more
+  bool in_ops_ = false;                      // some layers have several units
+  Sums sums_;                                // by layer
+  std::vector<Facts> facts_;                 // [i] = layers [0, i)
+  std::array<RangeMaximum, 3> working_set_;  // by Recompute
+  RangeMaximum workspace_;                   // empty when no unit has one
+  std::vector<int> blocks_until_;            // by layer: blocks up to it
+  std::vector<bool> is_block_;               // by layer
+  std::vector<int> layer_begin_;             // by layer, then the number of units
+  std::vector<int> layer_of_;                // by unit, then the number of layers
+  std::vector<int> cost_of_;                 // by unit: its distinct one; at the end one more
   // By distinct unit; sums over the units before it in its layer.
-  std::array<std::vector<UnitCost>, 3> inner_;  // by Recompute
+  Sums inner_;  // of models in ops
   std::vector<Facts> inner_facts_;
   std::array<std::vector<Bytes>, 3> inner_repeated_;  // by Recompute
   std::vector<Bytes> unit_workspace_;

@@ -97,7 +97,7 @@ def test_mpirun_and_ssh_start_every_node():
             assert sorted(hosts) == sorted(quoted), hosts
             assert all(run["environment"]["PWD"] == str(Here.folder.resolve()) for run in runs)
         # The hostfile is the user's to change, and the first host in it is where processes meet.
-        (Here.folder / folder / "hostfile").write_text("# ours\nx1 slots=1\n\nx2 slots=1\n")
+        (Here.folder / folder / "hostfile").write_text("# ours\n  x1\tslots=1\n\nx2 slots=1\n")
         calls = stubs.run([f"./{folder}/{script}"], Here.folder)
         assert all(run["words"][run["words"].index("--master-addr") + 1] == "x1"
                    for run in calls if run["name"] == "torchrun")

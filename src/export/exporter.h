@@ -74,6 +74,11 @@ std::vector<std::string> unsaid_settings(const Exporter& exporter, const Problem
 // Devices over which the states of each parameter are cut: those that have copies of it, or a part
 // of them (hybrid sharding); 1 where nothing is cut.
 int sharding_group(const Problem& problem, const Plan& plan);
+// Whether the prediction has tensor parallelism run beside the products that it belongs to; beside
+// weight gradients it always does.
+bool overlaps_tensors(const Problem& problem, const Plan& plan);
+// Whether no tensor group has devices of two nodes, where there is one layout.
+bool tensor_groups_in_nodes(const Problem& problem, const Plan& plan);
 // Of programs whose network the user's program builds: what it adds for LoRA. "" = nothing.
 std::string adapters_to_add(const Job& job);
 std::vector<std::string> format_names();  // those that have rows or a text of one plan

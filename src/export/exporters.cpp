@@ -145,6 +145,22 @@ int sharding_group(const Problem& problem, const Plan& plan) {
   return group > 0 && copies % group == 0 ? group : copies;
 }
 
+bool overlaps_tensors(const Problem& problem, const Plan& plan) {
+  return problem.job.overlap && plan.stages.front().spans.front().tensor > 1 &&
+         problem.job.framework.traits.tensor_exposed < 1;
+}
+
+bool tensor_groups_in_nodes(const Problem& problem, const Plan& plan) {
+  const int tensor = plan.stages.front().spans.front().tensor;
+  const auto node = [&](const Stage& stage, std::size_t d) {
+    return problem.cluster.device(stage.devices[d]).node;
+  };
+  for (const Stage& stage : plan.stages)
+    for (std::size_t d = 0; d < stage.devices.size(); ++d)
+      if (node(stage, d) != node(stage, d - d % tensor)) return false;
+  return true;
+}
+
 std::string adapters_to_add(const Job& job) {
   if (!job.adapters) return "";
   const std::string rank = job.adapter_rank > 0 ? fmt::format(" of rank {}", job.adapter_rank) : "";

@@ -69,12 +69,12 @@ std::string hosts_and_variables(std::string_view script_name, std::size_t nodes,
   return fmt::format(
       "set -euo pipefail\n"
       "HERE=$(cd -- \"$(dirname -- \"${{BASH_SOURCE[0]}}\")\" && pwd)\n"
-      "mapfile -t HOSTS < <(grep -vE '^[[:space:]]*(#|$)' \"$HERE/hostfile\")\n"
+      "mapfile -t HOSTS < <(awk '!/^[[:space:]]*(#|$)/ {{ print $1 }}' \"$HERE/hostfile\")\n"
       "if ((${{#HOSTS[@]}} != {0})); then\n"
       "  echo \"{1}: hostfile has ${{#HOSTS[@]}} hosts, the plan has {0}\" >&2\n"
       "  exit 2\n"
       "fi\n"
-      "MASTER_ADDR=${{MASTER_ADDR:-${{HOSTS[0]%% *}}}}\n"
+      "MASTER_ADDR=${{MASTER_ADDR:-${{HOSTS[0]}}}}\n"
       "MASTER_PORT=${{MASTER_PORT:-29500}}\n"
       "export MASTER_ADDR MASTER_PORT\n"
       "VARIABLES=(MASTER_ADDR MASTER_PORT {2}PATH LD_LIBRARY_PATH PYTHONPATH \"${{!NCCL_@}}\")\n",
@@ -155,7 +155,7 @@ std::string ssh_script(const std::vector<LaunchNode>& nodes, const RunScript& sc
          "running=()\n"
          "trap 'kill \"${running[@]}\" 2>/dev/null || true' EXIT\n"
          "for rank in \"${!HOSTS[@]}\"; do\n"
-         "  ssh -tt -- \"${HOSTS[rank]%% *}\" \"cd '${PWD//\\'/\\'\\\\\\'\\'}' && env "
+         "  ssh -tt -- \"${HOSTS[rank]}\" \"cd '${PWD//\\'/\\'\\\\\\'\\'}' && env "
          "NODE_RANK=$rank ${words[*]}\" </dev/null &\n"
          "  running+=(\"$!\")\n"
          "done\n"

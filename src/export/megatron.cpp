@@ -172,27 +172,10 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
   return out;
 }
 
-bool inside_nodes(const Cluster& cluster, const Plan& plan) {
-  const int tensor = first_span(plan).tensor;
-  for (const Stage& stage : plan.stages)
-    for (std::size_t d = 0; d < stage.devices.size(); ++d)
-      if (cluster.device(stage.devices[d]).node !=
-          cluster.device(stage.devices[d - d % tensor]).node)
-        return false;
-  return true;
-}
-
-// Whether the prediction has tensor parallelism run beside the products that it belongs to; beside
-// weight gradients it always does.
-bool overlaps_tensors(const Problem& problem, const Plan& plan) {
-  return problem.job.overlap && first_span(plan).tensor > 1 &&
-         problem.job.framework.traits.tensor_exposed < 1;
-}
-
 // Its user buffers need sequence parallelism (megatron/training/arguments.py), and links of a node.
 bool has_user_buffers(const Problem& problem, const Plan& plan) {
   return overlaps_tensors(problem, plan) && plan.sequence_parallel &&
-         inside_nodes(problem.cluster, plan);
+         tensor_groups_in_nodes(problem, plan);
 }
 
 const char* const kUserBuffers =

@@ -155,6 +155,16 @@ std::string training(const Problem& problem, const Plan& plan) {
       problem.job.precision == Precision::bf16 ? "bfloat16" : "float32", graphs ? "False" : "True");
 }
 
+bool is_compiled(const Problem& problem) {
+  const FrameworkTraits& traits = problem.job.framework.traits;
+  return traits.kernels == KernelStyle::fused && !traits.keeps_between_kernels;
+}
+
+bool is_asynchronous(const Problem& problem, const Plan& plan) {
+  return overlaps_tensors(problem, plan) && is_compiled(problem) &&
+         tensor_groups_in_nodes(problem, plan);
+}
+
 std::string function_file(const Problem& problem, const Plan& plan) {
   const TransformerConfig c = in_full(std::get<TransformerConfig>(problem.model.architecture), 1);
   std::string out = "# TorchTitan trains " + printable(problem.model.name) + " by the plan\n#   " +
@@ -162,8 +172,9 @@ std::string function_file(const Problem& problem, const Plan& plan) {
   out += flavour(c) + parallelism(problem, plan) + training(problem, plan);
   out += fmt::format("RECOMPUTE = \"{}\"  # none, selective or full\n",
                      name_of(plan.stages.front().spans.front().recompute));
-  out += fmt::format("COMPILE = {}\n",
-                     problem.job.framework.traits.kernels == KernelStyle::fused ? "True" : "False");
+  out += fmt::format("COMPILE = {}\n", is_compiled(problem) ? "True" : "False");
+  out += fmt::format("ASYNC_TENSOR_PARALLEL = {}  # beside products, over links of a node\n",
+                     is_asynchronous(problem, plan) ? "True" : "False");
   out += fmt::format("TF32 = {}\n", problem.job.precision == Precision::tf32 ? "True" : "False");
   return out + kTorchtitanModule;
 }
@@ -228,6 +239,10 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
   out.losses = {
       "the tokenizer and the data, which are those of TorchTitan's llama3_8b unless HF_ASSETS and "
       "DATASET say otherwise"};
+  if (overlaps_tensors(problem, plan) && !is_asynchronous(problem, plan))
+    out.losses.emplace_back(
+        "that tensor parallelism runs beside products, as the prediction has it: TorchTitan does "
+        "so where it compiles, inside nodes only");
   if (problem.job.graph_capture && !can_capture(plan))
     out.losses.emplace_back(
         "that steps are captured as CUDA graphs, which TorchTitan does not "

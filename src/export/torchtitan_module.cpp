@@ -70,7 +70,7 @@ def plait_plan():
         training=dataclasses.replace(config.training, **TRAINING),
         parallelism=ParallelismConfig(**PARALLELISM),
         activation_checkpoint=recompute[RECOMPUTE],
-        compile=CompileConfig(enable=COMPILE),
+        compile=CompileConfig(enable=COMPILE, enable_async_tensor_parallel=ASYNC_TENSOR_PARALLEL),
         loss=ChunkedLossWrapper.Config(
             loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(spec))))
 )PY";

@@ -100,7 +100,7 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
   layout.chunks.front().embedding = layout.chunks.back().loss = true;
   layout.recompute = static_cast<Recompute>(below(3));
   Job job;
-  job.framework = samples::framework("fsdp2");
+  job.framework = samples::framework(below(2) == 0 ? "fsdp2" : "fsdp-compile");
   job.precision = std::array{Precision::bf16, Precision::fp32, Precision::tf32}[below(3)];
   Plan plan;
   plan.context = layout.context;
@@ -147,6 +147,10 @@ TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {
     EXPECT_EQ(number(text, "global_batch_size"), problem.job.global_batch);
     const bool half = problem.job.precision == Precision::bf16;
     EXPECT_EQ(word(text, "mixed_precision_param"), half ? "bfloat16" : "float32");
+    const bool compiled = problem.job.framework.name == "fsdp-compile";
+    EXPECT_EQ(word(text, "COMPILE"), compiled ? "True" : "False");
+    EXPECT_EQ(word(text, "ASYNC_TENSOR_PARALLEL"),
+              compiled && plan.stages[0].spans[0].tensor > 1 ? "True" : "False");
     EXPECT_EQ(word(text, "TF32"), problem.job.precision == Precision::tf32 ? "True" : "False");
     ++written;
   }

@@ -55,7 +55,24 @@ double expect_below(const Problem& problem, const Known& known, bool fine) {
   return said / known.step;
 }
 
-// Slow networks and nodes, and ties, now and then.
+// Every token goes to two of four experts.
+void give_experts(Model& model) {
+  constexpr int kExperts = 4;
+  constexpr int kVisited = 2;
+  for (LayerKind& kind : model.kinds)
+    for (Op& op : kind.ops) {
+      op.split = Split::experts;
+      op.count = kExperts;
+      op.rows *= static_cast<double>(kVisited) / kExperts;
+      op.forward = kVisited * op.forward;
+      op.parameters *= kExperts;
+      op.saved *= kVisited;
+      op.forward_reduce = op.backward_reduce = 0;
+      op.expert_exchange = kVisited * kind.output;
+    }
+}
+
+// Slow networks and nodes, and ties and experts, now and then.
 Problem networked_problem(std::mt19937_64& random) {
   Problem problem = random_problem(random, 5, 4);
   problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
@@ -66,6 +83,7 @@ Problem networked_problem(std::mt19937_64& random) {
       node.intra.bandwidth = BytesPerSecond(1e9 * static_cast<double>(1 + random() % 50));
   }
   if (random() % 4 == 0) problem.job.zero_group = 2;
+  if (random() % 3 == 0) give_experts(problem.model);
   return problem;
 }
 

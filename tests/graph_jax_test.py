@@ -109,6 +109,20 @@ def refused_plans(step):
     return failures
 
 
+def written_again(options, step):
+    """Failures of jaxlib to read the step's program as plait writes it, with shardings and whole."""
+    from plait.internals import stablehlo_of
+    path = step.folder / "annotated.hlo"
+    subprocess.run([options.program, "graph", "search", step.folder / "step.hlo", "--cluster", "1xA100-80GB:8",
+                    "--mesh", "2x4", "--annotated", path], check=True, capture_output=True)
+    ours, theirs = (len(text.splitlines()) for text in ((step.folder / "step.hlo").read_text(), path.read_text()))
+    try:
+        stablehlo_of(path.read_text())
+    except Exception as error:
+        return [f"jaxlib does not read what was written: {str(error).splitlines()[0]}"]
+    return [] if ours == theirs else [f"{theirs} lines were written of {ours}"]
+
+
 def child(options):
     """All plans of one step; a line of JSON for each."""
     sys.path.insert(0, str(SOURCE / "python"))
@@ -127,6 +141,8 @@ def child(options):
         for mesh, seed in tries:
             failures = failures_of(step.check(mesh, seed), 1e-9 if wide else 1e-5)
             print(json.dumps({"mesh": mesh, "seed": seed, "failures": failures}), flush=True)
+        if not wide:
+            print(json.dumps({"mesh": "2x4", "seed": "written", "failures": written_again(options, step)}))
         if options.child == next(iter(STEPS)) and not wide:
             print(json.dumps({"mesh": "8", "seed": "of another program", "failures": refused_plans(step)}))
     return 0
@@ -144,7 +160,8 @@ def run_child(python, options, step, adam):
             found = json.loads(line)
             seen += 1
             failed += bool(found["failures"])
-            plan = "best" if found["seed"] is None else f"random {found['seed']}"
+            seed = found["seed"]
+            plan = "best" if seed is None else seed if isinstance(seed, str) else f"random {seed}"
             verdict = "; ".join(found["failures"])
             print(f"{'FAILED' if verdict else 'ok'} {step} {kind} mesh {found['mesh']} {plan} {verdict}",
                   flush=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A profile taken on eight CPU devices ranks the strategies of a Llama block as the clock does: Spearman's
-correlation of predicted and measured times is at least 0.8. Exit 77 = skipped."""
+correlation of predicted and measured times is at least 0.8, and the plan that is predicted to be the best
+is at most 10 % slower than the one that is. Exit 77 = skipped."""
 import argparse
 import json
 import os
@@ -70,7 +71,10 @@ def main():
         run(python, runner, STEP, "--trace", program, "--sizes", json.dumps(SIZES))
         if options.profile:
             profile.write_text(pathlib.Path(options.profile).read_text())
-        print(run(options.program, "graph", "profile", program, *WORDS, "-o", profile), end="")
+        said = json.loads(run(options.program, "graph", "profile", program, *WORDS, "-o", profile, "--json"))
+        print(f"{said['timed']} timed, {said['known']} known before, {said['left']} left")
+        for failed in said["failed"]:
+            print(f"FAILED {failed}")
         for seed in range(options.plans):
             chosen = ["--random", seed] if seed > 0 else []
             run(options.program, "graph", "search", program, *WORDS, "--profile", profile, *chosen, "-o",
@@ -84,7 +88,7 @@ def main():
     found = spearman(predicted, measured)
     best = measured[predicted.index(min(predicted))] / min(measured) - 1
     print(f"Spearman {found:.3f} of {len(rows)}; the best predicted is {100 * best:.1f} % slower than the best")
-    return 0 if found >= 0.8 else 1
+    return 0 if found >= 0.8 and best <= 0.1 and not said["failed"] else 1
 
 
 if __name__ == "__main__":

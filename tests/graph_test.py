@@ -129,6 +129,14 @@ class Graph(unittest.TestCase):
         self.assertEqual(with_own_tags("  erf_at_3.7 = f32[4]{0} tanh(x.1)"),
                          "  erf.3.7 = f32[4]{0} tanh(x.1), " + tag % 3)
 
+    def test_what_a_reduction_applies_has_no_tags(self):
+        tag = ', frontend_attributes={plait="main:4"}'
+        inner = "sum.1 {\n  a = f32[] parameter(0)%s\n  ROOT b = f32[] add(a, a)%s\n}\n\n"
+        main = "ENTRY main {\n  ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=sum.1%s\n}\n" % tag
+        self.assertEqual(with_own_tags(inner % (tag, tag) + main), inner % ("", "") + main)
+        called = main.replace("reduce(x, zero), dimensions={0}", "call(x)")
+        self.assertEqual(with_own_tags(inner % (tag, tag) + called), inner % (tag, tag) + called)
+
     def test_a_mesh_that_does_not_divide_the_devices_is_refused(self):
         done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "3x3")
         self.assertEqual(done.returncode, 2)

@@ -135,7 +135,20 @@ def with_own_tags(text):
         elif opcode not in ("constant", "broadcast", "tuple", "get-tuple-element"):
             rest += f', frontend_attributes={{plait="main:{position}"}}'
         return f"{before}{name}_at_{position}{middle}{opcode}{rest}"
-    return re.sub(r"\b(\w+)_at_(\d+)\.(\d+)\b", r"\1.\2.\3", _NAMED.sub(own, text))
+    return _without_inner_tags(re.sub(r"\b(\w+)_at_(\d+)\.(\d+)\b", r"\1.\2.\3", _NAMED.sub(own, text)))
+
+
+def _without_inner_tags(text):
+    """What an op applies to pairs of elements has no tags: it is a part of the op, and has its name."""
+    applied = set(re.findall(r"\b(?:select|scatter)=%?([\w.\-]+)", text))
+    applied |= set(re.findall(r" (?!call\()[a-z][a-z\d\-]*\([^\n]*\bto_apply=%?([\w.\-]+)", text))
+    lines, inside = [], False
+    for line in text.split("\n"):
+        head = re.match(r"%?([\w.\-]+) (?:.* )?\{$", line)
+        if head or line.startswith(("ENTRY", "}")):
+            inside = head is not None and head[1] in applied
+        lines.append(re.sub(r', frontend_attributes=\{plait="main:\d+"\}', "", line) if inside else line)
+    return "\n".join(lines)
 
 
 def _sharding_text(dims, mesh, names):

@@ -40,7 +40,8 @@ AcesoFormula::AcesoFormula(const AcesoTable& table, const std::vector<std::strin
     auto& own = rows_[point];
     for (const Kind& kind : kinds_) {
       const auto row = rows.find(kind.name);
-      own.push_back(row == rows.end() ? nullptr : &row->second);
+      const bool measured = row != rows.end() && !row->second.did_not_fit;
+      own.push_back(measured ? &row->second : nullptr);
     }
   }
 }

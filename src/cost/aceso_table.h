@@ -18,9 +18,10 @@ struct AcesoOp {
   Bytes input;   // what a cut before it must send, tensors that only pass by included
   Bytes output;  // what a cut after it must send
   Bytes weights;
-  Bytes activations;        // what memory has grown by after its forward pass, its output included
-  Bytes forward_reserved;   // by which the allocator's pool grows beyond that
-  Bytes backward_reserved;  // by which it grows in the backward pass that follows
+  Bytes activations;         // what memory has grown by after its forward pass, its output included
+  Bytes forward_reserved;    // by which the allocator's pool grows beyond that
+  Bytes backward_reserved;   // by which it grows in the backward pass that follows
+  bool did_not_fit = false;  // into memory, when it was to be measured: times are not there
 };
 
 struct AcesoPoint {

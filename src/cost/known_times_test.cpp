@@ -40,5 +40,23 @@ TEST(KnownTimes, AnOpWithoutShapeMustBeMeasuredOnEveryDeviceType) {
   refuse_unknown_times(problem);
 }
 
+TEST(KnownTimes, APlanHasTheDegreesThatWereMeasured) {
+  Problem problem = one_op_on_two_types();
+  problem.cluster.devices = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
+  EXPECT_EQ(measured_degrees(problem, "V100"), (std::set<int>{1, 2}));
+  EXPECT_EQ(measured_degrees(problem, "T4"), std::set<int>{});
+  Plan plan;
+  plan.stages = {{{{.units = {0, 1}, .tensor = 2, .data = 1}}, {DeviceId{0}, DeviceId{1}}, {}}};
+  refuse_unknown_times(problem, plan);
+  plan.stages[0].spans[0].tensor = 4;
+  EXPECT_EQ(
+      samples::complaint([&] { refuse_unknown_times(problem, plan); }),
+      "net: enc-MLP-gelu has no shape and was not measured at tensor degree 4 on V100, but at "
+      "1, 2");
+  problem.model.kinds[0].ops[0].rows = 8;
+  EXPECT_EQ(measured_degrees(problem, "V100"), std::nullopt);
+  refuse_unknown_times(problem, plan);
+}
+
 }  // namespace
 }  // namespace plait

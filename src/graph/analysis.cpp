@@ -29,6 +29,21 @@ void warn_of_collectives(const Program& program, std::vector<std::string>& warni
   }
 }
 
+// The argument that is the right side of a product, or the rows that it looks up, seen through ops
+// on it alone; -1 for what is computed.
+int frozen_weight(const Program& program, int product) {
+  const Node& of = program.nodes[product];
+  const std::size_t side = of.is("gather") ? 0 : 1;
+  if (of.is("scatter") || of.operands.size() <= side) return -1;
+  const Node* node = &program.nodes[program.values[of.operands[side]].node];
+  while (node->kind == NodeKind::op && !node->operands.empty()) {
+    const bool alone = node->operands.size() == 1 || node->is("dynamic-slice");
+    if (!alone) return -1;
+    node = &program.nodes[program.values[node->operands.front()].node];
+  }
+  return node->kind == NodeKind::argument ? node->argument : -1;
+}
+
 }  // namespace
 
 Analysis analyze(std::string_view text, const std::string& where) {
@@ -64,6 +79,9 @@ void name_by_weights(Analysis& analysis, const std::vector<std::string>& names) 
       out += (out.empty() ? "" : ", ") + (beside ? name.substr(cut) : name);
       folder = name.substr(0, cut);
     }
+    if (out.empty())
+      if (const int w = frozen_weight(program, block.key); w >= 0)
+        out = fit ? names[w] : argument_name(program, w);
     if (!out.empty()) block.name = out;
   }
 }

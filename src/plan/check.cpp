@@ -78,7 +78,7 @@ class Checker {
 
   void check_experts() {
     std::set<double> expert_counts;
-    for (const int kind : std::set<int>(problem_.model.units.begin(), problem_.model.units.end()))
+    for (const int kind : kinds_of({0, problem_.model.unit_count()}))
       for (const Op& op : problem_.model.kinds[kind].ops)
         if (op.split == Split::experts) expert_counts.insert(op.count);
     if (plan_.expert < 1) {
@@ -206,10 +206,14 @@ class Checker {
           fmt::format("must divide the micro-batch of {} samples, is {}", micro_batch_, span.data));
   }
 
-  std::set<int> kinds_of(const Span& span) const {
-    std::set<int> kinds;
-    const int end = std::min(span.units.end, problem_.model.unit_count());
-    for (int u = std::max(span.units.begin, 0); u < end; ++u) kinds.insert(problem_.model.units[u]);
+  // Ascending; units that there are not have none.
+  std::vector<int> kinds_of(const UnitRange& units) const {
+    std::vector<bool> met(problem_.model.kinds.size());
+    const int end = std::min(units.end, problem_.model.unit_count());
+    for (int u = std::max(units.begin, 0); u < end; ++u) met[problem_.model.units[u]] = true;
+    std::vector<int> kinds;
+    for (std::size_t kind = 0; kind < met.size(); ++kind)
+      if (met[kind]) kinds.push_back(static_cast<int>(kind));
     return kinds;
   }
 
@@ -217,7 +221,7 @@ class Checker {
     const Span& span = plan_.stages[s].spans[i];
     const std::string where = span_place(s, i, "split");
     if (span.split < 0) report(where, fmt::format("must be at least 0, is {}", span.split));
-    for (const int kind : kinds_of(span)) {
+    for (const int kind : kinds_of(span.units)) {
       const LayerKind& unit = problem_.model.kinds[kind];
       const int ways = ways_to_cut(unit);
       if (span.split >= ways)
@@ -236,7 +240,7 @@ class Checker {
       if (op.split == Split::row) return {op.inner * op.count, "input features"};
       return {0, ""};
     };
-    for (const int kind : kinds_of(span)) {
+    for (const int kind : kinds_of(span.units)) {
       for (const Op& op : problem_.model.kinds[kind].ops) {
         const auto [side, name] = cut(with_cut(op, span.split));
         if (divides(span.tensor, side)) continue;

@@ -128,7 +128,7 @@ std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& pl
 }
 
 std::string units_in_words(const Model& model, const Stage& stage) {
-  const bool in_ops = model.unit(stage.spans[0].units.begin).name.find('.') != std::string::npos;
+  const bool in_ops = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   std::vector<std::pair<std::string, int>> runs;  // a word, and how many of it follow each other
   for (const Span& span : stage.spans)
     for (int u = span.units.begin; u < span.units.end; ++u) {

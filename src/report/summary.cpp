@@ -24,8 +24,7 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
 }  // namespace
 
 std::string summary_of(const Model& model) {
-  const bool in_ops = std::ranges::all_of(
-      model.kinds, [](const LayerKind& kind) { return kind.name.find('.') != kind.name.npos; });
+  const bool in_ops = !std::ranges::all_of(model.kinds, &LayerKind::starts_layer);
   std::string out = fmt::format(
       "{}: {} parameters, {}", printable(model.name), abbreviated(model.parameters()),
       in_ops ? counted(model.unit_count(), "op") : counted(layer_count(model), "layer"));

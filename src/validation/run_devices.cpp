@@ -74,7 +74,7 @@ bool names_several(const std::string& text, const Catalogue& catalogue) {
 
 // A part of a mixed cluster as the shorthand of clusters has it, and its devices.
 std::pair<std::string, int> shorthand_of(const Counted& part, const RunRow& row,
-                                         const Catalogue& catalogue) {
+                                         const std::string& network, const Catalogue& catalogue) {
   if (!part.count)
     throw RowRefused(fmt::format("runs on several device types, and how many of '{}' is not stated",
                                  part.name.substr(0, 40)));
@@ -84,9 +84,9 @@ std::pair<std::string, int> shorthand_of(const Counted& part, const RunRow& row,
   if (device == nullptr) throw RowRefused(part.name + " is not in the catalogue");
   const int per_node = row.gpus_per_node.value_or(0);
   if (per_node > 0 && *part.count % per_node == 0)
-    return {fmt::format("{}x{}:{}", *part.count / per_node, device->type.name, per_node),
+    return {fmt::format("{}x{}:{}{}", *part.count / per_node, device->type.name, per_node, network),
             *part.count};
-  return {fmt::format("{}x{}", *part.count, device->type.name), *part.count};
+  return {fmt::format("{}x{}{}", *part.count, device->type.name, network), *part.count};
 }
 
 }  // namespace
@@ -130,8 +130,8 @@ LoadedCluster listed_cluster(const RunRow& row, const std::string& network,
   std::string shorthand;
   int devices = 0;
   for (const Counted& part : listed_devices(row.gpu, catalogue)) {
-    const auto [text, count] = shorthand_of(part, row, catalogue);
-    shorthand += (shorthand.empty() ? "" : "+") + text + network;
+    const auto [text, count] = shorthand_of(part, row, network, catalogue);
+    shorthand += (shorthand.empty() ? "" : "+") + text;
     devices += count;
   }
   if (row.gpus && devices != *row.gpus)

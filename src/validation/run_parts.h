@@ -37,7 +37,8 @@ bool is_transgan(const RunRow& row);
 // Fills in how many devices the row has from its nodes, its rented machines or a list of devices
 // ("8x A100", "3x p3.8xlarge + 1x g4dn.12xlarge"), which is then a mixed cluster.
 void count_devices(RunRow& row, const Catalogue& catalogue);
-// A mixed cluster, in the order of the list; `network` is "" or "/50Gbps", out of each node.
+// A mixed cluster, in the order of the list; `network` is "" or "/50GBps", out of each node of
+// devices. Rented machines have their own.
 LoadedCluster listed_cluster(const RunRow& row, const std::string& network,
                              const Catalogue& catalogue, Assumptions& assumptions);
 Cluster cluster_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);

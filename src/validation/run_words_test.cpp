@@ -159,6 +159,14 @@ TEST(RunWords, MixedClustersAreListedInManyWays) {
     EXPECT_EQ(cluster.device_types[0].name, "V100-16GB") << gpu;
     EXPECT_EQ(cluster.device_types[1].name, "T4") << gpu;
   }
+  // What is stated of the network holds for devices, not for machines, which have their own.
+  cells["interconnect"] = "50 Gb/s";
+  const auto uplink = [&](const char* gpu) {
+    cells["gpu"] = gpu;
+    return samples::read(cells).problem->cluster.nodes[0].uplink.bandwidth;
+  };
+  EXPECT_EQ(uplink("V100x12;T4x4"), BytesPerSecond(50e9 / 8));
+  EXPECT_EQ(uplink("3x p3.8xlarge + 1x g4dn.12xlarge"), BytesPerSecond(10e9 / 8));
   cells["gpu"] = "A100-80GB/V100";
   EXPECT_EQ(samples::read(cells).refusal,
             "runs on several device types, and how many of each is not stated");

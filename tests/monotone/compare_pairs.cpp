@@ -1,9 +1,10 @@
 // Compares plans of pairs of problems of which one is better off, and prints where it is slower.
 //
 //   compare_pairs [--seed 1] [--count 50] [--most-devices 256] [--threads 1] [--target any]
-//                 [--kind "more memory"] [--plans 1]
+//                 [--kind "more memory"] [--effort 1] [--plans 0]
 //
-// --kind looks at pairs of this kind alone, --plans 1 prints the plans of those that are slower.
+// --kind looks at pairs of this kind alone, --effort 0 leaves out those of more effort, which take
+// most of the time, --plans 1 prints the plans of those that are slower.
 
 #include <fmt/format.h>
 
@@ -42,8 +43,8 @@ std::string text_of(const std::optional<RankedPlan>& plan) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, int> numbers{
-      {"--seed", 1}, {"--count", 50}, {"--most-devices", 256}, {"--threads", 1}, {"--plans", 0}};
+  std::map<std::string, int> numbers{{"--seed", 1},    {"--count", 50}, {"--most-devices", 256},
+                                     {"--threads", 1}, {"--plans", 0},  {"--effort", 1}};
   Target target;
   std::string only;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -73,6 +74,7 @@ int main(int argc, char** argv) {
     };
     for (const Pair& pair : pairs_of(seed, numbers.at("--most-devices"), target)) {
       if (!only.empty() && pair.kind != only) continue;
+      if (numbers.at("--effort") == 0 && pair.kind == "more effort") continue;
       const std::optional<RankedPlan> of_worse = searched(pair.worse);
       const std::optional<RankedPlan> of_better = searched(pair.better);
       const Seconds worse = step_of(of_worse);

@@ -123,6 +123,7 @@ std::optional<RankedPlan> best_plan(const Side& side) {
   context.options.pins = side.pins;
   context.options.effort = side.effort;
   context.options.target = side.target;
+  context.options.time_limit = Seconds(HUGE_VAL);  // on a busy machine, too
   const SearchResult result = run_search(planners().front(), context);
   if (result.plans.empty()) return std::nullopt;
   return result.plans.front();

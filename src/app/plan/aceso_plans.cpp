@@ -165,6 +165,17 @@ std::vector<Plan> initial_plans(const PlanRequest& request, const Problem& probl
   return {read.plan};
 }
 
+std::vector<std::string> missing_collectives(const PlanRequest& request, const Problem& problem) {
+  if (!is_aceso_name(request.source.model) || problem.cluster.device_count() < 2) return {};
+  const bool any = std::ranges::any_of(problem.profile.collectives, [](const auto& entry) {
+    return entry.first.collective != "send";
+  });
+  if (any) return {};
+  return {fmt::format(
+      "there is no prim_*_Ngpus.csv in {}: collectives are predicted from the cluster's links",
+      request.source.profile)};
+}
+
 bool is_costed_by_aceso(const PlanRequest& request) { return request.cost_model == "aceso"; }
 
 PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& session) {

@@ -137,6 +137,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
     pinned.source.runs_on = request.format == "aceso" ? "aceso" : "any";
   LoadedSearch loaded = load_search(pinned);
   check_objective(request.objective, loaded.problem);
+  for (std::string& warning : missing_collectives(request, loaded.problem))
+    loaded.warnings.push_back(std::move(warning));
   session.warn(loaded.warnings);
   const std::optional<SaidLayout> said = said_layout(request, loaded);
   PlanAnswer out;

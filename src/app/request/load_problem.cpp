@@ -204,7 +204,13 @@ LoadedProblem load_aceso_problem(const ProblemSource& source) {
   problem.cluster = std::move(read.cluster.cluster);
   problem.job = source.job;
   problem.job.precision = named.is_image_model() ? Precision::fp32 : Precision::fp16;
+  if (source.precision.value_or(problem.job.precision) != problem.job.precision)
+    throw RequestError("precision", fmt::format("is {} where Aceso measured {}; leave it out",
+                                                name_of(problem.job.precision), named.name));
   problem.job.attention = AttentionKernel::plain;
+  if (source.attention.value_or(problem.job.attention) != problem.job.attention)
+    throw RequestError("attention",
+                       fmt::format("is plain where Aceso measured {}; leave it out", named.name));
   problem.job.framework = find_framework(
       read.catalogue, source.framework.empty() ? "aceso" : source.framework, "`framework`");
   loaded.target = target_of(source, problem.job.framework);

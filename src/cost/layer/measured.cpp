@@ -14,6 +14,17 @@
 namespace plait {
 namespace {
 
+// An op of which only the name, the parameters and how it is cut are known.
+bool has_no_shape(const Op& op) {
+  Op bare;
+  bare.name = op.name;
+  bare.kind = op.kind;
+  bare.split = op.split;
+  bare.parameters = op.parameters;
+  bare.cuts = op.cuts;
+  return op == bare;
+}
+
 // Position of the degree that is nearest to `wanted`, by ratio; the smaller one of two equals.
 int nearest(const std::vector<int>& degrees, int wanted) {
   const auto distance = [&](int degree) {
@@ -106,7 +117,10 @@ class Reader {
       at = series.at(b);
     } else {
       const Point& only = series.front();
-      at = only.value * ratio(part(measured_conditions(b)), part(measured_conditions(only.x)));
+      // What analytic times have of ops without a shape does not grow with the micro-batch.
+      at = is_only_measured(kind_) ? series.at(b)
+                                   : only.value * ratio(part(measured_conditions(b)),
+                                                        part(measured_conditions(only.x)));
     }
     if (same_degrees()) return at;
     return at * ratio(part(analytic_(kind_, sharding_)), part(measured_conditions(b)));
@@ -286,6 +300,10 @@ void take_memory(const Reader& reader, double b, double state_bytes, MeasuredCos
 }
 
 }  // namespace
+
+bool is_only_measured(const LayerKind& unit) {
+  return !unit.ops.empty() && std::ranges::all_of(unit.ops, has_no_shape);
+}
 
 std::string in_words(const Origin& origin) {
   if (origin.time == Source::analytic) return "analytic";

@@ -41,7 +41,8 @@ struct MeasuredCost {
 // measured on this device type. `analytic` gives shape, the profile gives size:
 //   micro-batch  affine between measured points, and beyond them with the slope of the nearest two,
 //                which may be neither negative nor steeper than proportional. With a single point
-//                b0: t(b) = t(b0) * analytic(b) / analytic(b0), never t(1) * b.
+//                b0: t(b) = t(b0) * analytic(b) / analytic(b0), never t(1) * b; but of ops without
+//                a shape, in proportion for larger micro-batches and as it was for smaller ones.
 //   tensor, sequence, context, expert, sequence parallel
 //                the nearest measured degree, times the analytic ratio
 //   backward     when only forward was measured: times the analytic ratio of the two; when only
@@ -55,6 +56,9 @@ struct MeasuredCost {
 // Devices take now longer, now shorter for the same work, and every step waits for the slowest:
 // times are 1 + spread * slowest_of(devices) times as long, with the spread of these measurements.
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place, const AnalyticCost& analytic);
+
+// Whether a unit's ops have no shape: measurements alone say what it takes.
+bool is_only_measured(const LayerKind& unit);
 
 // How many standard deviations the slowest of so many equal devices is behind their mean, on
 // average, when times are normal and independent. Blom's formula, within 5 %: 0 for one, 1.28

@@ -51,6 +51,23 @@ struct Case {
   }
 };
 
+// Aceso's ops: all that is known of them beside the measurements is a name.
+TEST(Measured, OpsWithoutAShapeTakeLongerInProportion) {
+  Case c;
+  Op op;
+  op.name = "enc-MLP-GEMM-1";
+  c.kind.ops = {op};
+  c.at(1, 2).forward = Seconds(4e-3);
+  c.at(1, 2).backward = Seconds(6e-3);
+  c.at(1, 2).saved_activations = Bytes(100);
+  EXPECT_NEAR(c.cost(8)->costs[0].forward.value, 16e-3, 1e-12);
+  EXPECT_NEAR(c.cost(8)->costs[0].saved.value, 400, 1e-9);
+  EXPECT_NEAR(c.cost(1)->costs[0].forward.value, 4e-3, 1e-12);  // never less than was measured
+  // 3 ms more for 2 samples.
+  c.at(1, 4).forward = Seconds(7e-3);
+  EXPECT_NEAR(c.cost(8)->costs[0].forward.value, 13e-3, 1e-12);
+}
+
 TEST(Measured, TheSlowestOfManyIsLaterThanTheMean) {
   // Means of the largest of n standard normal values: 0.564 of 2, 1.267 of 6, 2.51 of 100 (tables
   // of order statistics).

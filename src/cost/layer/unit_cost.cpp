@@ -12,177 +12,173 @@ namespace plait {
 
 namespace {
 
-// The cost of every unit of a model, by reference to those of its distinct layers.
-struct CostsByUnit {
-  std::vector<LayerCost> distinct;
-  std::vector<int> of;  // by unit, into `distinct`
-  const LayerCost& unit(std::size_t u) const { return distinct[of[u]]; }
+// The costs of a model's distinct layers.
+struct LayerCosts {
+  std::vector<LayerCost> units;  // of each distinct layer, in order
+  std::vector<int> first;        // by shape of layer, into `units`
 };
 
-CostsByUnit unit_costs(const Problem& problem, const ReplicaShape& shape,
+LayerCosts layer_costs(const Problem& problem, const ReplicaShape& shape,
                        const ModelLayers& layers) {
   const DeviceType& device = problem.cluster.device_types[shape.device_type];
   const OpPoints points(problem.profile, device.name);
   const auto kernels = kernels_of(problem.job, problem.model, device);
   const ReplicaSetting setting{problem, shape, *kernels, points, layers};
-  CostsByUnit costs;
-  std::vector<int> first;  // by shape of layer, into `distinct`
+  LayerCosts costs;
   for (const LayerShape& layer : layers.shapes) {
-    first.push_back(static_cast<int>(costs.distinct.size()));
+    costs.first.push_back(static_cast<int>(costs.units.size()));
     std::vector<LayerCost> units = layer_cost(setting, layer);
-    std::ranges::move(units, std::back_inserter(costs.distinct));
+    std::ranges::move(units, std::back_inserter(costs.units));
   }
-  costs.of.reserve(problem.model.units.size());
-  for (int l = 0; l < layers.count(); ++l)
-    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u)
-      costs.of.push_back(first[layers.shape_of[l]] + u - layers.begin[l]);
   return costs;
 }
 
-std::vector<Bytes> sums_by_layer(const std::vector<Bytes>& units, const ModelLayers& layers) {
-  std::vector<Bytes> sums(layers.count());
-  for (int l = 0; l < layers.count(); ++l)
-    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u) sums[l] += units[u];
-  return sums;
-}
-
-std::vector<Bytes> sums_from_start(const std::vector<Bytes>& units) {
-  std::vector<Bytes> sums(units.size() + 1);
-  for (std::size_t u = 0; u < units.size(); ++u) sums[u + 1] = sums[u] + units[u];
-  return sums;
+void count(Source source, std::array<int, 2>& counts) {
+  if (source != Source::measured) ++counts[static_cast<int>(source) - 1];
 }
 
 }  // namespace
 
-void UnitTable::Pass::add(const UnitCost& unit) {
-  forward += unit.forward;
-  backward += unit.backward;
-  weight_gradient += unit.weight_gradient;
-  recompute += unit.recompute;
-  forward_comm += unit.forward_comm;
-  backward_comm += unit.backward_comm;
-  network_forward += unit.network_forward;
-  network_backward += unit.network_backward;
-  saved += unit.saved;
+void UnitTable::Facts::add(const Extent& more, const Origin& origin) {
+  extent += more;
+  count(origin.time, time);
+  count(origin.memory, memory);
 }
 
-void UnitTable::Parameters::add(const UnitCost& unit) {
-  all += unit.parameters;
-  experts += unit.expert_parameters;
-  trained += unit.trained;
-  trained_experts += unit.trained_experts;
-}
-
-void UnitTable::Measured::add(const UnitCost& unit) {
-  held += unit.held;
-  optimizer += unit.optimizer;
-  optimizer_parameters += unit.optimizer_parameters;
+void UnitTable::Facts::add(const Facts& more) {
+  extent += more.extent;
+  for (const int i : {0, 1}) {
+    time[i] += more.time[i];
+    memory[i] += more.memory[i];
+  }
 }
 
 UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   const ModelLayers layers = layers_of(problem.model, shape.split);
-  const CostsByUnit costs = unit_costs(problem, shape, layers);
-  const std::size_t units = problem.model.units.size();
+  const LayerCosts costs = layer_costs(problem, shape, layers);
   in_ops_ = layers.in_ops;
-  const auto sum_up = [&](auto& sums, int r) {
-    sums.reserve(units + 1);
-    sums.emplace_back();
-    for (std::size_t u = 0; u < units; ++u) {
-      auto sum = sums.back();
-      sum.add(costs.unit(u).by_recompute[r]);
-      sums.push_back(sum);
-    }
-  };
-  sum_up(parameters_, 0);
-  for (int r = 0; r < 3; ++r) {
-    sum_up(passes_[r], r);
-    if (std::ranges::any_of(costs.distinct, [r](const LayerCost& cost) {
-          const UnitCost& own = cost.by_recompute[r];
-          return own.held > Bytes(0) || own.optimizer > Seconds(0) || own.optimizer_parameters > 0;
-        }))
-      sum_up(measured_[r], r);
-  }
-  extent_.reserve(units + 1);
-  extent_.emplace_back();
-  time_counts_.reserve(units + 1);
-  memory_counts_.reserve(units + 1);
-  time_counts_.emplace_back();
-  memory_counts_.emplace_back();
-  const auto count = [](SourceCounts& counts, Source source) {
-    counts.push_back(counts.back());
-    if (source != Source::measured) ++counts.back()[static_cast<int>(source) - 1];
-  };
-  for (std::size_t u = 0; u < units; ++u) {
-    const LayerCost& own = costs.unit(u);
-    Extent sum = extent_.back();
-    sum.loss += own.extent.loss;
-    sum.kept_loss += own.extent.kept_loss;
-    sum.table_parameters += own.extent.table_parameters;
-    extent_.push_back(sum);
-    count(time_counts_, own.origin.time);
-    count(memory_counts_, own.origin.memory);
-  }
-  const auto of_units = [&](auto&& part) {
-    std::vector<Bytes> values;
-    values.reserve(units);
-    for (std::size_t u = 0; u < units; ++u) values.push_back(part(costs.unit(u)));
-    return values;
-  };
-  if (std::ranges::any_of(costs.distinct,
-                          [](const LayerCost& cost) { return cost.workspace > Bytes(0); }))
-    workspace_ = RangeMaximum(of_units([](const LayerCost& unit) { return unit.workspace; }));
-  for (const LayerCost& cost : costs.distinct) origins_.push_back(cost.origin);
-  origin_of_ = costs.of;
+  layer_begin_ = layers.begin;
+  const std::vector<Whole> wholes = add_distinct(costs.units, costs.first);
+  std::array<std::vector<Bytes>, 3> repeated;
+  std::vector<Bytes> workspace;
+  for (std::vector<UnitCost>& sums : prefix_) sums.emplace_back();
+  facts_.emplace_back();
   int blocks = 0;
   for (int l = 0; l < layers.count(); ++l) {
-    const bool is_block = !costs.unit(layers.begin[l]).is_table;
+    const int shape_of = layers.shape_of[l];
+    const Whole& whole = wholes[shape_of];
+    for (int r = 0; r < 3; ++r) {
+      UnitCost sum = prefix_[r].back();
+      sum += whole.cost[r];
+      prefix_[r].push_back(sum);
+      repeated[r].push_back(whole.repeated[r]);
+    }
+    Facts facts = facts_.back();
+    facts.add(whole.facts);
+    facts_.push_back(facts);
+    workspace.push_back(whole.workspace);
+    const bool is_block = !costs.units[costs.first[shape_of]].is_table;
     blocks += is_block ? 1 : 0;
-    const int size = layers.begin[l + 1] - layers.begin[l];
-    blocks_until_.insert(blocks_until_.end(), size, blocks);
-    is_block_.insert(is_block_.end(), size, is_block);
-    if (in_ops_) layer_of_.insert(layer_of_.end(), size, l);
+    blocks_until_.push_back(blocks);
+    is_block_.push_back(is_block);
+    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u) {
+      layer_of_.push_back(l);
+      cost_of_.push_back(costs.first[shape_of] + u - layers.begin[l]);
+    }
   }
-  for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)}) {
-    std::vector<Bytes> repeated = of_units([r](const LayerCost& unit) { return unit.repeated[r]; });
-    working_set_[r] = RangeMaximum(in_ops_ ? sums_by_layer(repeated, layers) : repeated);
-    if (in_ops_) repeated_[r] = sums_from_start(repeated);
-  }
-  if (!in_ops_) return;
-  layer_begin_ = layers.begin;
-  inside_input_ = of_units([](const LayerCost& unit) { return unit.input; });
-  for (int l = 0; l < layers.count(); ++l) inside_input_[layers.begin[l]] = Bytes(0);
-  recompute_input_ = inside_input_;
-  for (std::size_t u = 0; u < units; ++u)
-    if (costs.unit(u).is_table) recompute_input_[u] = Bytes(0);
+  layer_of_.push_back(layers.count());
+  cost_of_.push_back(static_cast<int>(costs.units.size()));
+  if (std::ranges::any_of(workspace, [](Bytes own) { return own > Bytes(0); }))
+    workspace_ = RangeMaximum(workspace);
+  for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)})
+    working_set_[r] = RangeMaximum(repeated[r]);
 }
 
-Source UnitTable::weakest(const SourceCounts& counts, const UnitRange& range) {
-  const std::array<int, 2>& begin = counts[range.begin];
-  const std::array<int, 2>& end = counts[range.end];
-  if (end[1] > begin[1]) return Source::analytic;
-  return end[0] > begin[0] ? Source::interpolated : Source::measured;
+// `first`: of each distinct layer, its first unit.
+std::vector<UnitTable::Whole> UnitTable::add_distinct(const std::vector<LayerCost>& units,
+                                                      const std::vector<int>& first) {
+  std::vector<Whole> wholes;
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    const auto end = s + 1 < first.size() ? static_cast<std::size_t>(first[s + 1]) : units.size();
+    Whole& whole = wholes.emplace_back();
+    for (std::size_t d = first[s]; d < end; ++d) {
+      const LayerCost& own = units[d];
+      for (int r = 0; r < 3; ++r) {
+        inner_[r].push_back(whole.cost[r]);
+        inner_repeated_[r].push_back(whole.repeated[r]);
+        whole.cost[r] += own.by_recompute[r];
+        whole.repeated[r] += own.repeated[r];
+      }
+      inner_facts_.push_back(whole.facts);
+      whole.facts.add(own.extent, own.origin);
+      whole.workspace = std::max(whole.workspace, own.workspace);
+      unit_workspace_.push_back(own.workspace);
+      const bool starts = d == static_cast<std::size_t>(first[s]);
+      inside_input_.push_back(starts ? Bytes(0) : own.input);
+      recompute_input_.push_back(own.is_table ? Bytes(0) : inside_input_.back());
+      origins_.push_back(own.origin);
+    }
+  }
+  for (std::vector<UnitCost>& inner : inner_) inner.emplace_back();
+  for (std::vector<Bytes>& inner : inner_repeated_) inner.emplace_back();
+  inner_facts_.emplace_back();
+  return wholes;
+}
+
+Source UnitTable::weakest(std::array<int, 2> Facts::*which, const UnitRange& range) const {
+  const auto between = [&](int i) {
+    return (facts_[layer_of_[range.end]].*which)[i] - (facts_[layer_of_[range.begin]].*which)[i] +
+           (inner_facts_[cost_of_[range.end]].*which)[i] -
+           (inner_facts_[cost_of_[range.begin]].*which)[i];
+  };
+  if (between(1) > 0) return Source::analytic;
+  return between(0) > 0 ? Source::interpolated : Source::measured;
+}
+
+UnitRange UnitTable::whole_layers(const UnitRange& range) const {
+  const int first = layer_of_[range.begin];
+  return {first + (layer_begin_[first] < range.begin ? 1 : 0), layer_of_[range.end]};
+}
+
+Bytes UnitTable::repeated(int recompute, const UnitRange& part) const {
+  const int layer = layer_of_[part.begin];
+  const std::vector<Bytes>& inner = inner_repeated_[recompute];
+  const Bytes until = part.end == layer_begin_[layer + 1]
+                          ? working_set_[recompute].most({layer, layer + 1})
+                          : inner[cost_of_[part.end]];
+  return until - inner[cost_of_[part.begin]];
 }
 
 Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const {
   PLAIT_CHECK(range.begin < range.end);
   if (recompute == Recompute::none) return {};
   const int r = static_cast<int>(recompute);
-  if (!in_ops_) return working_set_[r].most(range);
+  const UnitRange whole = whole_layers(range);
+  if (whole.begin > whole.end) return repeated(r, range);
   // Layers of which the range has some units only, at its ends, and those between them.
-  const std::vector<Bytes>& sums = repeated_[r];
-  int first = layer_of_[range.begin];
-  int last = layer_of_[range.end - 1];
   Bytes largest;
-  if (layer_begin_[first] < range.begin || layer_begin_[first + 1] > range.end) {
-    largest = sums[std::min(layer_begin_[first + 1], range.end)] - sums[range.begin];
-    ++first;
-  }
-  if (first <= last && layer_begin_[last + 1] > range.end) {
-    largest = std::max(largest, sums[range.end] - sums[layer_begin_[last]]);
-    --last;
-  }
-  if (first <= last) largest = std::max(largest, working_set_[r].most({first, last + 1}));
+  if (range.begin < layer_begin_[whole.begin])
+    largest = repeated(r, {range.begin, layer_begin_[whole.begin]});
+  if (layer_begin_[whole.end] < range.end)
+    largest = std::max(largest, repeated(r, {layer_begin_[whole.end], range.end}));
+  if (whole.size() > 0) largest = std::max(largest, working_set_[r].most(whole));
   return largest;
+}
+
+Bytes UnitTable::workspace(const UnitRange& range) const {
+  if (workspace_.empty()) return {};
+  const UnitRange whole = whole_layers(range);
+  Bytes largest;
+  const auto add = [&](int begin, int end) {
+    for (int u = begin; u < end; ++u) largest = std::max(largest, unit_workspace_[cost_of_[u]]);
+  };
+  if (whole.begin > whole.end) {
+    add(range.begin, range.end);
+    return largest;
+  }
+  add(range.begin, layer_begin_[whole.begin]);
+  add(layer_begin_[whole.end], range.end);
+  return whole.size() > 0 ? std::max(largest, workspace_.most(whole)) : largest;
 }
 
 }  // namespace plait

@@ -80,6 +80,27 @@ TEST(Blocks, LossForwardBackwardAndOptimizerAreFound) {
   }
 }
 
+TEST(Blocks, HaveTheNamesOfTheirWeights) {
+  // y = x w, where w is trained, and z = y f, where f is not.
+  const std::string text =
+      "HloModule m\n\nENTRY main {\n  w = f32[8,8] parameter(0)\n  x = f32[4,8] parameter(1)\n"
+      "  f = f32[8,8] parameter(2)\n  y = f32[4,8] dot(x, w), lhs_contracting_dims={1}, "
+      "rhs_contracting_dims={0}\n  t = f32[8,8] transpose(f), dimensions={1,0}\n"
+      "  z = f32[4,8] dot(y, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+      "  g = f32[8,8] dot(x, z), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+      "  v = f32[8,8] subtract(w, g)\n  ROOT r = (f32[8,8], f32[4,8]) tuple(v, z)\n}\n";
+  const auto names = [&](const std::vector<std::string>& arguments) {
+    Analysis analysis = analyze(text, "m");
+    name_by_weights(analysis, arguments);
+    std::vector<std::string> all;
+    for (const Block& block : analysis.blocks.blocks) all.push_back(block.name);
+    return all;
+  };
+  EXPECT_EQ(names({"model/in", "batch", "model/frozen"}),
+            (std::vector<std::string>{"model/in", "model/frozen"}));
+  EXPECT_EQ(names({}), (std::vector<std::string>{"w", "f"}));  // as the program calls them
+}
+
 TEST(Blocks, AGptLayerHasFourBlocksOfThreeStrategies) {
   const Analysis analysis = analyze(example("gpt.hlo"), "gpt.hlo");
   // Embedding, two layers of four, head.

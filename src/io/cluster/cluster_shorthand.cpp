@@ -167,6 +167,21 @@ bool is_other_device(const std::string& name) {
                          kOthers, [&](std::string_view other) { return lower.starts_with(other); });
 }
 
+// "8xRTX4090" where four are usual in a node: a server of eight may be meant.
+std::string assumed_nodes(const Part& part, const Catalogue& catalogue) {
+  constexpr int kLargestUsual = 8;
+  const DeviceEntry* device = lookup_device(catalogue, part.name);
+  const int count = part.times.value_or(1);
+  if (device == nullptr || part.per_node || count > kLargestUsual) return "";
+  const int size = device->type.per_node;
+  if (count <= size) return "";
+  const Node node = usual_node(*device, size);
+  return fmt::format(
+      "{0}x{1} is read as {2} nodes of {3}, joined by {4:.4g} Gbit/s; {1}:{0} is one node", count,
+      device->type.name, (count + size - 1) / size, size,
+      (part.network ? *part.network : node.uplink.bandwidth).value * 8e-9);
+}
+
 void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
   if (const DeviceEntry* device = lookup_device(catalogue, part.name))
     return add_devices(builder, part, *device);
@@ -239,6 +254,9 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
     add(builder, part, catalogue);
   }
   LoadedCluster out;
+  for (const Part& part : parts)
+    if (std::string note = assumed_nodes(part, catalogue); !note.empty())
+      out.warnings.push_back(std::move(note));
   for (const auto& [a, b] : builder.join_zones(kUsualZoneLink))
     out.warnings.push_back(assumed_zone_link(a, b));
   out.cluster = std::move(builder).finish(flag);

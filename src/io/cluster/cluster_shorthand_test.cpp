@@ -39,6 +39,17 @@ TEST(ClusterShorthand, CountsNodesAndDevices) {
   EXPECT_EQ(cluster.nodes[0].intra.bandwidth, 300_GBps);
 }
 
+TEST(ClusterShorthand, DevicesOfWhichFewerAreUsualInANodeAreSaidToBeSeveral) {
+  const auto warnings = [](const char* text) {
+    return read_cluster_shorthand(text, builtin_catalogue()).warnings;
+  };
+  const std::vector<std::string> read_as{
+      "8xRTX4090 is read as 2 nodes of 4, joined by 25 Gbit/s; RTX4090:8 is one node"};
+  EXPECT_EQ(warnings("8xRTX4090"), read_as);
+  for (const char* clear : {"RTX4090:8", "4xRTX4090", "16xRTX4090", "64xH100", "2xRTX4090:4"})
+    EXPECT_TRUE(warnings(clear).empty()) << clear;
+}
+
 TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
   const Cluster cluster = read("4xA100-80GB:8+2xT4:4");
   for (const char* text : {" 4 x A100-80GB : 8 + 2 X T4 :4 ", "4*A100-80GB:8+2*T4:4",

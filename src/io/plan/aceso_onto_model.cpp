@@ -32,37 +32,16 @@ class Units {
  public:
   Units(const Model& fine, std::string family) : fine_(fine), family_(std::move(family)) {}
 
-  bool is(int unit, const std::string& op) const {
-    const LayerKind& kind = fine_.unit(unit);
-    if (kind.ops.size() != 1) return false;
-    if (family_ == "resnet") return is_convolutional(kind, op);
-    return std::ranges::any_of(
-        aceso_mappings(family_ == "scale-layer" ? "gpt" : family_), [&](const AcesoMapping& row) {
-          return row.aceso == op && kind.name.starts_with(std::string(row.kind) + ".") &&
-                 matches(row, kind.ops[0]);
-        });
-  }
   // The first one after `last` that is; or `last` again, where two of Aceso's
   // ops are one here.
   std::optional<int> next(int last, const std::string& op, const std::string& before) const {
-    if (last >= 0 && op != before && is(last, op)) return last;
+    if (last >= 0 && op != before && is_unit_of(family_, op, fine_.unit(last))) return last;
     for (int u = last + 1; u < fine_.unit_count(); ++u)
-      if (is(u, op)) return u;
+      if (is_unit_of(family_, op, fine_.unit(u))) return u;
     return std::nullopt;
   }
 
  private:
-  // "block-0-2-downsample" adds the residual but for the first block of a
-  // stage.
-  static bool is_convolutional(const LayerKind& kind, const std::string& op) {
-    const std::string& own = kind.ops[0].name;
-    if (!op.starts_with("block-")) return own == op;
-    const std::string name = op.substr(op.rfind('-') + 1);
-    if (name == "relu") return own == "add_relu";
-    if (name == "downsample" && !op.ends_with("-0-downsample")) return own == "add_relu";
-    return own == name && kind.name.starts_with("stage");
-  }
-
   const Model& fine_;
   std::string family_;
 };

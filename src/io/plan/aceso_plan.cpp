@@ -67,11 +67,11 @@ class Reader {
     out.problem.cluster = cluster_;
     out.problem.job = job();
     read_tables(database, out.problem);
-    refuse_unknown_times(out.problem);
     out.plan = plan(out.problem.model);
     const std::vector<Violation> faults = check_plan(out.problem, out.plan);
     if (!faults.empty())
       throw InputError(root_.where(), faults.front().where + ": " + faults.front().what);
+    refuse_unknown_times(out.problem, out.plan);
     return out;
   }
 

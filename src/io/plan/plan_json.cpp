@@ -184,7 +184,7 @@ PlanFile read_plan_file(const std::string& path) {
   PlanFile file = plan_file_from_json(root);
   const std::vector<Violation> violations = check_plan(file.problem, file.plan);
   if (violations.empty()) {
-    refuse_unknown_times(file.problem);
+    refuse_unknown_times(file.problem, file.plan);
     return file;
   }
   const std::string more = violations.size() == 1 ? ""

@@ -1,5 +1,8 @@
 #include "io/profile/aceso_mapping.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace plait {
 namespace {
 
@@ -67,10 +70,18 @@ constexpr AcesoMapping kT5[] = {
     {"t5-post-process", "head", "!norm"},
 };
 
+// "downsample" is a convolution with its norm in the first block of a stage; in the others it adds
+// the residual, as the first half of what is one op here. Activations are inside the norms there.
+std::string_view resnet_op(std::string_view aceso) {
+  if (aceso.ends_with("-0-downsample")) return "downsample";
+  if (aceso.ends_with("-downsample") || aceso.ends_with("-relu")) return "add_relu";
+  return aceso.starts_with("block-") ? aceso.substr(aceso.rfind('-') + 1) : aceso;
+}
+
 }  // namespace
 
 std::span<const AcesoMapping> aceso_mappings(std::string_view family) {
-  if (family == "gpt") return kGpt;
+  if (family == "gpt" || family == "scale-layer") return kGpt;
   if (family == "t5") return kT5;
   return {};
 }
@@ -81,6 +92,27 @@ bool matches(const AcesoMapping& mapping, const Op& op) {
   if (mapping.op == "norm") return norm;
   if (mapping.op == "!norm") return !norm;
   return op.name == mapping.op;
+}
+
+std::string resnet_layer(std::string_view aceso) {
+  if (aceso == "avgpool" || aceso == "fc") return "head";
+  if (!aceso.starts_with("block-")) return "stem";
+  const std::string_view place = aceso.substr(6);  // "2-0-conv1"
+  const std::size_t dash = std::min(place.find('-'), place.size());
+  std::string stage =
+      "stage" + std::to_string(std::atoi(std::string(place.substr(0, dash)).c_str()) + 1);
+  return place.substr(dash).starts_with("-0-") ? stage + "_first" : stage;
+}
+
+bool is_unit_of(std::string_view family, std::string_view aceso, const LayerKind& unit) {
+  if (unit.ops.size() != 1) return false;
+  const Op& op = unit.ops.front();
+  if (family == "resnet")
+    return unit.name == resnet_layer(aceso) + "." + op.name && op.name == resnet_op(aceso);
+  return std::ranges::any_of(aceso_mappings(family), [&](const AcesoMapping& row) {
+    return row.aceso == aceso && unit.name.starts_with(std::string(row.kind) + ".") &&
+           matches(row, op);
+  });
 }
 
 }  // namespace plait

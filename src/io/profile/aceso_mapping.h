@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "model/model.h"
@@ -17,9 +18,17 @@ struct AcesoMapping {
   double share = 1;
 };
 
-// Rows in Aceso's order: of a GPT, or of an encoder and a decoder. A ResNet has none.
+// Rows in Aceso's order: of a GPT, or of an encoder and a decoder. A ResNet has none: the names of
+// its ops say where they are.
 std::span<const AcesoMapping> aceso_mappings(std::string_view family);
 
 bool matches(const AcesoMapping& mapping, const Op& op);
+
+// LayerKind::name, at layer granularity, of what an op of Aceso's ResNet is in: "stage3_first" of
+// block-2-0-conv1, "stage3" of block-2-1-conv1.
+std::string resnet_layer(std::string_view aceso);
+
+// Whether a unit that is one op ("decoder.attention.qkv") is that op of Aceso, or has it inside.
+bool is_unit_of(std::string_view family, std::string_view aceso, const LayerKind& unit);
 
 }  // namespace plait

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/sample_complaint.h"
 #include "io/profile/aceso_mapping.h"
 #include "io/profile/import_aceso.h"
+#include "model/resnet.h"
 
 namespace plait {
 namespace {
@@ -38,6 +41,28 @@ TEST(AcesoModels, EveryOpOfALayerIsOneOfPlaits) {
     }
     EXPECT_NEAR(shares, family == std::string("gpt") ? 1 : 2, 1e-12);
   }
+}
+
+// Every op of a ResNet is in one of plait's, and every product of plait's is one of them.
+TEST(AcesoModels, EveryOpOfAResnetIsOneOfPlaits) {
+  const Model fine = at_op_granularity(build_wide_resnet({}));
+  std::set<std::string> met;
+  for (const std::string& op : aceso_op_list("resnet", {3, 4, 6, 3})) {
+    int units = 0;
+    for (const LayerKind& kind : fine.kinds)
+      if (is_unit_of("resnet", op, kind)) {
+        ++units;
+        met.insert(kind.name);
+      }
+    EXPECT_EQ(units, 1) << op;
+  }
+  for (const LayerKind& kind : fine.kinds) {
+    const OpKind own = kind.ops.front().kind;
+    const bool is_product = own == OpKind::convolution || own == OpKind::matmul;
+    EXPECT_TRUE(!is_product || met.contains(kind.name)) << kind.name;
+  }
+  EXPECT_EQ(resnet_layer("block-2-0-conv1"), "stage3_first");
+  EXPECT_EQ(resnet_layer("block-2-10-relu"), "stage3");
 }
 
 }  // namespace

@@ -179,13 +179,18 @@ void add_aceso_ops(const AcesoTable& table, const std::vector<std::string>& ops,
                                      point.tensor, point.algorithm),
                          fmt::format("has no op '{}'", ops[i]));
       const AcesoOp* before = nullptr;
-      if (i > 0 && rows.contains(ops[i - 1])) before = &rows.at(ops[i - 1]);
+      if (const auto at = rows.find(i > 0 ? ops[i - 1] : ""); at != rows.end())
+        before = at->second.did_not_fit ? nullptr : &at->second;
       const ComputeKey key{.unit = ops[i],
                            .device_type = device.name,
                            .tensor = point.tensor,
                            .micro_batch = point.micro_batch,
                            .sequence = 0,
                            .split = point.algorithm};
+      if (row->second.did_not_fit) {
+        profile.compute[key] = {.out_of_memory = true};
+        continue;
+      }
       // Of layers that repeat, the last counts: its neighbours are those of most others.
       profile.compute[key] = aceso_sample(ops[i], row->second, before, i > 0 ? ops[i - 1] : "",
                                           i + 1 < ops.size() ? ops[i + 1] : "", rate);

@@ -66,7 +66,10 @@ double number(const CsvTable& table, const CsvTable::Row& row, std::string_view 
   return *plain;
 }
 
-std::map<std::string, AcesoOp> read_op_file(const std::string& path) {
+// Where an op did not fit, by its name; nothing where it did somewhere.
+using Unfit = std::map<std::string, std::optional<std::string>>;
+
+std::map<std::string, AcesoOp> read_op_file(const std::string& path, Unfit& unfit) {
   const CsvTable table = parse_csv(path, read_text_file(path));
   for (const char* column :
        {"op_name", "forward-compute", "backward-compute", "input_size", "output_size", "weights",
@@ -79,8 +82,6 @@ std::map<std::string, AcesoOp> read_op_file(const std::string& path) {
       return Seconds(number(table, row, name, kMicrosecond));
     };
     const auto size = [&](const char* name) { return Bytes(number(table, row, name, kMebibyte)); };
-    if (time("forward-compute") >= kDidNotFit)
-      throw InputError(table.where(row), "did not fit into memory when it was measured");
     AcesoOp op{.forward = time("forward-compute"),
                .backward = time("backward-compute"),
                .input = size("input_size"),
@@ -89,8 +90,12 @@ std::map<std::string, AcesoOp> read_op_file(const std::string& path) {
                .activations = size("activations"),
                .forward_reserved = size("fwd_reserved"),
                .backward_reserved = size("bwd_reserved")};
-    if (!ops.emplace(std::string(table.cell(row, "op_name")), op).second)
+    op.did_not_fit = std::max(op.forward, op.backward) >= kDidNotFit;
+    const std::string name(table.cell(row, "op_name"));
+    if (!ops.emplace(name, op).second)
       throw InputError(table.where(row), "the same op is there twice");
+    auto& where = unfit.try_emplace(name, table.where(row)).first->second;
+    if (!op.did_not_fit) where.reset();
   }
   if (ops.empty()) throw InputError(path, "has no op");
   return ops;
@@ -183,11 +188,14 @@ AcesoTable read_aceso_ops(const ProfilePath& files, const std::string& wanted) {
                                  files.directory, *models.begin()));
   AcesoTable table;
   table.name = wanted.empty() ? *models.begin() : wanted;
+  Unfit unfit;
   for (const std::string& name : files.names) {
     const auto file = parse_op_file(name);
     if (file && file->model == table.name)
-      table.points.emplace(file->point, read_op_file(files.path(name)));
+      table.points.emplace(file->point, read_op_file(files.path(name), unfit));
   }
+  for (const auto& [op, where] : unfit)
+    if (where) throw InputError(*where, "did not fit into memory wherever it was measured");
   return table;
 }
 

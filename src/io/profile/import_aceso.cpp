@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "io/cluster/catalogue.h"
@@ -20,17 +21,17 @@ constexpr const char* kDevice = "V100";  // what Aceso's databases were measured
 std::string kind_of(const std::string& op, bool has_encoder) {
   if (op == "encoder-embedding") return "embedding";
   if (op == "enc-final-layernorm" || op == "decoder-embedding") return "decoder_embedding";
-  if (op.find("final-layernorm") != op.npos || op.find("post-process") != op.npos ||
-      op == "avgpool" || op == "fc")
-    return "head";
+  if (op.find("final-layernorm") != op.npos || op.find("post-process") != op.npos) return "head";
   if (op.starts_with("enc-")) return has_encoder ? "encoder" : "decoder";
   if (op.starts_with("dec-")) return "decoder";
-  if (!op.starts_with("block-")) return "stem";
-  const int stage = op[6] - '0' + 1;
-  return fmt::format("stage{}{}", stage, op[8] == '0' && op[9] == '-' ? "_first" : "");
+  return resnet_layer(op);
 }
 
 void add(ComputeSample& sum, const ComputeSample& part) {
+  if (part.out_of_memory || sum.out_of_memory) {
+    sum = {.out_of_memory = true};
+    return;
+  }
   const bool first = !sum.forward;
   sum.forward = sum.forward.value_or(Seconds(0)) + *part.forward;
   sum.backward = sum.backward.value_or(Seconds(0)) + *part.backward;
@@ -40,36 +41,35 @@ void add(ComputeSample& sum, const ComputeSample& part) {
   sum.workspace = std::max(sum.workspace.value_or(Bytes(0)), *part.workspace);
 }
 
+// Whether it has layers of that kind, or, taken apart, their ops.
+bool has_layer(const Model& model, const std::string& name) {
+  return std::ranges::any_of(model.kinds, [&](const LayerKind& kind) {
+    return kind.name == name || kind.name.starts_with(name + ".");
+  });
+}
+
 // Ops of one layer of each kind that the model has, in order.
 std::vector<std::string> ops_of_model(const AcesoTable& table, const Model& model) {
-  const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(model.kinds, [&](const LayerKind& k) { return k.name == name; });
-  };
-  const std::string family = table.name.substr(0, table.name.find('_'));
+  const std::string family = aceso_family(table.name);
   if (family != "resnet") return aceso_op_list(family, {1});
   std::vector<int> blocks;
-  for (int stage = 1; has(fmt::format("stage{}_first", stage)); ++stage)
-    blocks.push_back(has(fmt::format("stage{}", stage)) ? 2 : 1);
+  for (int stage = 1; has_layer(model, fmt::format("stage{}_first", stage)); ++stage)
+    blocks.push_back(has_layer(model, fmt::format("stage{}", stage)) ? 2 : 1);
   if (blocks.empty())
     throw InputError(table.name, fmt::format("is a ResNet, which {} is not", model.name));
   return aceso_op_list(family, blocks);
 }
 
-// The unit of a model whose units are ops: "decoder.attention.core" for the third op of "decoder"
-// and several of Aceso's. "" where the op is a part of one that has its sample already.
+// The first unit of a model whose units are ops that an op is a part of, or "": those that are
+// inside it as well are measured with it.
 std::string unit_of(const std::string& op, const Model& model, const std::string& family) {
-  for (const AcesoMapping& mapping : aceso_mappings(family)) {
-    if (mapping.aceso != op) continue;
-    for (const LayerKind& kind : model.kinds)
-      if (kind.name.starts_with(std::string(mapping.kind) + ".") && kind.ops.size() == 1 &&
-          matches(mapping, kind.ops[0]))
-        return kind.name;
-  }
-  return "";
+  const auto unit = std::ranges::find_if(
+      model.kinds, [&](const LayerKind& kind) { return is_unit_of(family, op, kind); });
+  return unit == model.kinds.end() ? "" : unit->name;
 }
 
 bool is_op_by_op(const Model& model, const std::string& family) {
-  return !unit_of("enc-attention-qkv", model, family).empty();
+  return !unit_of(family == "resnet" ? "conv1" : "enc-attention-qkv", model, family).empty();
 }
 
 // Ops that are inside one of Aceso's with other ops: measured with that one, and nothing by
@@ -84,30 +84,49 @@ void add_empty_units(const Model& model, std::map<std::string, ComputeSample>& k
     }
 }
 
-// How far the weights of the table's query, key and value product are from the model's.
-double distance(const AcesoTable& table, const Model& model) {
-  double wanted = 0;
+// The product whose weights tell sizes of a family apart.
+struct SizedOp {
+  std::string aceso;
+  std::string layer;  // "" = any
+  std::string op;
+  double bytes;  // of a weight in the table
+};
+
+SizedOp sized_op(const std::string& family) {
+  if (family == "resnet") return {"block-0-0-conv2", "stage1_first", "conv2", 4};
+  return {"enc-attention-qkv", "", "attention.qkv", 2};
+}
+
+// How many times as many weights the table's has as the model's; nothing where one has none.
+std::optional<double> weights_ratio(const AcesoTable& table, const Model& model) {
+  const SizedOp sized = sized_op(aceso_family(table.name));
+  double own = 0;
   for (const LayerKind& kind : model.kinds)
     for (const Op& op : kind.ops)
-      if (op.name == "attention.qkv") wanted = std::max(wanted, op.parameters);
+      if (op.name == sized.op && kind.name.starts_with(sized.layer))
+        own = std::max(own, op.parameters);
   for (const auto& [point, rows] : table.points) {
-    const auto row = rows.find("enc-attention-qkv");
-    if (point.tensor != 1 || row == rows.end() || wanted <= 0) continue;
-    return std::abs(std::log(row->second.weights.value / 2 / wanted));
+    const auto row = rows.find(sized.aceso);
+    if (point.tensor == 1 && row != rows.end() && own > 0)
+      return row->second.weights.value / sized.bytes / own;
   }
-  return HUGE_VAL;
+  return std::nullopt;
 }
+
+double distance(const AcesoTable& table, const Model& model) {
+  const std::optional<double> ratio = weights_ratio(table, model);
+  return ratio && *ratio > 0 ? std::abs(std::log(*ratio)) : HUGE_VAL;
+}
+
+constexpr double kSameSize = 0.05;
 
 // Of several models in one directory, that of the same family and size.
 AcesoTable table_of(const ProfilePath& files, const Model& model) {
-  constexpr double kSameSize = 0.05;
-  const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(model.kinds,
-                               [&](const LayerKind& k) { return k.name.starts_with(name); });
-  };
-  const std::string family = has("stage1_first") ? "resnet" : has("encoder") ? "t5" : "gpt";
+  const std::string family = has_layer(model, "stage1_first") ? "resnet"
+                             : has_layer(model, "encoder")    ? "t5"
+                                                              : "gpt";
   const std::set<std::string> models = aceso_tables_in(files);
-  if (models.size() < 2 || family == "resnet") return read_aceso_ops(files);
+  if (models.size() < 2) return read_aceso_ops(files);
   AcesoTable best;
   double nearest = kSameSize;
   for (const std::string& name : models) {
@@ -131,8 +150,7 @@ LoadedProfile read_aceso(const ProfilePath& files, const Model& model) {
   const std::vector<std::string> ops = ops_of_model(table, model);
   Profile by_op;
   add_aceso_ops(table, ops, device, by_op);
-  const bool has_encoder =
-      std::ranges::any_of(model.kinds, [](const LayerKind& k) { return k.name == "encoder"; });
+  const bool has_encoder = has_layer(model, "encoder");
   LoadedProfile loaded;
   for (const auto& [point, rows] : table.points) {
     if (point.algorithm != 0) continue;  // layers are cut in the usual way
@@ -153,6 +171,11 @@ LoadedProfile read_aceso(const ProfilePath& files, const Model& model) {
                               .micro_batch = point.micro_batch}] = sample;
   }
   read_aceso_links(files, kDevice, loaded.profile);
+  if (distance(table, model) >= kSameSize)
+    if (const auto ratio = weights_ratio(table, model))
+      loaded.warnings.push_back(
+          fmt::format("{} is not of the size of {}: its '{}' has {:.3g} times the weights",
+                      table.name, model.name, sized_op(family).aceso, *ratio));
   loaded.warnings.push_back(fmt::format(
       "{}: measured on {}; the accumulation of gradients is not in the database and was added",
       table.name, kDevice));

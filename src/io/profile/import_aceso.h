@@ -15,7 +15,8 @@ namespace plait {
 std::set<std::string> aceso_tables_in(const ProfilePath& files);
 
 // Ops named in `files`, which must be of one model: InputError lists the models otherwise, and says
-// which `wanted` one is missing. Rows with the 10,000,000 that stands for "did not fit" are errors.
+// which `wanted` one is missing. Where an op fits at some of its points, rows with the 10,000,000
+// that stands for "did not fit" are marked; where it fits at none, they are errors.
 AcesoTable read_aceso_ops(const ProfilePath& files, const std::string& wanted = "");
 
 // The same with the curves of the model's prim_*_Ngpus.csv and of p2p_*_node.csv as they are, for

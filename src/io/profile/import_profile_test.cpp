@@ -7,6 +7,7 @@
 #include "io/format/sample_npy.h"
 #include "io/format/test_folder.h"
 #include "io/model/zoo.h"
+#include "io/profile/import_aceso.h"
 #include "io/profile/import_metis.h"
 #include "io/profile/profile_json.h"
 #include "model/gan.h"
@@ -165,6 +166,34 @@ TEST(ImportAceso, OpsAddUpToLayersAndLinksAreCurves) {
   EXPECT_DOUBLE_EQ(send[1].time.value, 2 * 0x1p20 / 20e9);
 }
 
+// Norms have the activation inside; the sum with the residual is one op with the last activation.
+TEST(ImportAceso, OpsOfAResnetAreThoseOfItsBlocks) {
+  const samples::TestFolder folder;
+  const WideResnetConfig config{.blocks = {1, 2}, .channels = 64};
+  folder.write("resnet_1B_mbs16_tp1_algo0.csv", aceso_csv(aceso_op_list("resnet", {1, 2}), 100));
+  const Model fine = at_op_granularity(build_wide_resnet(config));
+  const LoadedProfile loaded = import_profile("", folder.path(), fine);
+  const auto forward = [&](const std::string& unit) {
+    return loaded.profile.compute.at({unit, "V100", 1, 16, 0, 0}).forward->value;
+  };
+  EXPECT_NEAR(forward("stem.conv1"), 1e-4, 1e-12);
+  EXPECT_NEAR(forward("stage1_first.downsample"), 1e-4, 1e-12);
+  EXPECT_NEAR(forward("stage1_first.add_relu"), 1e-4, 1e-12);
+  EXPECT_NEAR(forward("stage2.add_relu"), 2e-4, 1e-12);
+  EXPECT_EQ(forward("stage2.relu1"), 0);
+  double sum = 0;
+  for (const int kind : fine.units) sum += forward(fine.kinds[kind].name);
+  EXPECT_NEAR(sum, (8 * 3 + 6) * 1e-4, 1e-12);
+  // Layers of the same model add up to the same.
+  const Model coarse = build_wide_resnet(config);
+  const LoadedProfile layers = import_profile("", folder.path(), coarse);
+  double layer_sum = 0;
+  for (const int kind : coarse.units)
+    layer_sum +=
+        layers.profile.compute.at({coarse.kinds[kind].name, "V100", 1, 16, 0, 0}).forward->value;
+  EXPECT_NEAR(layer_sum, sum, 1e-12);
+}
+
 TEST(ImportAceso, MissingAndUnmeasuredOpsAreNamedNeverAMillion) {
   const samples::TestFolder folder;
   std::vector<std::string> fewer = kGptOps;
@@ -173,6 +202,13 @@ TEST(ImportAceso, MissingAndUnmeasuredOpsAreNamedNeverAMillion) {
   EXPECT_NE(complaint("", folder.path(), gpt(2)).find("enc-MLP-gelu"), std::string::npos);
   folder.write("gpt_1_3B_mbs1_tp1_algo0.csv", aceso_csv(kGptOps, 1e7));
   EXPECT_NE(complaint("", folder.path(), gpt(2)).find("did not fit"), std::string::npos);
+  // Where the op fits with another micro-batch, that one point is missing.
+  folder.write("gpt_1_3B_mbs2_tp1_algo0.csv", aceso_csv(kGptOps, 100));
+  const LoadedProfile loaded = import_profile("", folder.path(), gpt(2));
+  EXPECT_TRUE(loaded.profile.compute.at({"decoder", "V100", 1, 1, 0, 0}).out_of_memory);
+  EXPECT_FALSE(loaded.profile.compute.at({"decoder", "V100", 1, 1, 0, 0}).forward);
+  EXPECT_NEAR(loaded.profile.compute.at({"decoder", "V100", 1, 2, 0, 0}).forward->value, 13e-4,
+              1e-12);
   folder.write("gpt_1_3B_mbs1_tp1_algo0.csv", "op_name,forward-compute\nx,1\n");
   EXPECT_NE(complaint("", folder.path(), gpt(2)).find("has no column"), std::string::npos);
 }

@@ -106,7 +106,7 @@ AutoSearch::AutoSearch(const SearchContext& context)
       schedule_(searched_schedule(context.options.pins)),
       engine_(*context.engine),
       layers_(seen_by_layers(context.problem.model)),
-      candidates_(context, space_, engine_, schedule_, exact_schedule()),
+      candidates_(is_long() ? Candidates() : listed()),
       found_(engine_, std::max(kKept, context.options.keep), context.options.target) {}
 
 SearchResult AutoSearch::run() {
@@ -122,9 +122,11 @@ SearchResult AutoSearch::run() {
   result.evaluations = found_.evaluations();
   result.nearest = found_.nearest();
   result.cut_short = stopped_ || !candidates_.is_complete();
-  if (!found_.empty()) result.lower_bound = lower_bound();
-  result.left_space = chooses_inside();
-  if (is_free()) result.floor = floor_;
+  if (!candidates_.is_listed() && !is_free() && !found_.empty())
+    floor_ = floor_of_all(context_, engine_, found_.best(), Effort::quick);
+  if (!found_.empty()) result.lower_bound = candidates_.is_listed() ? lower_bound() : floor_;
+  result.left_space = chooses_inside() || !candidates_.is_listed();
+  if (is_free() || !candidates_.is_listed()) result.floor = floor_;
   return result;
 }
 
@@ -179,9 +181,10 @@ void AutoSearch::run_round(std::vector<Candidate>& candidates, const std::vector
     context_.on_improvement(found_.plans().front());
 }
 
-// A model by ops that is longer is searched by its layers, and polished by its ops.
-bool AutoSearch::is_short() const {
-  return !may_go_by_layers() || found_.empty() || context_.problem.model.unit_count() <= kMostOps;
+// A model by ops that is longer is searched by its layers, and then op by op and polished: bounds
+// and settings of its ops are not listed, unless layers have no plan.
+bool AutoSearch::is_long() const {
+  return may_go_by_layers() && context_.problem.model.unit_count() > kMostOps;
 }
 
 void AutoSearch::try_uniform_pools() {

@@ -31,8 +31,7 @@ double ways_to_cut(int units, int stages) {
 }  // namespace
 
 void AutoSearch::try_layers() {
-  Problem by_layers = context_.problem;
-  by_layers.model = layers_->model;
+  const Problem by_layers = plait::by_layers(context_.problem, *layers_);
   if (violation_of(by_layers, context_.options.pins, context_.options.target)) return;
   SearchContext context{by_layers, context_.options, context_.stop, {}, {}};
   context.options.keep = std::max(kKept, context_.options.keep);
@@ -41,6 +40,7 @@ void AutoSearch::try_layers() {
   const SearchResult result = run_search(planners().front(), context);
   for (const RankedPlan& ranked : result.plans) found_.offer(in_ops(ranked.plan, *layers_));
   if (context_.on_improvement && !found_.empty()) context_.on_improvement(found_.plans().front());
+  if (found_.empty() && !candidates_.is_listed()) candidates_ = listed();
 }
 
 // Stages, options and suffixes that are dominated are left out on the way, and may be the only ones

@@ -42,6 +42,10 @@ class AutoSearch {
 
   static constexpr int kKept = 5;  // plans, however few are asked for
 
+  Candidates listed() const {
+    return Candidates(context_, space_, engine_, schedule_, exact_schedule());
+  }
+
   // The passes: auto.cpp; those that close the gap are in auto_gap.cpp, those that search a related
   // problem in auto_nested.cpp.
   void try_layers();
@@ -71,11 +75,12 @@ class AutoSearch {
   bool always() const { return true; }
   bool is_free() const { return !proves_one_schedule(context_) && !found_.empty(); }
   bool may_prove() const { return is_free() && !is_nested_; }
-  bool is_short() const;
+  bool is_long() const;
+  bool is_short() const { return !is_long() || found_.empty(); }
   bool may_go_by_layers() const { return layers_ && context_.options.pins.stages.empty(); }
   bool found_nothing() const { return found_.empty(); }
-  bool is_small_and_mixed() const { return is_small() && is_mixed(); }
-  bool is_small_and_alike() const { return is_small() && !is_mixed(); }
+  bool is_small_and_mixed() const { return is_small() && is_mixed() && is_short(); }
+  bool is_small_and_alike() const { return is_small() && !is_mixed() && is_short(); }
   bool exact_schedule() const;
   // Elsewhere these bounds prove nothing, and moves find more for the same work.
   bool goes_best_first() const { return is_short(); }

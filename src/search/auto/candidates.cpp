@@ -14,7 +14,8 @@ constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
 }  // namespace
 
 Candidates::Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
-                       Schedule schedule, bool single) {
+                       Schedule schedule, bool single)
+    : is_listed_(true) {
   list(context, space, single);
   parallel_for(static_cast<int>(pipelined_.size()), context.options.threads, [&](int i) {
     Candidate& c = pipelined_[i];
@@ -41,7 +42,7 @@ void Candidates::list(const SearchContext& context, const Space& space, bool sin
 }
 
 Seconds Candidates::lowest_bound() const {
-  Seconds bound(is_complete_ ? HUGE_VAL : 0);
+  Seconds bound(is_listed_ && is_complete_ ? HUGE_VAL : 0);
   for (const Candidate& c : pipelined_) bound = std::min(bound, c.bound);
   for (const Candidate& c : single_stages_) bound = std::min(bound, c.bound);
   return bound;

@@ -23,6 +23,8 @@ struct Candidate {
 // All settings that may hold the best plan.
 class Candidates {
  public:
+  // Of none anything is known: the lowest bound is zero.
+  Candidates() = default;
   // `single`: if true, settings that allow only one stage go into a list of their own.
   Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
              Schedule schedule, bool single);
@@ -30,6 +32,7 @@ class Candidates {
   std::vector<Candidate>& pipelined() { return pipelined_; }  // by the first bound
   std::vector<Candidate>& single_stages() { return single_stages_; }
 
+  bool is_listed() const { return is_listed_; }
   bool is_complete() const { return is_complete_; }
   // No plan is faster than the lowest bound; zero when it was stopped before all were listed.
   Seconds lowest_bound() const;
@@ -44,6 +47,7 @@ class Candidates {
 
   std::vector<Candidate> pipelined_;
   std::vector<Candidate> single_stages_;
+  bool is_listed_ = false;
   bool is_complete_ = true;  // else it was stopped before all were listed
 };
 

@@ -54,7 +54,11 @@ class ParetoSearch {
     for (int first = 0; first < count && !result_.cut_short;) {
       std::vector<int> round;
       std::vector<Seconds> cutoffs;
-      for (; first < count && static_cast<int>(round.size()) < kRound; ++first) {
+      // Without a front nothing can be left out, so that the first is planned alone where the
+      // planner loses nothing by that; moves in the free space stop early under a cutoff.
+      const bool alone = result_.front.empty() && context_.options.target.one_layout;
+      const std::size_t most = alone ? 1 : kRound;
+      for (; first < count && round.size() < most; ++first) {
         const Seconds cutoff = cutoff_of(candidates_[first].rent);
         if (!(candidates_[first].floor < cutoff)) continue;
         round.push_back(first);

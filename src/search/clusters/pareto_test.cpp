@@ -22,7 +22,8 @@ struct PriceAndTime {
 
 // Every mix planned, every pair compared.
 std::vector<PriceAndTime> front_by_brute_force(const Problem& problem,
-                                               const std::vector<MixKind>& kinds) {
+                                               const std::vector<MixKind>& kinds,
+                                               const Target& target) {
   std::vector<PriceAndTime> points;
   Mix mix(kinds.size(), 0);
   for (bool more = true; more;) {
@@ -41,7 +42,8 @@ std::vector<PriceAndTime> front_by_brute_force(const Problem& problem,
     }
     Problem part = problem;
     part.cluster = keep_devices(problem.cluster, kept).cluster;
-    const SearchResult found = run_search(usual_planner(), {part, {.keep = 1}, {}, {}, {}});
+    const SearchResult found =
+        run_search(usual_planner(), {part, {.keep = 1, .target = target}, {}, {}, {}});
     if (found.plans.empty()) continue;
     const Seconds step = found.plans[0].cost.step;
     points.push_back({(price_of(part.cluster, found.plans[0].plan) * step).value, step.value});
@@ -64,15 +66,20 @@ Problem priced_problem(std::mt19937_64& random, int i) {
   return problem;
 }
 
-TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
+void expect_front_of_brute_force(const Target& target, int problems) {
   std::mt19937_64 random(7);
   int several = 0;
-  for (int i = 0; i < 60; ++i) {
-    const Problem problem = priced_problem(random, i);
+  for (int i = 0; i < problems; ++i) {
+    Problem problem = priced_problem(random, i);
+    if (target.needs_number_format) {  // which all devices have
+      problem.job.precision = Precision::fp16;
+      problem.job.attention = AttentionKernel::plain;
+    }
     const std::vector<MixKind> kinds = mix_kinds(problem.cluster);
-    const ParetoResult found = pareto_front(usual_planner(), {problem, {}, {}, {}, {}}, kinds);
-    const std::vector<PriceAndTime> truth = front_by_brute_force(problem, kinds);
-    ASSERT_EQ(found.front.size(), truth.size()) << "problem " << i;
+    const ParetoResult found =
+        pareto_front(usual_planner(), {problem, {.target = target}, {}, {}, {}}, kinds);
+    const std::vector<PriceAndTime> truth = front_by_brute_force(problem, kinds, target);
+    ASSERT_EQ(found.front.size(), truth.size()) << target.name << " problem " << i;
     for (std::size_t p = 0; p < truth.size(); ++p) {
       EXPECT_NEAR(found.front[p].price().value / truth[p].price, 1, 1e-9) << "problem " << i;
       EXPECT_NEAR(found.front[p].step().value / truth[p].time, 1, 1e-9) << "problem " << i;
@@ -81,6 +88,11 @@ TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
     EXPECT_LE(found.planned, found.mixes);
   }
   EXPECT_GT(several, 10);
+}
+
+TEST(Pareto, FrontEqualsBruteForceOverAllMixes) {
+  expect_front_of_brute_force(*target_named("any"), 60);
+  expect_front_of_brute_force(*target_named("megatron"), 60);
 }
 
 // The fewest nodes that are fast enough may be neither the cheapest nor the fastest.

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/inside/priced_chain.h"
+
 namespace plait {
 namespace {
 
 constexpr double kRounding = 1e-12;
 constexpr double kSteep = 1e6;  // a price at which memory is all that counts, relative
 constexpr int kMostPrices = 40;
-
-bool goes_on(const ChainOp& op, const ChainWay& before, const ChainWay& own) {
-  return own.run != 0 && own.run == before.run && !op.starts_layer;
-}
 
 // What a beginning of the chain amounts to.
 struct Label {
@@ -30,31 +28,17 @@ struct Label {
 class ChainSearch {
  public:
   ChainSearch(const ChainTask& task, const ChainEffort& effort)
-      : task_(task),
-        effort_(effort),
-        ways_(static_cast<int>(task.ops.front().ways.size())),
-        rest_(task.ops.size() * ways_),
-        next_(task.ops.size() * ways_) {}
+      : task_(task), effort_(effort), chain_(task), ways_(chain_.ways()) {}
 
   std::optional<ChainAnswer> best();
 
  private:
-  int count() const { return static_cast<int>(task_.ops.size()); }
-  // Ops have as many ways as the one that has most; the others take forever.
-  bool exists(int op, int w) const { return task_.ops[op].ways[w].time < HUGE_VAL; }
-  double change(int op, int v, int w) const {
-    const std::vector<double>* change = task_.ops[op].change;
-    return change == nullptr ? 0 : (*change)[v * ways_ + w];
-  }
-  // Bytes of way w of an op after way v of the one before it.
-  double opened(int op, int v, int w) const {
-    const ChainWay& own = task_.ops[op].ways[w];
-    const bool on = v >= 0 && goes_on(task_.ops[op], task_.ops[op - 1].ways[v], own);
-    return on ? 0 : own.opened;
-  }
-  double kept_of(const std::vector<int>& ways) const;
-  void look(double price);
+  using Choice = PricedChain::Choice;
+  std::optional<Choice> look(double price);
+  void take(const Choice& choice);
+  bool is_near() const { return best_ && best_->time - bound_ <= effort_.precision * best_->time; }
   void find_price();
+  void set_rest();
   void list_labels();
   Label extended(const Label& from, int op, int v, int w) const;
   void keep(const Label& label, int op, int w, std::vector<int>& front);
@@ -65,109 +49,72 @@ class ChainSearch {
 
   const ChainTask& task_;
   const ChainEffort& effort_;
+  PricedChain chain_;
   int ways_;
-  double price_ = 0;
-  // At the price: what follows op o in way w, time and priced bytes; and the way of the next op.
+  double price_ = 0;  // of rest_
+  // At the price: what follows op o in way w, time and priced bytes.
   std::vector<double> rest_;
-  std::vector<int> next_;
   std::vector<double> least_kept_;  // of the ops from each one on
   std::vector<Label> labels_;
   std::optional<ChainAnswer> best_;
   double bound_ = 0;
   double bound_price_ = 0;
-  // What was looked at last.
-  struct Sum {
-    double time = 0;
-    double kept = 0;
-    bool fits = false;
-  };
-  std::optional<Sum> last_;
   bool impossible_ = false;  // no choice fits
 };
 
-double ChainSearch::kept_of(const std::vector<int>& ways) const {
-  double kept = 0;
-  for (int op = 0; op < count(); ++op)
-    kept += task_.ops[op].ways[ways[op]].kept + opened(op, op > 0 ? ways[op - 1] : -1, ways[op]);
-  return kept;
+void ChainSearch::take(const Choice& choice) {
+  if (!chain_.fits(choice) || (best_ && choice.time >= best_->time)) return;
+  best_ = {choice.ways, choice.time, choice.memory, 0};
 }
 
 // The best choice at a price: an answer if it fits, and a bound in any case.
-void ChainSearch::look(double price) {
-  price_ = price;
-  const int last = count() - 1;
-  std::fill_n(rest_.begin() + last * ways_, ways_, 0.0);
-  for (int op = last; op-- > 0;)
-    for (int v = 0; v < ways_; ++v) {
-      double least = HUGE_VAL;
-      for (int w = 0; w < ways_ && exists(op, v); ++w) {
-        if (!exists(op + 1, w)) continue;
-        const ChainWay& way = task_.ops[op + 1].ways[w];
-        const double sum = change(op, v, w) + way.time + price * (way.kept + opened(op + 1, v, w)) +
-                           rest_[(op + 1) * ways_ + w];
-        if (sum >= least) continue;
-        least = sum;
-        next_[op * ways_ + v] = w;
-      }
-      rest_[op * ways_ + v] = least;
-    }
-  int first = 0;
-  double value = HUGE_VAL;
-  for (int w = 0; w < ways_; ++w) {
-    const ChainWay& way = task_.ops[0].ways[w];
-    const double own = way.time + price * (way.kept + way.opened) + rest_[w];
-    if (own < value) {
-      value = own;
-      first = w;
-    }
-  }
-  if (!(value < HUGE_VAL)) return;
-  const double bound = value - price * (task_.memory - task_.at_least);
+std::optional<ChainSearch::Choice> ChainSearch::look(double price) {
+  std::optional<Choice> choice = chain_.cheapest(price);
+  if (!choice) return choice;
+  const double bound = choice->priced - price * (task_.memory - chain_.room());
   if (bound > bound_) {
     bound_ = bound;
     bound_price_ = price;
   }
-  std::vector<int> ways{first};
-  for (int op = 0; op < last; ++op) ways.push_back(next_[op * ways_ + ways.back()]);
-  ChainAnswer answer = evaluate(task_, std::move(ways));
-  last_ = {answer.time, kept_of(answer.ways), answer.memory <= task_.memory};
-  if (last_->fits && (!best_ || answer.time < best_->time)) best_ = std::move(answer);
+  take(*choice);
+  return choice;
 }
 
 // Between what is fastest and what needs least memory, the prices at which two neighbours on the
-// convex hull of all choices cost the same: down to the pair of which only one fits.
+// convex hull of all choices cost the same: down to the pair of which only one fits, and to what
+// lies between them.
 void ChainSearch::find_price() {
-  look(0);
-  if (best_ || !last_) return;
-  Sum fast = *last_;
+  std::optional<Choice> fast = look(0);
+  if (best_ || !fast) return;
   double time = 0;
   double bytes = 0;
-  for (const ChainOp& op : task_.ops)
-    for (const ChainWay& way : op.ways) {
+  for (const std::vector<ChainWay>& ways : task_.kinds)
+    for (const ChainWay& way : ways) {
       if (way.time < HUGE_VAL) time = std::max(time, way.time);
       bytes = std::max(bytes, way.kept + way.opened);
     }
   if (!(bytes > 0)) return;
-  look(kSteep * (time + kRounding) / bytes);
-  Sum thrifty = *last_;
-  if (thrifty.kept + task_.at_least > task_.memory) impossible_ = true;
-  for (int i = 0; i < kMostPrices && !impossible_; ++i) {
-    if (best_ && best_->time - bound_ <= effort_.precision * best_->time) return;
-    const double price = (thrifty.time - fast.time) / (fast.kept - thrifty.kept);
-    if (!(price > 0) || !(price < HUGE_VAL)) return;
-    look(price);
-    const double line = fast.time + price * fast.kept;
-    if (last_->time + price * last_->kept >= line - kRounding * std::abs(line)) return;
-    (last_->fits ? thrifty : fast) = *last_;
+  std::optional<Choice> thrifty = look(kSteep * (time + kRounding) / bytes);
+  if (thrifty->kept + chain_.room() > task_.memory) impossible_ = true;
+  for (int i = 0; i < kMostPrices && !impossible_ && !is_near(); ++i) {
+    const double price = (thrifty->time - fast->time) / (fast->kept - thrifty->kept);
+    if (!(price > 0) || !(price < HUGE_VAL)) break;
+    std::optional<Choice> middle = look(price);
+    const double line = fast->time + price * fast->kept;
+    if (middle->time + price * middle->kept >= line - kRounding * std::abs(line)) break;
+    (chain_.fits(*middle) ? thrifty : fast) = std::move(middle);
   }
+  if (impossible_ || is_near()) return;
+  for (const auto& mixed : {chain_.joined(*thrifty, *fast), chain_.joined(*fast, *thrifty)})
+    if (mixed) take(*mixed);
 }
 
 Label ChainSearch::extended(const Label& from, int op, int v, int w) const {
-  const ChainWay& way = task_.ops[op].ways[w];
-  const bool on = v >= 0 && goes_on(task_.ops[op], task_.ops[op - 1].ways[v], way);
+  const ChainWay& way = chain_.way(op, w);
+  const bool on = v >= 0 && goes_on(task_.ops[op], chain_.way(op - 1, v), way);
   Label label = from;
   label.way = w;
-  label.time += way.time + (v >= 0 ? change(op - 1, v, w) : 0);
+  label.time += way.time + (v >= 0 ? chain_.change(op - 1, v, w) : 0);
   label.kept += way.kept + (on ? 0 : way.opened);
   label.run = way.run == 0 ? 0 : (on ? from.run : 0) + way.repeated;
   label.repeated = std::max(from.repeated, label.run);
@@ -176,7 +123,7 @@ Label ChainSearch::extended(const Label& from, int op, int v, int w) const {
 }
 
 bool ChainSearch::may_win(const Label& label, int op, int w) const {
-  const double room = std::max(label.peak(), task_.at_least);
+  const double room = std::max(label.peak(), chain_.room());
   if (label.kept + least_kept_[op + 1] + room > task_.memory) return false;
   if (!best_) return label.time < HUGE_VAL;
   const double bound = promise(label, op, w) - price_ * (task_.memory - room);
@@ -198,12 +145,30 @@ void ChainSearch::keep(const Label& label, int op, int w, std::vector<int>& fron
       front, {}, [&](int l) { return promise(labels_[l], op, w) + price_ * labels_[l].peak(); }));
 }
 
+// At the price of the bound.
+void ChainSearch::set_rest() {
+  price_ = bound_price_;
+  rest_.assign(chain_.count() * ways_, 0);
+  for (int op = chain_.count() - 1; op-- > 0;)
+    for (int v = 0; v < ways_; ++v) {
+      double least = HUGE_VAL;
+      for (int w = 0; w < ways_ && chain_.exists(op, v); ++w) {
+        if (!chain_.exists(op + 1, w)) continue;
+        const ChainWay& own = chain_.way(op + 1, w);
+        least = std::min(least, chain_.change(op, v, w) + own.time +
+                                    price_ * (own.kept + chain_.opened(op + 1, v, w)) +
+                                    rest_[(op + 1) * ways_ + w]);
+      }
+      rest_[op * ways_ + v] = least;
+    }
+}
+
 void ChainSearch::list_labels() {
-  look(bound_price_);
-  least_kept_.assign(count() + 1, 0);
-  for (int op = count(); op-- > 0;) {
+  set_rest();
+  least_kept_.assign(chain_.count() + 1, 0);
+  for (int op = chain_.count(); op-- > 0;) {
     double least = HUGE_VAL;
-    for (const ChainWay& way : task_.ops[op].ways)
+    for (const ChainWay& way : task_.ways(op))
       if (way.time < HUGE_VAL) least = std::min(least, way.kept);
     least_kept_[op] = least_kept_[op + 1] + least;
   }
@@ -211,12 +176,12 @@ void ChainSearch::list_labels() {
   for (int w = 0; w < ways_; ++w)
     if (const Label label = extended({}, 0, -1, w); may_win(label, 0, w))
       keep(label, 0, w, fronts[w]);
-  for (int op = 1; op < count(); ++op) {
+  for (int op = 1; op < chain_.count(); ++op) {
     std::vector<std::vector<int>> next(ways_);
     for (int v = 0; v < ways_; ++v)
       for (const int from : fronts[v])
         for (int w = 0; w < ways_; ++w) {
-          if (!exists(op, w)) continue;
+          if (!chain_.exists(op, w)) continue;
           Label label = extended(labels_[from], op, v, w);
           label.parent = from;
           if (may_win(label, op, w)) keep(label, op, w, next[w]);
@@ -228,15 +193,14 @@ void ChainSearch::list_labels() {
     for (const int l : front)
       if (best < 0 || labels_[l].time < labels_[best].time) best = l;
   if (best < 0 || (best_ && labels_[best].time >= best_->time)) return;
-  std::vector<int> ways(count());
-  for (int op = count(); op-- > 0; best = labels_[best].parent) ways[op] = labels_[best].way;
+  std::vector<int> ways(chain_.count());
+  for (int op = chain_.count(); op-- > 0; best = labels_[best].parent) ways[op] = labels_[best].way;
   best_ = evaluate(task_, std::move(ways));
 }
 
 std::optional<ChainAnswer> ChainSearch::best() {
   find_price();
-  const bool near = best_ && best_->time - bound_ <= effort_.precision * best_->time;
-  if (!near && !impossible_ && effort_.labels > 0) list_labels();
+  if (!is_near() && !impossible_ && effort_.labels > 0) list_labels();
   if (best_) best_->bound = bound_;
   return best_;
 }
@@ -250,11 +214,12 @@ ChainAnswer evaluate(const ChainTask& task, std::vector<int> ways) {
   double transient = 0;
   for (std::size_t op = 0; op < task.ops.size(); ++op) {
     const ChainOp& own = task.ops[op];
-    const ChainWay& way = own.ways[ways[op]];
-    const bool on = op > 0 && goes_on(own, task.ops[op - 1].ways[ways[op - 1]], way);
+    const int at = static_cast<int>(op);
+    const ChainWay& way = task.ways(at)[ways[op]];
+    const bool on = op > 0 && goes_on(own, task.ways(at - 1)[ways[op - 1]], way);
     answer.time += way.time;
     if (op > 0 && task.ops[op - 1].change != nullptr)
-      answer.time += (*task.ops[op - 1].change)[ways[op - 1] * own.ways.size() + ways[op]];
+      answer.time += (*task.ops[op - 1].change)[ways[op - 1] * task.ways(at).size() + ways[op]];
     answer.memory += way.kept + (on ? 0 : way.opened);
     run = way.run == 0 ? 0 : (on ? run : 0) + way.repeated;
     repeated = std::max(repeated, run);

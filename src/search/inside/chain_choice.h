@@ -18,9 +18,9 @@ struct ChainWay {
   int run = 0;
 };
 
-// An op, or a whole layer; all ops of a chain have the same number of ways.
+// An op, or a whole layer.
 struct ChainOp {
-  std::vector<ChainWay> ways;
+  int kind = 0;               // in ChainTask::kinds: its ways
   bool starts_layer = false;  // no run goes on here
   // What it takes to go from way v of this op to way w of the next one, at [v * ways + w]; empty =
   // nothing.
@@ -28,9 +28,12 @@ struct ChainOp {
 };
 
 struct ChainTask {
+  std::vector<std::vector<ChainWay>> kinds;  // all have the same number of ways
   std::vector<ChainOp> ops;
   double memory = 0;    // that kept, repeated and transient bytes may take together
   double at_least = 0;  // what repeated and transient bytes need not be below: they share its room
+
+  const std::vector<ChainWay>& ways(int op) const { return kinds[ops[op].kind]; }
 };
 
 struct ChainAnswer {
@@ -48,10 +51,11 @@ struct ChainEffort {
 // The choice of ways that takes least time and fits; nothing where none does.
 //
 // For a price of memory, in seconds a byte, a dynamic program over the chain gives the least sum of
-// time and priced memory. The price that just fits gives an answer and a bound on all others, since
-// what repeats is left out of it. Where these are apart, a second pass over the chain lists partial
-// choices of which none is better than another in time and all kinds of memory, without those that
-// the bound rules out: that is exact, unless more than `labels` remain.
+// time and priced memory; layers that are alike are worked out once. The price that just fits gives
+// an answer and a bound on all others, since what repeats is left out of it. Where these are apart,
+// a second pass over the chain lists partial choices of which none is better than another in time
+// and all kinds of memory, without those that the bound rules out: that is exact, unless more than
+// `labels` remain.
 std::optional<ChainAnswer> choose_in_chain(const ChainTask& task, const ChainEffort& effort = {});
 
 // What a choice takes.

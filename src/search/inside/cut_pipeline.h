@@ -37,16 +37,22 @@ class PipelineCuts {
 
  private:
   using Positions = std::vector<std::vector<int>>;  // where each stage may begin
+  std::vector<int> begins_of_layers() const;
+  static Positions positions_near(const std::vector<int>& begins, const std::vector<int>& all,
+                                  int stride);
   std::optional<CutPipeline> best(const Positions& positions, double bar,
                                   const std::function<bool()>& stop);
   // What the stage before and the one behind a cut wait for each other.
   double send(int stage, int unit);
+  void set_work();
 
   StageInsides& insides_;
   const Space& space_;
   const CostEngine& engine_;
   StagePlaces places_;
-  double rounds_;                                // micro-batches
+  double rounds_;             // micro-batches
+  std::vector<double> work_;  // of the units before each one: device seconds, wherever they run
+  std::vector<int> devices_;  // of the stages before each one
   std::map<std::pair<int, int>, double> sends_;  // by stage and kind of unit
 };
 

@@ -20,10 +20,12 @@ constexpr int kMostRefined = 12;   // of them
 constexpr int kMostFinished = 3;
 constexpr double kWorthFinishing = 1.01;
 constexpr double kWorthRefining = 1.12;  // of the best, when cut between layers
+constexpr double kHopeless = 1.5;        // of the best plan: no better cut makes up for it
 constexpr double kOptimism = 1.02;       // what a promise may fall short of the best plan by
 constexpr int kShifts = 3;               // units that a cut is moved by at the end
 constexpr int kMostShiftRounds = 4;
-constexpr int kMostOps = 4'000;
+constexpr int kLongModel = 1'500;  // units; of longer ones fewer are looked at ..
+constexpr int kMostShifted = 200;  // .. and the cuts between stages that are longer stay
 
 // A division of devices into stages, with settings.
 struct Outline {
@@ -102,7 +104,13 @@ class Insides {
     if (!own) own = std::make_unique<StageInsides>(space_, engine_, space_.settings()[setting]);
     return *own;
   }
+  // Of so many that are worth a look, where the model is not long.
+  std::size_t share_of(int many) const {
+    const int units = context_.problem.model.unit_count();
+    return static_cast<std::size_t>(std::max(3, many * kLongModel / std::max(kLongModel, units)));
+  }
   std::set<Outline> outlines() const;
+  std::set<Outline> known_outlines() const;
   std::vector<Candidate> candidates();
   static void narrow(std::vector<Candidate>& all, std::size_t most, double worth);
   void finish(Candidate& candidate);
@@ -129,6 +137,16 @@ std::set<Outline> Insides::outlines() const {
       if (stages >= space_.min_stages() && stages <= space_.max_stages(all[i]))
         out.insert({i, places});
     }
+  }
+  return out;
+}
+
+// Those of the plans found so far, which fit.
+std::set<Outline> Insides::known_outlines() const {
+  std::set<Outline> out;
+  const auto& all = space_.settings();
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+    if (all[i].zero == ZeroStage::parameters) continue;
     for (const RankedPlan& ranked : found_.plans()) {
       const Plan& plan = ranked.plan;
       const bool alike = plan.micro_batches == all[i].micro_batches &&
@@ -143,40 +161,49 @@ std::set<Outline> Insides::outlines() const {
 
 std::vector<Insides::Candidate> Insides::candidates() {
   std::vector<Candidate> out;
-  for (const Outline& outline : outlines()) {
-    if (stop_()) break;
+  const auto add = [&](const Outline& outline) {
     Candidate one{
         std::make_unique<PipelineCuts>(insides(outline.setting), space_, engine_, outline.places),
         0, std::nullopt};
     one.promise = one.cuts->promise();
     if (one.promise < found_.best().value) out.push_back(std::move(one));
-  }
+  };
+  const std::set<Outline> known = known_outlines();
+  for (const Outline& outline : outlines())
+    if (!known.contains(outline) && !stop_()) add(outline);
   std::ranges::stable_sort(out, {}, &Candidate::promise);
-  if (out.size() > kMostOutlines) out.resize(kMostOutlines);
+  const std::size_t most = share_of(kMostOutlines);
+  if (out.size() > most) out.resize(most);
+  // A promise says nothing of memory.
+  for (const Outline& outline : known)
+    if (!stop_()) add(outline);
+  std::ranges::stable_sort(out, {}, &Candidate::promise);
   return out;
 }
 
 double Insides::offer(Candidate& candidate, const CutPipeline& cuts) {
   const auto plan = candidate.cuts->plan(cuts);
   if (!plan || !check_plan(context_.problem, *plan).empty()) return HUGE_VAL;
-  if (found_.offer(*plan) && context_.on_improvement)
-    context_.on_improvement(found_.plans().front());
   const Estimate cost = engine_.simulate(*plan);
-  return cost.fits ? cost.step.value : HUGE_VAL;
+  if (!cost.fits) return HUGE_VAL;
+  if (cost.step < found_.worst_kept() && found_.offer(*plan) && context_.on_improvement)
+    context_.on_improvement(found_.plans().front());
+  return cost.step.value;
 }
 
 // The last word has the simulation: cuts are moved by single ops as long as that helps.
 void Insides::finish(Candidate& candidate) {
   CutPipeline now = *candidate.pipeline;
   double step = offer(candidate, now);
+  const int units = context_.problem.model.unit_count();
+  if (units > kMostShifted * std::ssize(now.begins)) return;
   for (int round = 0; round < kMostShiftRounds; ++round) {
     bool better = false;
     for (std::size_t s = 1; s < now.begins.size(); ++s)
       for (int by = -kShifts; by <= kShifts && !stop_(); ++by) {
         CutPipeline next = now;
         next.begins[s] += by;
-        const int end =
-            s + 1 < now.begins.size() ? now.begins[s + 1] : context_.problem.model.unit_count();
+        const int end = s + 1 < now.begins.size() ? now.begins[s + 1] : units;
         if (by == 0 || next.begins[s] <= now.begins[s - 1] || next.begins[s] >= end) continue;
         const double own = offer(candidate, next);
         if (own >= step) continue;
@@ -195,10 +222,11 @@ void Insides::run() {
   for (Candidate& one : all) {
     if (stop_()) break;
     if (one.promise > kOptimism * std::min(bar, found_.best().value)) continue;
-    one.pipeline = one.cuts->between_layers(kWorthRefining * bar, stop_);
+    one.pipeline = one.cuts->between_layers(
+        std::min(kWorthRefining * bar, kHopeless * found_.best().value), stop_);
     bar = std::min(bar, one.step());
   }
-  narrow(all, kMostRefined, kWorthRefining);
+  narrow(all, share_of(kMostRefined), kWorthRefining);
   for (Candidate& one : all) one.pipeline = one.cuts->refined(*one.pipeline, stop_);
   narrow(all, kMostFinished, kWorthFinishing);
   for (Candidate& one : all) finish(one);
@@ -224,8 +252,7 @@ bool may_choose_inside(const SearchContext& context) {
       searched_schedule(pins) == Schedule::one_f_one_b &&
       (!pins.schedule || *pins.schedule == Schedule::one_f_one_b) &&
       std::ranges::find(target.schedules, Schedule::one_f_one_b) != target.schedules.end();
-  return in_ops && problem.model.unit_count() <= kMostOps && plain &&
-         target.cuts == CutRule::between_ops && target.recompute_by_stage &&
+  return in_ops && plain && target.cuts == CutRule::between_ops && target.recompute_by_stage &&
          target.recompute_layers == RecomputeLayers::any && pins.stages.empty() &&
          !pins.recompute_layers && !pins.even_layers && !context.space->violation();
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost/layer/model_layers.h"
 #include "cost/pipeline/schedule.h"
 #include "cost/resharding.h"
 #include "model/op_cuts.h"
@@ -14,6 +15,9 @@ namespace {
 constexpr int kMostShrinks = 4;      // of the memory, where what does not add up was missed
 constexpr std::size_t kLabels = 48;  // chain_choice.h
 constexpr std::size_t kMostKept = 20'000;
+constexpr int kVeryLong = 400;    // units, whose choices are not listed
+constexpr int kLong = 100;        // units, of which the best choice is not looked for to the end ..
+constexpr double kNearly = 1e-4;  // .. but that near: one op of hundreds weighs more
 
 }  // namespace
 
@@ -29,6 +33,16 @@ StageInsides::StageInsides(const Space& space, const CostEngine& engine,
   for (StageOption& option : space.stage_options(settings))
     if (option.takes.size() == 1 && samples % option.data == 0)
       options_.push_back(std::move(option));
+  const ModelLayers layers = layers_of(space.problem().model);
+  std::vector<int> first(layers.shapes.size(), -1);
+  for (int l = 0; l < layers.count(); ++l) {
+    int& at = first[layers.shape_of[l]];
+    if (at < 0) at = static_cast<int>(first_of_.size());
+    for (int u = layers.begin[l]; u < layers.begin[l + 1]; ++u) {
+      distinct_of_.push_back(at + u - layers.begin[l]);
+      if (distinct_of_.back() == static_cast<int>(first_of_.size())) first_of_.push_back(u);
+    }
+  }
 }
 
 std::vector<DeviceId> StageInsides::devices_of(const Place& place) const {
@@ -86,12 +100,10 @@ StageInsides::UnitWay StageInsides::unit_way(const Cut& cut, int index, int unit
 
 void StageInsides::add_units(Ground& ground) {
   if (ground.cuts.empty()) return;
-  const int units = space_.problem().model.unit_count();
-  ground.least_times.push_back(0);
-  for (int u = 0; u < units; ++u) {
+  std::vector<double> least(first_of_.size(), HUGE_VAL);
+  for (std::size_t d = 0; d < first_of_.size(); ++d) {
     std::vector<UnitWay>& ways = ground.units.emplace_back();
-    double least = HUGE_VAL;
-    const LayerKind& unit = space_.problem().model.unit(u);
+    const LayerKind& unit = space_.problem().model.unit(first_of_[d]);
     for (std::size_t c = 0; c < ground.cuts.size(); ++c)
       for (const Recompute recompute : space_.recomputes()) {
         const int split = ground.cuts[c].split;
@@ -102,11 +114,13 @@ void StageInsides::add_units(Ground& ground) {
           ways.emplace_back().time = HUGE_VAL;
           continue;
         }
-        ways.push_back(unit_way(ground.cuts[c], static_cast<int>(c), u, recompute));
-        least = std::min(least, ways.back().time);
+        ways.push_back(unit_way(ground.cuts[c], static_cast<int>(c), first_of_[d], recompute));
+        least[d] = std::min(least[d], ways.back().time);
       }
-    ground.least_times.push_back(ground.least_times.back() + least);
   }
+  ground.least_times.push_back(0);
+  for (const int d : distinct_of_)
+    ground.least_times.push_back(ground.least_times.back() + least[d]);
 }
 
 const std::vector<double>& StageInsides::least_times(const Place& place) {
@@ -131,11 +145,12 @@ const std::vector<double>& StageInsides::changes(Ground& ground, const Place& pl
   if (!is_new) return out;
   const int count = static_cast<int>(ground.cuts.size() * space_.recomputes().size());
   out.assign(count * count, 0);
+  const std::vector<UnitWay>& before = ground.units[distinct_of_[unit]];
+  const std::vector<UnitWay>& after = ground.units[distinct_of_[unit + 1]];
   const std::vector<DeviceId> devices = devices_of(place);
   for (int v = 0; v < count; ++v)
     for (int w = 0; w < count; ++w) {
-      if (ground.units[unit][v].time == HUGE_VAL || ground.units[unit + 1][w].time == HUGE_VAL)
-        continue;
+      if (before[v].time == HUGE_VAL || after[w].time == HUGE_VAL) continue;
       const Resharding time = resharding(space_.problem(), settings_, devices,
                                          span_of(ground, v, unit), span_of(ground, w, unit + 1));
       out[v * count + w] = settings_.micro_batches * (time.forward + time.backward).value;
@@ -161,16 +176,16 @@ ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange
   const Bytes room = none.capacity - none.reserve - none.fixed - (with.peak(0) - none.peak(0)) -
                      live * frame.passing_by(0, units.begin);
   task.memory = room.value;
-  task.ops.reserve(units.size());
-  for (int u = units.begin; u < units.end; ++u) {
-    ChainOp& op = task.ops.emplace_back();
-    op.starts_layer = space_.problem().model.unit(u).starts_layer;
-    if (mixes && u + 1 < units.end) op.change = &changes(ground, place, u);
-    double loss = HUGE_VAL;
+  std::vector<int> kind_of(first_of_.size(), -1);  // by distinct unit, into the task's kinds
+  std::vector<double> loss_of;                     // by kind
+  const auto add_kind = [&](int distinct) {
+    kind_of[distinct] = static_cast<int>(task.kinds.size());
+    std::vector<ChainWay>& ways = task.kinds.emplace_back();
+    double& loss = loss_of.emplace_back(HUGE_VAL);
     for (const int c : cuts)
       for (std::size_t r = 0; r < kinds; ++r) {
-        const UnitWay& own = ground.units[u][c * kinds + r];
-        ChainWay& way = op.ways.emplace_back(own.way);
+        const UnitWay& own = ground.units[distinct][c * kinds + r];
+        ChainWay& way = ways.emplace_back(own.way);
         way.time = HUGE_VAL;
         if (own.time == HUGE_VAL) continue;
         way.time = settings_.micro_batches * own.time + (mixes ? own.finish : 0);
@@ -178,7 +193,16 @@ ChainTask StageInsides::task(Ground& ground, const Place& place, const UnitRange
         way.opened *= live;
         loss = std::min(loss, own.loss);
       }
-    task.at_least += loss;
+  };
+  task.ops.reserve(units.size());
+  for (int u = units.begin; u < units.end; ++u) {
+    int& kind = kind_of[distinct_of_[u]];
+    if (kind < 0) add_kind(distinct_of_[u]);
+    ChainOp& op = task.ops.emplace_back();
+    op.kind = kind;
+    op.starts_layer = space_.problem().model.unit(u).starts_layer;
+    if (mixes && u + 1 < units.end) op.change = &changes(ground, place, u);
+    task.at_least += loss_of[kind];
   }
   return task;
 }
@@ -190,38 +214,48 @@ Plan StageInsides::plan_of(const Place& place, std::vector<Span> spans, int afte
   return plan;
 }
 
+std::vector<Span> StageInsides::spans(const Place& place, const UnitRange& units,
+                                      const Inside& inside) {
+  const Ground& own = ground(place);
+  Stage stage;
+  for (int u = units.begin; u < units.end; ++u)
+    stage.spans.push_back(span_of(own, inside.ways[u - units.begin], u));
+  join_alike(stage);
+  return std::move(stage.spans);
+}
+
 // As the engine costs it; `excess` is what does not fit.
-std::optional<StageInsides::Inside> StageInsides::costed(const Place& place,
-                                                         std::vector<Span> spans, int after,
-                                                         Bytes& excess) const {
-  const Plan plan = plan_of(place, spans, after);
+std::optional<StageInsides::Inside> StageInsides::costed(const Place& place, const UnitRange& units,
+                                                         int after, std::vector<std::int16_t> ways,
+                                                         Bytes& excess) {
+  Inside inside{std::move(ways), {}, {}};
+  const Plan plan = plan_of(place, spans(place, units, inside), after);
   const StageCost cost = stage_cost(space_.problem(), plan, 0, tables_).cost;
   excess = Bytes(0) - cost.spare();
   if (excess > Bytes(0)) return std::nullopt;
-  return Inside{std::move(spans), cost.forward_total() + cost.backward_total(),
-                cost.gradient_sync + cost.optimizer};
+  inside.time = cost.forward_total() + cost.backward_total();
+  inside.finish = cost.gradient_sync + cost.optimizer;
+  return inside;
 }
 
 std::optional<StageInsides::Inside> StageInsides::with_cuts(const Place& place,
                                                             const UnitRange& units, int after,
                                                             const std::vector<int>& cuts,
                                                             double precision) {
-  Ground& own = ground(place);
   const int kinds = static_cast<int>(space_.recomputes().size());
-  ChainTask task = this->task(own, place, units, after, cuts);
+  ChainTask task = this->task(ground(place), place, units, after, cuts);
+  const ChainEffort effort{std::max(precision, units.size() > kLong ? kNearly : 0),
+                           precision > 0 || units.size() > kVeryLong ? 0 : kLabels};
   for (int i = 0; i <= kMostShrinks; ++i) {
     ++evaluations_;
-    const auto answer = choose_in_chain(task, {precision, precision > 0 ? 0 : kLabels});
+    const auto answer = choose_in_chain(task, effort);
     if (!answer) return std::nullopt;
-    Stage stage;
-    for (int u = units.begin; u < units.end; ++u) {
-      const int way = answer->ways[u - units.begin];
-      const int cut = cuts[way / kinds];
-      stage.spans.push_back(span_of(own, cut * kinds + way % kinds, u));
-    }
-    join_alike(stage);
+    std::vector<std::int16_t> ways;
+    ways.reserve(units.size());
+    for (const int way : answer->ways)
+      ways.push_back(static_cast<std::int16_t>(cuts[way / kinds] * kinds + way % kinds));
     Bytes excess;
-    if (auto inside = costed(place, std::move(stage.spans), after, excess)) return inside;
+    if (auto inside = costed(place, units, after, std::move(ways), excess)) return inside;
     task.memory = std::min(task.memory, answer->memory) - 1.001 * excess.value;
   }
   return std::nullopt;
@@ -229,21 +263,13 @@ std::optional<StageInsides::Inside> StageInsides::with_cuts(const Place& place,
 
 const StageInsides::Inside* StageInsides::best(const Place& place, const UnitRange& units,
                                                int after, double precision) {
-  const RunClasses& classes = space_.run_classes();
   const int live =
       chunks_in_flight(Schedule::one_f_one_b, after + 1, 0, settings_.micro_batches, 1);
-  const int exact = precision > 0 ? 0 : 1;
-  const std::tuple where{canonical(place), units.begin, units.end, live, exact};
-  if (const auto at = at_.find(where); at != at_.end()) return at->second;
-  const Key key{canonical(place), classes.of(units), live, exact};
-  auto known = known_.find(key);
-  if (known == known_.end()) {
-    if (known_.size() >= kMostKept) {
-      known_.clear();
-      at_.clear();
-    }
-    Ground& own = ground(place);
-    std::optional<Inside> best;
+  const Key key{canonical(place), space_.run_classes().of(units), live, precision > 0 ? 0 : 1};
+  if (known_.size() >= kMostKept && !known_.contains(key)) known_.clear();
+  const auto [known, is_new] = known_.try_emplace(key);
+  std::optional<Inside>& best = known->second;
+  if (is_new) {
     const auto look = [&](const std::vector<int>& cuts) {
       auto inside = with_cuts(place, units, after, cuts, precision);
       const auto load = [&](const Inside& i) {
@@ -251,26 +277,14 @@ const StageInsides::Inside* StageInsides::best(const Place& place, const UnitRan
       };
       if (inside && (!best || load(*inside) < load(*best))) best = std::move(inside);
     };
+    const Ground& own = ground(place);
     std::vector<int> all(own.cuts.size());
     std::iota(all.begin(), all.end(), 0);
     for (const int c : all)
       if (own.cuts[c].split == 0) look({c});
     if (all.size() > 1 && !space_.target().one_layout) look(all);
-    known = known_.emplace(key, std::move(best)).first;
   }
-  const Inside* out = nullptr;
-  if (known->second) {
-    auto moved = std::make_unique<Inside>(*known->second);
-    const int shift = units.begin - moved->spans.front().units.begin;
-    for (Span& span : moved->spans) {
-      span.units.begin += shift;
-      span.units.end += shift;
-    }
-    out = moved.get();
-    moved_.push_back(std::move(moved));
-  }
-  at_.emplace(where, out);
-  return out;
+  return best ? &*best : nullptr;
 }
 
 }  // namespace plait

@@ -27,12 +27,14 @@ class StageInsides {
     friend auto operator<=>(const Place&, const Place&) = default;
   };
   struct Inside {
-    std::vector<Span> spans;
-    Seconds time;    // forward and backward pass of a micro-batch
-    Seconds finish;  // once a step
+    std::vector<std::int16_t> ways;  // of each unit, in the ground's numbering
+    Seconds time;                    // forward and backward pass of a micro-batch
+    Seconds finish;                  // once a step
   };
-  // When `after` stages follow; nullptr where nothing fits. Within `precision` of the best one.
+  // When `after` stages follow; nullptr where nothing fits. Within `precision` of the best one. It
+  // stands until the next call.
   const Inside* best(const Place& place, const UnitRange& units, int after, double precision);
+  std::vector<Span> spans(const Place& place, const UnitRange& units, const Inside& inside);
   // Times of all units before each one, each with the fastest of its ways: no stage of units [a, b)
   // is faster than the difference. Empty where such a stage cannot be.
   const std::vector<double>& least_times(const Place& place);
@@ -61,7 +63,7 @@ class StageInsides {
   // Of the devices of a place, wherever it is.
   struct Ground {
     std::vector<Cut> cuts;
-    std::vector<std::vector<UnitWay>> units;  // by unit: [cut * recomputes + recompute]
+    std::vector<std::vector<UnitWay>> units;  // by distinct unit: [cut * recomputes + recompute]
     // Between all ways, by the kinds of the two units.
     std::map<std::pair<int, int>, std::vector<double>> changes;
     std::vector<double> least_times;
@@ -77,8 +79,8 @@ class StageInsides {
                                   const std::vector<int>& cuts, double precision);
   ChainTask task(Ground& ground, const Place& place, const UnitRange& units, int after,
                  const std::vector<int>& cuts);
-  std::optional<Inside> costed(const Place& place, std::vector<Span> spans, int after,
-                               Bytes& excess) const;
+  std::optional<Inside> costed(const Place& place, const UnitRange& units, int after,
+                               std::vector<std::int16_t> ways, Bytes& excess);
   Plan plan_of(const Place& place, std::vector<Span> spans, int after) const;
 
   const Space& space_;
@@ -86,11 +88,11 @@ class StageInsides {
   PlanSettings settings_;
   TableSource tables_;
   std::vector<StageOption> options_;
+  std::vector<int> distinct_of_;  // by unit: units that are alike, in layers that are
+  std::vector<int> first_of_;     // by distinct unit
   std::map<Place, Ground> grounds_;
-  using Key = std::tuple<Place, std::int64_t, int, int>;  // class or run, stages after, precision
+  using Key = std::tuple<Place, std::int64_t, int, int>;  // class, micro-batches kept, precision
   std::map<Key, std::optional<Inside>> known_;
-  std::vector<std::unique_ptr<Inside>> moved_;
-  std::map<std::tuple<Place, int, int, int, int>, const Inside*> at_;
   std::int64_t evaluations_ = 0;
 };
 

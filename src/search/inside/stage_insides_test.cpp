@@ -182,7 +182,8 @@ TEST(StageInsides, AreCostedByTheEngine) {
       const UnitRange all{0, problem.model.unit_count()};
       const auto* inside = insides.best({0, 0, 4}, all, 0, 0);
       if (inside == nullptr) continue;
-      const Estimate cost = engine.estimate(one_stage(inside->spans, 4, m));
+      const Estimate cost =
+          engine.estimate(one_stage(insides.spans({0, 0, 4}, all, *inside), 4, m));
       EXPECT_TRUE(cost.fits);
       EXPECT_NEAR((cost.stages[0].forward_total() + cost.stages[0].backward_total()).value,
                   inside->time.value, 1e-9);

@@ -22,6 +22,7 @@ constexpr int kMostTargets = 3;        // stages that are tried as the bottlenec
 constexpr int kMostRestarts = 4;       // from pipelines that were left aside
 constexpr double kWorthKeeping = 1.2;  // over the best
 constexpr double kNear = 2e-3;         // of the best inside, while pipelines are compared
+constexpr int kMostOps = 1'500;        // of longer models the best pipelines alone have it
 
 // A pipeline and what it costs.
 struct Costed {
@@ -41,7 +42,12 @@ class Alleviation {
         op_by_op_(may_choose_inside(context)),
         found_(engine_, context.options.keep, context.options.target),
         budget_(context.options.max_evaluations > 0 ? context.options.max_evaluations
-                                                    : kUsualEvaluations) {}
+                                                    : kUsualEvaluations) {
+    for (const Pool& pool : space_.pools()) {
+      const std::vector<int> own = space_.tensor_degrees(pool);
+      degrees_.emplace_back(own.begin(), own.end());
+    }
+  }
 
   SearchResult search();
 
@@ -66,6 +72,7 @@ class Alleviation {
   const CostEngine& engine_;
   StageMemo memo_;
   bool op_by_op_;
+  std::vector<std::set<int>> degrees_;   // by pool: of tensor groups
   std::map<int, StageInsides> insides_;  // by setting
   Shortlist found_;
   std::int64_t budget_;
@@ -92,11 +99,11 @@ bool Alleviation::set_insides(const Costed& costed, const std::vector<PlacedStag
       insides_.try_emplace(setting, space_, engine_, space_.settings()[setting]).first->second;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const Take& take = stages[s].option.takes.front();
+    const StageInsides::Place place{take.pool, stages[s].begin.front(), take.devices};
     const auto* inside =
-        insides.best({take.pool, stages[s].begin.front(), take.devices}, stages[s].units,
-                     static_cast<int>(stages.size() - 1 - s), precision);
+        insides.best(place, stages[s].units, static_cast<int>(stages.size() - 1 - s), precision);
     if (inside == nullptr) return false;
-    plan.stages[s].spans = inside->spans;
+    plan.stages[s].spans = insides.spans(place, stages[s].units, *inside);
   }
   plan.zero = insides.settings().zero;
   plan.sequence_parallel = insides.settings().sequence_parallel;
@@ -118,14 +125,14 @@ std::optional<Costed> Alleviation::costed_inside(Costed costed,
   return costed;
 }
 
-// Primitives know nothing of what is pinned.
-bool keeps_pins(const Space& space, const std::vector<PlacedStage>& stages,
-                const PlanSettings& settings) {
+// Primitives know nothing of what is pinned, or was measured.
+bool keeps_pins(const Space& space, const std::vector<std::set<int>>& degrees,
+                const std::vector<PlacedStage>& stages, const PlanSettings& settings) {
   const Pins& pins = space.pins();
   const int samples = space.problem().job.global_batch / settings.micro_batches;
   return std::ranges::all_of(stages, [&](const PlacedStage& stage) {
     const StageOption& option = stage.option;
-    return pins.tensor.value_or(option.tensor) == option.tensor &&
+    return degrees[option.takes.front().pool].contains(option.tensor) &&
            pins.data.value_or(option.data) == option.data &&
            (!pins.micro_batch || *pins.micro_batch * option.data == samples);
   });
@@ -148,7 +155,7 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
   for (int s = 0; s < count; ++s)
     if (!space_.allows((*stages)[s].units, count - 1 - s)) return std::nullopt;
   const PlanSettings& settings = space_.settings()[out.pipeline.setting];
-  if (!keeps_pins(space_, *stages, settings)) return std::nullopt;
+  if (!keeps_pins(space_, degrees_, *stages, settings)) return std::nullopt;
   if (!check_plan(context_.problem, space_.plan_of(*stages, settings, Schedule::one_f_one_b))
            .empty())
     return std::nullopt;
@@ -158,7 +165,8 @@ std::optional<Costed> Alleviation::costed(Alleviated pipeline) {
       if (out.cost.stages[s].spare() < Bytes(0)) recompute(out.pipeline, s, ways[way]);
     cost(out, *stages);
   }
-  return op_by_op_ ? costed_inside(std::move(out), *stages) : out;
+  const bool is_long = context_.problem.model.unit_count() > kMostOps;
+  return op_by_op_ && !is_long ? costed_inside(std::move(out), *stages) : out;
 }
 
 // Stages by what is wrong with them: those that do not fit first, then the busiest.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "cost/known_times.h"
 #include "search/space/space.h"
 
 // Which stages a plan of the space may be made of.
@@ -222,6 +223,9 @@ std::vector<int> Space::tensor_degrees(const Pool& pool) const {
   // it: 24 of 2,048 tokens.
   const auto cuts_sequence = [&](int t) { return problem_.model.sequence_length % t == 0; };
   const auto inside_node = [&](int t) { return t <= pool.per_node; };
+  const std::string& type = problem_.cluster.device_types[pool.type].name;
+  if (const auto measured = measured_degrees(problem_, type))
+    std::erase_if(degrees, [&](int t) { return !inside_node(t) || !measured->contains(t); });
   if (!pins_.tensor && pins_.sequence_parallel.value_or(true) &&
       std::ranges::all_of(degrees, [&](int t) { return !inside_node(t) || cuts_sequence(t); }))
     std::erase_if(degrees, [&](int t) { return !cuts_sequence(t); });

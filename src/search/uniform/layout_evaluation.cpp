@@ -341,13 +341,13 @@ class Evaluation {
       pipeline_.stages[s].most_layers = bounds_.most_layers(s);
   }
 
-  // Plans that do not fit, too: one of them may be the nearest to fitting.
+  // While nothing is known plans that do not fit, too: one of them may be the nearest to fitting.
   void offer_if_low(Plan plan, Shortlist& found) {
     if (const auto pinned = space_.pins().recompute_layers)
       recompute_first(problem_.model, *pinned, plan);
     if (ground_.engine.outline(plan).fits)
       offer_fitting(plan, found);
-    else
+    else if (!std::isfinite(limit_.value))
       found.offer(plan);
   }
 
@@ -355,7 +355,7 @@ class Evaluation {
     const Estimate outline = ground_.engine.outline(plan);
     if (!outline.fits) return;
     note(plan, outline.step);
-    if (outline.step < found.best()) found.offer(plan);
+    if (outline.step < std::min(limit_, found.best())) found.offer(plan);
   }
 
   void keep_near() {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace plait {
 namespace {
@@ -48,8 +49,9 @@ CoverBound::CoverBound(const CostEngine& engine, const Space& space)
     kept_optimizer_ = std::min(kept_optimizer_, 1 - settings.offload);
   devices_.resize(problem_.cluster.device_types.size());
   for (const Device& device : problem_.cluster.devices) ++devices_[device.type];
-  std::map<std::pair<int, int>, std::vector<ReplicaKind*>> cuts;
-  for (ReplicaKind& kind : needs_.kinds()) cuts[{kind.tensor, kind.context}].push_back(&kind);
+  std::map<std::tuple<int, int, int>, std::vector<ReplicaKind*>> cuts;
+  for (ReplicaKind& kind : needs_.kinds())
+    cuts[{kind.tensor, kind.context, kind.expert}].push_back(&kind);
   for (auto& [degrees, kinds] : cuts) cuts_.push_back(std::move(kinds));
 }
 
@@ -136,7 +138,7 @@ bool CoverBound::too_dear(std::span<const double> price, std::vector<double>& us
 std::vector<double> CoverBound::first_prices() {
   std::vector<double> price(devices_.size());
   for (ReplicaKind& kind : needs_.kinds()) {
-    if (kind.tensor > 1 || kind.context > 1) continue;
+    if (kind.tensor > 1 || kind.context > 1 || kind.expert != expert_) continue;
     const std::vector<UnitNeed>& needs = needs_.needs(kind, 0);
     double time = 0;
     for (int k = 0; k < mixes_.kind_count(); ++k)
@@ -184,10 +186,10 @@ void CoverBound::set_sends() {
     crossings_ = 1;
 }
 
-// No plan with so many micro-batches takes this long or less.
-bool CoverBound::refutes(int micro_batches, double step) {
-  m_ = micro_batches;
-  samples_ = problem_.job.global_batch / micro_batches;
+bool CoverBound::refutes(const Setting& setting, double step) {
+  m_ = setting.micro_batches;
+  expert_ = setting.expert;
+  samples_ = problem_.job.global_batch / m_;
   step_ = step;
   set_places();
   set_sends();
@@ -220,14 +222,15 @@ bool CoverBound::refutes(int micro_batches, double step) {
 Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
                          const std::function<bool()>& stop) {
   struct Open {
-    int micro_batches = 1;
+    Setting setting;
     double refuted = 0;
   };
   std::vector<Open> open;
   for (const int m : divisors_of(problem_.job.global_batch))
-    if (space_.pins().micro_batches.value_or(m) == m) open.push_back({m, 0});
+    for (const int expert : needs_.expert_degrees())
+      if (space_.pins().micro_batches.value_or(m) == m) open.push_back({{m, expert}, 0});
   fine_ = work.fine;
-  questions_ = work.questions;
+  questions_ = work.questions * static_cast<double>(needs_.expert_degrees().size());
   const auto is_over = [&] { return questions_ <= 0 || stop(); };
   double low = range.least.value;
   double high = range.most.value;
@@ -235,8 +238,9 @@ Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
   const double first = high > kWideGap * low ? std::sqrt(low * high) : (1 - work.precision) * high;
   for (double asked = first; asked > low && !is_over(); asked = std::sqrt(low * high)) {
     const auto stays = std::ranges::find_if(open, [&](Open& own) {
-      if (own.refuted >= asked || !may_take(own.micro_batches, Seconds(asked))) return false;
-      if (is_over() || !refutes(own.micro_batches, asked)) return true;
+      if (own.refuted >= asked || !may_take(own.setting.micro_batches, Seconds(asked)))
+        return false;
+      if (is_over() || !refutes(own.setting, asked)) return true;
       own.refuted = asked;
       return false;
     });
@@ -253,7 +257,8 @@ Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
   // What was refuted for all of them before the work came to an end.
   double refuted = high;
   for (const Open& own : open)
-    if (may_take(own.micro_batches, Seconds(refuted))) refuted = std::min(refuted, own.refuted);
+    if (may_take(own.setting.micro_batches, Seconds(refuted)))
+      refuted = std::min(refuted, own.refuted);
   return (1 - kNoise) * Seconds(std::max(low, refuted));
 }
 

@@ -36,7 +36,7 @@ class CoverBound {
   };
   struct Work {
     bool fine = true;             // look closely at plans of few micro-batches
-    double questions = HUGE_VAL;  // to replicas, most
+    double questions = HUGE_VAL;  // to replicas, most, for each expert degree
     double precision = 0.002;     // of the bound
     double of_gap = 0.03;         // of what is not proven, what is not worth asking for
   };
@@ -92,7 +92,13 @@ class CoverBound {
     double backward = 0;  // of that, at least
   };
 
-  bool refutes(int micro_batches, double step);
+  // What a plan has everywhere.
+  struct Setting {
+    int micro_batches = 1;
+    int expert = 1;  // degree
+  };
+  // No plan with this setting takes this long or less.
+  bool refutes(const Setting& setting, double step);
   void set_places();
   void set_sends();
   std::vector<Mode> modes_of(int tensor) const;
@@ -112,15 +118,25 @@ class CoverBound {
   // Of a question with this mix, whatever the number of replicas.
   std::uint64_t key_of(int mix, const Question& question, const ReplicaKind& kind);
   bool is_possible(const Question& question, ReplicaKind& kind, int count);
-  // Seconds that the sum of a byte of gradients, or gathering one, takes at least.
-  double of_byte(const ReplicaKind& kind, const Question& question) const;
-  // Bytes of a replica beyond what the device has when nothing is computed twice.
+  // Seconds that the sum of a byte of gradients, or gathering one, takes at least; of what all
+  // replicas have, and of experts.
+  struct OfByte {
+    double plain = 0;
+    double experts = 0;
+    double of(double parameters, double expert_parameters) const {
+      return plain * parameters + experts * expert_parameters;
+    }
+  };
+  OfByte of_byte(const ReplicaKind& kind, const Question& question) const;
+  double of_plain_byte(const ReplicaKind& kind, const Question& question) const;
+  // Bytes of a replica beyond what the device has when nothing is computed twice, but room is left
+  // for units that are: `again`.
   double overflow(const Question& question, const ReplicaKind& kind,
-                  const std::vector<UnitNeed>& needs) const;
+                  const std::vector<UnitNeed>& needs, double again = 0) const;
   int live(const Question& question) const;
-  // `byte`: seconds that gathering one takes; 0 where weights are not cut.
+  // `byte`: what gathering one takes; nothing where weights are not cut.
   Passes passes(const Question& question, const ReplicaKind& kind,
-                const std::vector<UnitNeed>& needs, double byte) const;
+                const std::vector<UnitNeed>& needs, const OfByte& byte) const;
   // Lower bound on the seconds through a stage whose mean replica has this number of samples.
   struct Way {
     double path = HUGE_VAL;
@@ -154,10 +170,11 @@ class CoverBound {
   double kept_optimizer_ = 1;     // part of its state that is on the device
   bool always_cuts_weights_ = false;
   std::vector<int> devices_;                     // by type
-  std::vector<std::vector<ReplicaKind*>> cuts_;  // kinds of one tensor and context degree
+  std::vector<std::vector<ReplicaKind*>> cuts_;  // kinds of the same degrees
 
   // Of the question that is being asked.
   int m_ = 1;
+  int expert_ = 1;
   int samples_ = 1;  // of a micro-batch
   double step_ = 0;
   std::vector<double> delays_;  // parts of the step, ascending

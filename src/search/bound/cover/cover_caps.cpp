@@ -12,29 +12,36 @@ int CoverBound::live(const Question& question) const {
 }
 
 double CoverBound::overflow(const Question& question, const ReplicaKind& kind,
-                            const std::vector<UnitNeed>& needs) const {
-  double parameters = 0;
-  double trained = 0;
-  double saved = 0;
-  double loss = 0;
-  for (int k = 0; k < mixes_.kind_count(); ++k) {
-    const int units = mixes_.units_of(question.mix, k);
-    const UnitParameters& own = kind.parameters[k];
-    parameters += units * (own.plain + own.experts);
-    trained += units * (own.trained + own.trained_experts);
-    saved += units * needs[k].saved[0];
-    loss += units * needs[k].loss;
-  }
+                            const std::vector<UnitNeed>& needs, double again) const {
   const int most_copies = std::max(
       1, std::min(samples_, problem_.cluster.device_count() / kind.devices()) * kind.context);
+  // Of experts there are fewer copies.
+  const int most_of_experts = std::max(1, most_copies / kind.expert);
   const bool cut = question.mode.cuts_weights || always_cuts_weights_;
   const bool cut_gradients = cut || cuts_gradients_;
   const StateBytes& state = cut ? cut_state_ : state_;
-  double bytes = traits_.workspace.value + live(question) * saved + loss;
-  bytes += state.weight * parameters / (cut ? most_copies : 1);
-  if (traits_.keeps_gradients || m_ > 1)
-    bytes += state.gradient * trained / (cut_gradients ? most_copies : 1);
-  bytes += kept_optimizer_ * state.optimizer * trained / (cuts_optimizer_ ? most_copies : 1);
+  const auto kept = [&](bool is_cut, double plain, double experts) {
+    return is_cut ? plain / most_copies + experts / most_of_experts : plain + experts;
+  };
+  double state_bytes = 0;
+  double saved = 0;
+  double loss = 0;
+  double workspace = 0;
+  for (int k = 0; k < mixes_.kind_count(); ++k) {
+    const int units = mixes_.units_of(question.mix, k);
+    const UnitParameters& own = kind.parameters[k];
+    double bytes = state.weight * kept(cut, own.plain, own.experts);
+    if (traits_.keeps_gradients || m_ > 1)
+      bytes += state.gradient * kept(cut_gradients, own.trained, own.trained_experts);
+    bytes +=
+        kept_optimizer_ * state.optimizer * kept(cuts_optimizer_, own.trained, own.trained_experts);
+    state_bytes += units * bytes;
+    saved += units * needs[k].saved[0];
+    loss += units * needs[k].loss;
+    if (units > 0) workspace = std::max(workspace, needs[k].workspace);
+  }
+  const double bytes = traits_.workspace.value + live(question) * saved + state_bytes +
+                       std::max(loss, again + workspace);
   const double capacity = problem_.cluster.device_types[kind.type].memory.value;
   return bytes - (1 + kRounding) * capacity * (1 - problem_.job.reserve);
 }
@@ -43,52 +50,65 @@ double CoverBound::overflow(const Question& question, const ReplicaKind& kind,
 // knapsack of the bytes that are too many, filled with what costs least time a byte; parts of units
 // count, so that no choice takes less.
 CoverBound::Passes CoverBound::passes(const Question& question, const ReplicaKind& kind,
-                                      const std::vector<UnitNeed>& needs, double byte) const {
+                                      const std::vector<UnitNeed>& needs,
+                                      const OfByte& byte) const {
   Passes out;
   struct Saving {
     double bytes = 0;  // of all units of a kind, at most
     double price = 0;  // seconds of a byte, at least
   };
   std::vector<Saving> savings;
+  double again = HUGE_VAL;  // bytes of a unit that is computed twice, at least
+  double beside = 0;  // where weights are gathered, what is computed twice may hide behind that
   const int in_flight = live(question);
   for (int k = 0; k < mixes_.kind_count(); ++k) {
     const int units = mixes_.units_of(question.mix, k);
     if (units == 0) continue;
-    const double gathered = kind.parameters[k].is_table ? 0 : byte * kind.parameters[k].plain;
+    const UnitParameters& own = kind.parameters[k];
+    const double gathered = own.is_table ? 0 : byte.of(own.plain, own.experts);
     const double gather = gathered * cut_state_.gathered;
     const double exchange = gather + gathered * cut_state_.sent_gradient;
     double least = HUGE_VAL;
     for (const Recompute recompute : space_.recomputes())
       least = std::min(least, needs[k].total[static_cast<int>(recompute)]);
-    out.total += units * std::max({least, needs[k].forward + exchange, gather + needs[k].backward,
-                                   gather + exchange});
+    out.total += units * least;
+    beside += units * std::max({least, needs[k].forward + exchange, gather + needs[k].backward,
+                                gather + exchange});
     out.backward += units * std::max(needs[k].backward, exchange);
     Saving saving{0, HUGE_VAL};
     for (const Recompute recompute : space_.recomputes()) {
       const int r = static_cast<int>(recompute);
       const double bytes = needs[k].saved[0] - needs[k].saved[r];
       if (bytes <= 0) continue;
-      // Where weights are gathered, what is computed twice may hide behind that.
-      const double time = byte > 0 ? 0 : needs[k].total[r] - least;
+      const double time = needs[k].total[r] - least;
+      again = std::min(again, needs[k].again[r]);
       saving.bytes = std::max(saving.bytes, in_flight * units * bytes);
       saving.price = std::min(saving.price, std::max(0.0, time) / (in_flight * bytes));
     }
     if (saving.bytes > 0) savings.push_back(saving);
   }
   double left = problem_.job.adapters ? 0 : overflow(question, kind, needs);
-  if (left <= 0) return out;
+  if (left > 0) left = overflow(question, kind, needs, again);
   std::ranges::sort(savings, {}, &Saving::price);
   for (const Saving& saving : savings) {
-    const double bytes = std::min(left, saving.bytes);
+    const double bytes = std::clamp(left, 0.0, saving.bytes);
     out.total += bytes * saving.price;
     left -= bytes;
-    if (left <= 0) return out;
   }
   out.fits = left <= 0;
+  out.total = std::max(out.total, beside);
   return out;
 }
 
-double CoverBound::of_byte(const ReplicaKind& kind, const Question& question) const {
+CoverBound::OfByte CoverBound::of_byte(const ReplicaKind& kind, const Question& question) const {
+  const double plain = of_plain_byte(kind, question);
+  if (plain == 0 || kind.expert == 1) return {plain, plain};
+  // Replicas that have the same experts may be anywhere.
+  const int copies = question.replicas * kind.context / kind.expert;
+  return {plain, (copies - 1.0) / copies / needs_.links(kind.type).any};
+}
+
+double CoverBound::of_plain_byte(const ReplicaKind& kind, const Question& question) const {
   const Sync sync = question.mode.sync;
   if (sync == Sync::alone || problem_.job.adapters || !problem_.profile.collectives.empty())
     return 0;
@@ -108,29 +128,29 @@ double CoverBound::of_byte(const ReplicaKind& kind, const Question& question) co
 bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int count) {
   const std::vector<UnitNeed>& needs =
       question.across ? needs_.needs_across(kind, count) : needs_.needs(kind, count);
-  const double byte = of_byte(kind, question);
+  const OfByte byte = of_byte(kind, question);
   const bool cuts_weights = question.mode.cuts_weights;
   double trained = 0;
-  double all = 0;
+  double experts = 0;
   for (int k = 0; k < mixes_.kind_count(); ++k) {
     const int units = mixes_.units_of(question.mix, k);
     trained += units * kind.parameters[k].trained;
-    all += units * (kind.parameters[k].trained + kind.parameters[k].trained_experts);
+    experts += units * kind.parameters[k].trained_experts;
   }
   const double gradients = (cuts_optimizer_ ? 1 : 2) * state_.sent_gradient;
   const bool gathers = cuts_optimizer_ && problem_.job.zero_group == 0;
   const double weights = gathers ? std::min(gradients, state_.gathered) : 0;
   const bool is_cut = cuts_weights || always_cuts_weights_;
-  const double sync = is_cut ? 0 : (gradients + weights) * byte * trained;
+  const double sync = is_cut ? 0 : (gradients + weights) * byte.of(trained, experts);
   const DeviceType& type = problem_.cluster.device_types[kind.type];
   const double copies = cuts_optimizer_ ? std::max(1, samples_) * kind.context : 1;
   double optimizer = 0;
   if (!problem_.job.adapters && !measured_)
-    optimizer = kept_optimizer_ * all / copies * traffic_ /
+    optimizer = kept_optimizer_ * (trained + experts) / copies * traffic_ /
                 (type.memory_bandwidth.value * type.efficiency.optimizer);
   const int delay = question.place.delay;
   --questions_;
-  const Passes own = passes(question, kind, needs, cuts_weights ? byte : 0);
+  const Passes own = passes(question, kind, needs, cuts_weights ? byte : OfByte{});
   if (!own.fits) return false;
   const double time = own.total;
   const double hidden = 1 - traits_.data_exposed;
@@ -138,7 +158,7 @@ bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int co
   if (m_ * time + finish > (1 + kRounding) * step_) return false;
   if (delay == std::ssize(delays_)) return true;
   const double backward = devices_.size() > 1 ? least_backward(question.mix, kind) : own.backward;
-  const double summed = is_cut ? 0 : gradients * byte * trained;
+  const double summed = is_cut ? 0 : gradients * byte.of(trained, experts);
   const double after = traits_.data_exposed * sync + hidden * std::max(0.0, summed - backward);
   return m_ * backward + after + optimizer <= (1 + kRounding) * delays_[delay] * step_;
 }
@@ -149,7 +169,8 @@ bool CoverBound::is_possible(const Question& question, ReplicaKind& kind, int co
 double CoverBound::least_backward(int mix, const ReplicaKind& kind) {
   double least = HUGE_VAL;
   for (ReplicaKind& other : needs_.kinds()) {
-    if (other.tensor != kind.tensor || other.context != kind.context) continue;
+    if (other.tensor != kind.tensor || other.context != kind.context || other.expert != kind.expert)
+      continue;
     const std::vector<UnitNeed>& needs = needs_.needs(other, 0);
     double sum = 0;
     for (int k = 0; k < mixes_.kind_count(); ++k)

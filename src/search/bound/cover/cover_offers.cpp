@@ -64,15 +64,13 @@ std::vector<double> CoverBound::add_offers(Question question, std::span<ReplicaK
   const int devices = kinds.front()->devices();
   int most = std::min(samples_, problem_.cluster.device_count() / devices);
   Offer offer{devices, 1, std::vector<double>(devices_.size()), {}};
-  if (question.mode.sync == Sync::near) {
-    // Rings are of the first devices of tensor groups, whose others may be elsewhere.
-    most = std::min(most, needs_.links(kinds.front()->type).together);
-    question.replicas = 2;
-  } else if (question.mode.sync == Sync::far) {
-    question.replicas = 2;
-  } else {
-    most = 1;
-  }
+  // The copies of a stage are a multiple of the expert degree.
+  const ReplicaKind& kind = *kinds.front();
+  question.replicas = std::max(question.mode.sync == Sync::alone ? 1 : 2,
+                               (kind.expert + kind.context - 1) / kind.context);
+  // Rings are of the first devices of tensor groups, whose others may be elsewhere.
+  if (question.mode.sync == Sync::near) most = std::min(most, needs_.links(kind.type).together);
+  if (question.mode.sync == Sync::alone) most = 1;
   // The more replicas there must be, the more is sent.
   for (bool more = true; more;) {
     if (most < question.replicas) return {};
@@ -187,7 +185,8 @@ std::vector<CoverBound::Mode> CoverBound::modes_of(int tensor) const {
 }
 
 void CoverBound::list_offers(int mix) {
-  for (std::vector<ReplicaKind*>& kinds : cuts_)
+  for (std::vector<ReplicaKind*>& kinds : cuts_) {
+    if (kinds.front()->expert != expert_) continue;
     for (int delay = static_cast<int>(delays_.size()); delay >= 0; --delay)
       for (const Mode& mode : modes_of(kinds.front()->tensor)) {
         list_depths({mix, mode, {delay, 0}}, kinds);
@@ -196,6 +195,7 @@ void CoverBound::list_offers(int mix) {
         cut.cuts_weights = true;
         list_depths({mix, cut, {delay, 0}}, kinds);
       }
+  }
   drop_dominated(offers_[mix]);
 }
 

@@ -59,26 +59,20 @@ ReplicaNeeds::ReplicaNeeds(const CostEngine& engine, const Space& space, const U
       if (space.pins().tensor && *space.pins().tensor != tensor) continue;
       if (!degrees.contains(tensor)) continue;
       for (const int context : contexts)
-        if (tensor * context <= devices[type])
-          kinds_.push_back({.type = static_cast<int>(type), .tensor = tensor, .context = context});
+        for (const int expert : experts_)
+          if (tensor * context <= devices[type])
+            kinds_.push_back({static_cast<int>(type), tensor, context, expert, {}, {}, {}});
     }
   }
   for (ReplicaKind& kind : kinds_) {
     kind.needs.resize(counts_.size());
     kind.needs_across.resize(counts_.size());
-    kind.parameters.resize(mixes.kind_count(), {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL});
-    for (const int expert : experts_) {
-      const UnitTable& table = engine.table(shape_of(kind, counts_.front(), {expert}));
-      for (int k = 0; k < mixes.kind_count(); ++k) {
-        const UnitRange unit{first_[k], first_[k] + 1};
-        const UnitCost cost = table.cost(unit, Recompute::none);
-        UnitParameters& own = kind.parameters[k];
-        own.plain = std::min(own.plain, cost.parameters);
-        own.experts = std::min(own.experts, cost.expert_parameters);
-        own.trained = std::min(own.trained, cost.trained);
-        own.trained_experts = std::min(own.trained_experts, cost.trained_experts);
-        own.is_table = table.extent(unit).table_parameters > 0;
-      }
+    const UnitTable& table = engine.table(shape_of(kind, counts_.front(), {}));
+    for (int k = 0; k < mixes.kind_count(); ++k) {
+      const UnitRange unit{first_[k], first_[k] + 1};
+      const UnitCost cost = table.cost(unit, Recompute::none);
+      kind.parameters.push_back({cost.parameters, cost.expert_parameters, cost.trained,
+                                 cost.trained_experts, table.extent(unit).table_parameters > 0});
     }
   }
 }
@@ -133,11 +127,26 @@ Group ReplicaNeeds::best_group(int type, int members, bool across) const {
   return group;
 }
 
+// Experts on neighbouring replicas, of any types. A token that has several experts on one device is
+// sent there once if that is on another node, and once for each of them inside a node, which takes
+// no less at the same rate.
+Group ReplicaNeeds::best_expert_group(int type, int members) const {
+  Group group;
+  if (members == 1 || !problem().profile.collectives.empty()) return group;
+  const bool one_node = problem().cluster.nodes.size() == 1;
+  group.members = members;
+  group.nodes = one_node ? 1 : members;
+  group.per_node = one_node ? members : 1;
+  group.intra.bandwidth = group.inter.bandwidth = BytesPerSecond(links_[type].any);
+  return group;
+}
+
 ReplicaShape ReplicaNeeds::shape_of(const ReplicaKind& kind, double samples, const Way& way) const {
   ReplicaShape shape;
   shape.device_type = kind.type;
-  shape.sharding = {samples, kind.tensor, kind.context, way.expert, way.sequence_parallel};
+  shape.sharding = {samples, kind.tensor, kind.context, kind.expert, way.sequence_parallel};
   shape.tensor_group = best_group(kind.type, kind.tensor, way.across);
+  shape.expert_group = best_expert_group(kind.type, kind.expert);
   shape.split = way.split;
   return shape;
 }
@@ -157,6 +166,7 @@ void ReplicaNeeds::merge(const ReplicaKind& kind, int count, const Way& way,
       const UnitCost cost = table.cost(unit, static_cast<Recompute>(r));
       lower(needs[k].total[r], cost.total().value);
       lower(needs[k].saved[r], cost.saved.value);
+      lower(needs[k].again[r], table.working_set(unit, static_cast<Recompute>(r)).value);
     }
     UnitNeed least{.forward = HUGE_VAL, .backward = HUGE_VAL, .path = HUGE_VAL};
     for (const Recompute recompute : space_.recomputes()) {
@@ -170,6 +180,7 @@ void ReplicaNeeds::merge(const ReplicaKind& kind, int count, const Way& way,
     lower(needs[k].backward, least.backward);
     lower(needs[k].path, least.path);
     lower(needs[k].loss, table.extent(unit).loss.value);
+    lower(needs[k].workspace, table.workspace(unit).value);
   }
 }
 
@@ -178,32 +189,30 @@ void ReplicaNeeds::fill(const ReplicaKind& kind, int count, bool across,
   const Pins& pins = space_.pins();
   const int sequence = problem().model.sequence_length / kind.context;
   const bool may_cut = kind.tensor > 1 && sequence > 1 && sequence % kind.tensor == 0;
-  for (const int expert : experts_)
-    for (const bool cut : {false, true}) {
-      if (cut && !may_cut) continue;
-      if (pins.sequence_parallel && may_cut && *pins.sequence_parallel != cut) continue;
-      for (int split = 0; split < splits_of(kind); ++split)
-        merge(kind, count, {expert, cut, across, split}, needs);
-    }
+  for (const bool cut : {false, true}) {
+    if (cut && !may_cut) continue;
+    if (pins.sequence_parallel && may_cut && *pins.sequence_parallel != cut) continue;
+    for (int split = 0; split < splits_of(kind); ++split)
+      merge(kind, count, {cut, across, split}, needs);
+  }
 }
 
 double ReplicaNeeds::saved_forward(const ReplicaKind& kind, int count) const {
   const int sequence = problem().model.sequence_length / kind.context;
   const bool cuts = kind.tensor > 1 && sequence > 1 && sequence % kind.tensor == 0;
   double most = 0;
-  for (const int expert : experts_)
-    for (int split = 0; split < splits_of(kind); ++split) {
-      const Way way{.expert = expert, .sequence_parallel = cuts, .split = split};
-      const UnitTable& table = engine_.table(shape_of(kind, counts_[count], way));
-      for (const int unit : first_) {
-        const UnitRange range{unit, unit + 1};
-        const Seconds once = table.cost(range, Recompute::none).forward_total();
-        for (const Recompute recompute : space_.recomputes()) {
-          const Seconds twice = table.cost(range, recompute).forward_total();
-          if (once > Seconds(0)) most = std::max(most, 1 - twice / once);
-        }
+  for (int split = 0; split < splits_of(kind); ++split) {
+    const Way way{.sequence_parallel = cuts, .split = split};
+    const UnitTable& table = engine_.table(shape_of(kind, counts_[count], way));
+    for (const int unit : first_) {
+      const UnitRange range{unit, unit + 1};
+      const Seconds once = table.cost(range, Recompute::none).forward_total();
+      for (const Recompute recompute : space_.recomputes()) {
+        const Seconds twice = table.cost(range, recompute).forward_total();
+        if (once > Seconds(0)) most = std::max(most, 1 - twice / once);
       }
     }
+  }
   return most;
 }
 

@@ -17,13 +17,15 @@ inline constexpr int kRecomputes = 3;
 struct UnitNeed {
   std::array<double, kRecomputes> total{};  // seconds, by Recompute: forward and backward
   std::array<double, kRecomputes> saved{};  // bytes
+  std::array<double, kRecomputes> again{};  // bytes, while it is computed twice
   // Seconds, whether it is computed twice or not. A layer that waits for the host is a little
   // shorter forward when it is, since what it waits is spread over all of it.
   double forward = 0;
   double backward = 0;
-  double path = 0;   // forward and input gradient alone
-  double aside = 0;  // weight gradient: at most
-  double loss = 0;   // bytes, at the peak of the losses
+  double path = 0;       // forward and input gradient alone
+  double aside = 0;      // weight gradient: at most
+  double loss = 0;       // bytes, at the peak of the losses
+  double workspace = 0;  // bytes, of its backward pass
 };
 
 // Parameters of one unit of a kind on each device of a replica, and those of them that are trained.
@@ -40,6 +42,7 @@ struct ReplicaKind {
   int type = 0;
   int tensor = 1;
   int context = 1;
+  int expert = 1;
   int devices() const { return tensor * context; }
   std::vector<UnitParameters> parameters;  // by kind of UnitMixes
   // By sample count, then by kind; made when first asked for.
@@ -60,8 +63,8 @@ struct BestLinks {
 std::set<int> possible_tensor_degrees(const Space& space);
 
 // The least that the devices of a cluster need for the units of a model: for every device type, cut
-// and number of samples, with tensor groups over the fastest links there are, and with the expert
-// degree and the cut of sequences that are best for each number. Nothing else is known of a plan.
+// and number of samples, with tensor and expert groups over the fastest links there are, and with
+// the cut of sequences that is best for each number. Nothing else is known of a plan.
 class ReplicaNeeds {
  public:
   ReplicaNeeds(const CostEngine& engine, const Space& space, const UnitMixes& mixes);
@@ -71,6 +74,7 @@ class ReplicaNeeds {
   // least as much as the lower one.
   const std::vector<int>& counts() const { return counts_; }
   std::vector<ReplicaKind>& kinds() { return kinds_; }
+  const std::vector<int>& expert_degrees() const { return experts_; }
   // Of counts()[count].
   const std::vector<UnitNeed>& needs(ReplicaKind& kind, int count);
   // The same where the tensor group extends over several nodes.
@@ -82,9 +86,9 @@ class ReplicaNeeds {
  private:
   void list_links();
   Group best_group(int type, int members, bool across) const;
+  Group best_expert_group(int type, int members) const;
   // One way to cut a unit that a plan may have.
   struct Way {
-    int expert = 1;
     bool sequence_parallel = false;
     bool across = false;
     int split = 0;

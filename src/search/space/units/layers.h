@@ -5,6 +5,7 @@
 
 #include "model/model.h"
 #include "plan/plan.h"
+#include "plan/problem.h"
 
 namespace plait {
 
@@ -16,6 +17,10 @@ struct LayerView {
 
 // Nothing when every unit is a layer already.
 std::optional<LayerView> seen_by_layers(const Model& model);
+
+// The problem of the merged model. Where the ops of a layer were measured, and the layer was not,
+// its measurements are their sums.
+Problem by_layers(const Problem& in_ops, const LayerView& view);
 
 // A plan of the merged model as a plan of the ops.
 Plan in_ops(const Plan& plan, const LayerView& view);

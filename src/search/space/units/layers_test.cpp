@@ -42,5 +42,45 @@ TEST(Layers, GiveTheirPlansToTheOps) {
   EXPECT_EQ(in_fine.stages[1].spans[0].units, (UnitRange{cut, fine.unit_count()}));
 }
 
+// Ops that are only measured, as Aceso's: a layer takes what they take together, not what the one
+// takes that it is named after.
+TEST(Layers, TakeWhatTheirMeasuredOpsTake) {
+  Problem fine;
+  for (const char* name : {"norm", "product", "head"}) {
+    const int kind = static_cast<int>(fine.model.kinds.size());
+    fine.model.kinds.push_back({.name = name, .ops = {{.name = name}}, .starts_layer = kind != 1});
+    for (const int micro_batch : {1, 2}) {
+      ComputeSample& sample =
+          fine.profile.compute[{.unit = name, .device_type = "V100", .micro_batch = micro_batch}];
+      sample.forward = Seconds(1 + kind);
+      sample.saved_activations = Bytes(10 + kind);
+      sample.workspace = Bytes(100 + kind);
+      sample.input = Bytes(5 + kind);
+    }
+  }
+  // What did not fit in one of them did not fit.
+  ComputeSample& large =
+      fine.profile.compute[{.unit = "norm", .device_type = "V100", .micro_batch = 4}];
+  large.out_of_memory = true;
+  fine.profile.compute[{.unit = "product", .device_type = "V100", .micro_batch = 4}].forward =
+      Seconds(9);
+  fine.model.units = {0, 1, 0, 1, 2};
+  const auto view = seen_by_layers(fine.model);
+  ASSERT_TRUE(view);
+  const Problem coarse = by_layers(fine, *view);
+  EXPECT_EQ(coarse.model.unit_count(), 3);
+  EXPECT_EQ(coarse.model.unit(0).name, "norm..product");
+  const auto& samples = coarse.profile.compute;
+  const ComputeSample& layer =
+      samples.at({.unit = "norm..product", .device_type = "V100", .micro_batch = 2});
+  EXPECT_EQ(layer.forward, Seconds(3));
+  EXPECT_EQ(layer.saved_activations, Bytes(21));
+  EXPECT_EQ(layer.workspace, Bytes(101));
+  EXPECT_EQ(layer.input, Bytes(5));
+  EXPECT_FALSE(
+      samples.contains({.unit = "norm..product", .device_type = "V100", .micro_batch = 4}));
+  EXPECT_EQ(samples.at({.unit = "head", .device_type = "V100"}).forward, Seconds(3));
+}
+
 }  // namespace
 }  // namespace plait

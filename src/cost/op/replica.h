@@ -42,6 +42,7 @@ struct UnitCost {
   double optimizer_parameters = 0;  // of those
 
   UnitCost& operator+=(const UnitCost& other);
+  friend UnitCost operator-(UnitCost a, const UnitCost& b);
   Seconds forward_total() const { return forward + forward_comm; }
   Seconds backward_total() const { return backward + weight_gradient + recompute + backward_comm; }
   Seconds total() const { return forward_total() + backward_total(); }
@@ -65,6 +66,26 @@ inline UnitCost& UnitCost::operator+=(const UnitCost& o) {
   optimizer += o.optimizer;
   optimizer_parameters += o.optimizer_parameters;
   return *this;
+}
+
+inline UnitCost operator-(UnitCost a, const UnitCost& b) {
+  a.forward -= b.forward;
+  a.backward -= b.backward;
+  a.weight_gradient -= b.weight_gradient;
+  a.recompute -= b.recompute;
+  a.forward_comm -= b.forward_comm;
+  a.backward_comm -= b.backward_comm;
+  a.network_forward -= b.network_forward;
+  a.network_backward -= b.network_backward;
+  a.saved -= b.saved;
+  a.parameters -= b.parameters;
+  a.expert_parameters -= b.expert_parameters;
+  a.trained -= b.trained;
+  a.trained_experts -= b.trained_experts;
+  a.held -= b.held;
+  a.optimizer -= b.optimizer;
+  a.optimizer_parameters -= b.optimizer_parameters;
+  return a;
 }
 
 // The times of a UnitCost, communication included.

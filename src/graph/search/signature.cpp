@@ -35,7 +35,7 @@ std::uint64_t signature_of(const CostContext& context, int b) {
     add(static_cast<std::uint64_t>(program.trips(n)));
     add(loops.try_emplace(node.loop, static_cast<int>(loops.size())).first->second);
     for (const Halo& halo : rule.halos) {
-      add(static_cast<std::uint64_t>(halo.operand * 8 + halo.dim));
+      add(std::uint64_t{8} * halo.operand + halo.dim);
       add(static_cast<std::uint64_t>(halo.before));
       add(static_cast<std::uint64_t>(halo.behind));
     }

@@ -80,7 +80,7 @@ bool UniformLayouts::has_degrees(const NodeMix& mix) const {
   for (std::size_t k = 0; k < kinds_.size(); ++k) world += mix[k] * kinds_[k].devices();
   const auto may_have = [&](int replica, int stages) {
     const int rest = world / replica;
-    return rest % stages == 0 && problem_.job.global_batch % (rest / stages) == 0;
+    return rest > 0 && rest % stages == 0 && problem_.job.global_batch % (rest / stages) == 0;
   };
   for (const int tensor : tensors_)
     for (const auto& [context, expert] : contexts_) {
@@ -240,11 +240,10 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
 UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
                                             const std::vector<int>& which, Seconds limit,
                                             const std::function<bool()>& stop) {
-  const Listed none{.layouts = {}, .are_all = false};
   Listed listed;
   std::vector<UniformLayout>& all = listed.layouts;
   for (const int at : which) list_degrees(mixes[at], at, all);
-  if (!add_whole_sequences(mixes, all, stop)) return none;
+  if (!add_whole_sequences(mixes, all, stop)) return {.layouts = {}, .are_all = false};
   for (const UniformLayout& layout : all)
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
       if (mixes[layout.mix][k] > 0) {
@@ -252,7 +251,7 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
         times_.want(cut);
         times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
       }
-  if (!times_.make(threads_, stop)) return none;
+  if (!times_.make(threads_, stop)) return {.layouts = {}, .are_all = false};
   NetworkBound network(problem_, kinds_);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (stop()) {

@@ -75,7 +75,7 @@ class ConfiguredEstimate(Estimate):
 
     @property
     def switches(self) -> list[str]:
-        """Flags that the faster plan assumes and the configuration does not have: --overlap-grad-reduce."""
+        """Flags that the faster plan assumes and the configuration does not have: overlap-grad-reduce."""
         return list(self._values()["switches"])
 
     @property

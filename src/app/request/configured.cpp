@@ -53,6 +53,9 @@ void judge_heads(const std::string& path, const LoadedProblem& loaded, int tenso
       tensor, heads));
 }
 
+// Without dashes, which say that a word is one of plait's own flags.
+std::string switch_named(std::string_view flag) { return std::string(flag.substr(2)); }
+
 // What Megatron-LM overlaps where it is told to only.
 void take_overlap(const MegatronLaunch& launch, Configured& out) {
   const Plan& plan = out.file.plan;
@@ -60,11 +63,11 @@ void take_overlap(const MegatronLaunch& launch, Configured& out) {
   FrameworkTraits& traits = out.file.problem.job.framework.traits;
   if (span.data * plan.context > 1 && !launch.overlaps_gradients && traits.data_exposed < 1) {
     traits.data_exposed = 1;
-    out.switches.emplace_back(kOverlapsGradients);
+    out.switches.push_back(switch_named(kOverlapsGradients));
   }
   if (span.tensor > 1 && !launch.overlaps_tensors && traits.tensor_exposed < 1) {
     traits.tensor_exposed = 1;
-    out.switches.emplace_back(kOverlapsTensors);
+    out.switches.push_back(switch_named(kOverlapsTensors));
   }
 }
 

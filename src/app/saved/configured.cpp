@@ -34,8 +34,9 @@ std::optional<RankedPlan> faster_plan(const ConfiguredEstimateRequest& request,
 // Flags of the program that the faster plan has and the configuration does not.
 std::string switches_in_words(const ConfiguredEstimate& answer) {
   if (answer.switches.empty()) return "";
-  return fmt::format("and with {}, which the configuration does not have\n",
-                     fmt::join(answer.switches, " "));
+  return fmt::format("and with {} {}, which the configuration does not have\n",
+                     answer.switches.size() > 1 ? "the flags" : "the flag",
+                     fmt::join(answer.switches, ", "));
 }
 
 std::string faster_in_words(const ConfiguredEstimate& answer) {

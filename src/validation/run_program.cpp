@@ -112,7 +112,7 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
 
 // The catalogue's name of the program that the row names.
 std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
-  const std::string name = named_program(row.framework, catalogue);
+  std::string name = named_program(row.framework, catalogue);
   if (name.empty()) {
     if (is_mist(row)) return kMegatronLm;
     return like_others(row, assumptions);

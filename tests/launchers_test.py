@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """plait train and plait profile --comm under the launchers that are there: torchrun, mpirun, srun.
 
-torchrun is looked for in PATH and as $TORCHRUN. Where Slurm is missing, its variables are set by hand."""
+torchrun is looked for in PATH and as $TORCHRUN. Where no Slurm answers, its variables are set by hand."""
 import json
 import os
 import shutil
@@ -83,11 +83,16 @@ exit $status
 """
 
 
+def controller_answers():
+    sinfo = shutil.which("sinfo")
+    return sinfo is not None and subprocess.run([sinfo], capture_output=True, check=False).returncode == 0
+
+
 def test_srun():
     found = shutil.which("srun")
-    if found is not None:
+    if found is not None and controller_answers():
         return both_verbs_work([found, "-n", str(RANKS)])
-    print("there is no srun: its variables are set by hand")
+    print("there is no srun with a controller: its variables are set by hand")
     with tempfile.TemporaryDirectory() as folder:
         script = os.path.join(folder, "srun")
         with open(script, "w", encoding="utf-8") as file:

@@ -1,12 +1,12 @@
 #include "model/layers.h"
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 
 namespace plait {
 
 bool is_layer(const LayerKind& kind) {
-  const std::string name = kind.name.substr(0, kind.name.find('.'));
+  const std::string_view name = std::string_view(kind.name).substr(0, kind.name.find('.'));
   return name != "embedding" && name != "decoder_embedding" && name != "head" && name != "stem";
 }
 
@@ -16,6 +16,13 @@ int layer_count(const Model& model) {
 }
 
 bool begins_layer(const LayerKind& kind) { return is_layer(kind) && kind.starts_layer; }
+
+std::vector<int> layer_starts(const Model& model) {
+  std::vector<int> starts;
+  for (int u = 0; u < model.unit_count(); ++u)
+    if (begins_layer(model.unit(u))) starts.push_back(u);
+  return starts;
+}
 
 int whole_layer_count(const Model& model) {
   return static_cast<int>(std::ranges::count_if(

@@ -29,11 +29,19 @@ bool is_mixed(const Cluster& cluster) {
   return std::ranges::count_if(devices, [](int n) { return n > 0; }) > 1;
 }
 
+// What a further search may take, so that both keep to the time limit; may be nothing.
+SearchOptions options_for_what_is_left(const PlanAnswer& answer) {
+  SearchOptions options = answer.options;
+  options.time_limit -= answer.elapsed;
+  return options;
+}
+
 // The best plan for another problem on the same cluster that takes less than the limit.
 std::optional<RankedPlan> faster_plan(const Problem& problem, SearchOptions options, Seconds limit,
                                       const Session& session) {
   options.keep = 1;
   options.cutoff = limit;
+  if (options.time_limit <= Seconds(0)) return std::nullopt;
   if (violation_of(problem, options.pins, options.target)) return std::nullopt;
   const CostEngine engine(problem);
   const ClusterLowerBound floor(engine, options.pins, options.target);
@@ -55,7 +63,7 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
   if (why_not(runtime, problem.job)) return std::nullopt;
   for (const DeviceType& type : problem.cluster.device_types)
     if (!type.supports(compute_dtype(problem.job.precision))) return std::nullopt;
-  SearchOptions options = answer.options;
+  SearchOptions options = options_for_what_is_left(answer);
   options.target = runtime;
   options.pins.even_layers = false;
   auto plan =
@@ -68,7 +76,7 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
 
 void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out) {
   if (!out.found() || out.problem.cluster.device_count() > kMostDevices) return;
-  SearchOptions options = out.options;
+  SearchOptions options = options_for_what_is_left(out);
   options.pins = said.open;
   const Seconds step = out.result.plans.front().cost.step;
   const auto plan = faster_plan(out.problem, options, kWorthwhile * step, session);
@@ -76,7 +84,7 @@ void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& ou
     out.other_ways.push_back(
         {fmt::format("{}, {} less", said.where, percent(1 - plan->cost.step / step)), said.request,
          *plan});
-  else if (!session.stop.stop_requested())
+  else if (!session.stop.stop_requested() && options.time_limit > Seconds(0))
     out.remarks.push_back(said.praise);
 }
 

@@ -73,6 +73,8 @@ void try_newer_devices(const PlanRequest& request, const Job& job, const Session
     return !why_not(newer.options.target, newer.problem.job, type);
   };
   if (std::ranges::none_of(newer.problem.cluster.device_types, is_new)) return;
+  newer.options.time_limit -= out.elapsed;
+  if (newer.options.time_limit <= Seconds(0)) return;
   search(request, session, newer);
   if (!newer.found()) return;
   const bool wins =

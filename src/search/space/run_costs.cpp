@@ -72,9 +72,9 @@ std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int aft
   const std::vector<Recompute>& recomputes = space_.recomputes();
   if (!classes.are_few()) {
     if (first_) {
-      const Model& model = space_.problem().model;
-      if (!fits(units, first_layers(model, units, first_->most), after)) return std::nullopt;
-      return cost(units, first_layers(model, units, first_->least));
+      const std::vector<int>& starts = space_.layer_starts();
+      if (!fits(units, first_layers(starts, units, first_->most), after)) return std::nullopt;
+      return cost(units, first_layers(starts, units, first_->least));
     }
     for (const Recompute recompute : recomputes) {
       const UnitsRecomputed all = UnitsRecomputed::all(recompute);
@@ -102,9 +102,9 @@ std::optional<RunCosts::Choice> RunCosts::choose(const UnitRange& units, int aft
 RunCosts::Entry RunCosts::new_entry(const UnitRange& units, Recompute recompute) const {
   const UnitsRecomputed all = UnitsRecomputed::all(recompute);
   if (!first_) return entry_of(units, all, all);
-  const Model& model = space_.problem().model;
-  return entry_of(units, first_layers(model, units, first_->least),
-                  first_layers(model, units, first_->most));
+  const std::vector<int>& starts = space_.layer_starts();
+  return entry_of(units, first_layers(starts, units, first_->least),
+                  first_layers(starts, units, first_->most));
 }
 
 std::optional<RunCosts::Choice> RunCosts::choose_by_layer(const UnitRange& units, int after) {

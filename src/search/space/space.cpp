@@ -102,6 +102,7 @@ Space::Space(const Problem& problem, const Pins& pins, const Target& target)
       violation_(violation_of(problem, pins, target)),
       pools_(pools_of(problem.cluster)),
       run_classes_(problem.model),
+      layer_starts_(plait::layer_starts(problem.model)),
       tied_copies_(problem.model) {
   std::set<int> nodes;
   for (const Pool& pool : pools_)

@@ -82,6 +82,8 @@ class Space {
   const std::vector<Pool>& pools() const { return pools_; }
   bool pools_share_nodes() const { return pools_share_nodes_; }
   const RunClasses& run_classes() const { return run_classes_; }
+  // Of the model's layers, the first units.
+  const std::vector<int>& layer_starts() const { return layer_starts_; }
   const TiedCopies& tied_copies() const { return tied_copies_; }
 
   // What all stages of a plan share, every combination.
@@ -137,6 +139,7 @@ class Space {
   std::vector<Pool> pools_;
   bool pools_share_nodes_ = false;  // nodes with devices of several types
   RunClasses run_classes_;
+  std::vector<int> layer_starts_;
   TiedCopies tied_copies_;
   std::vector<PlanSettings> settings_;
   std::vector<Recompute> recomputes_;

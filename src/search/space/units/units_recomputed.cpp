@@ -37,6 +37,14 @@ UnitsRecomputed first_layers(const Model& model, const UnitRange& units, int lay
   return UnitsRecomputed::all(begun > 0 ? Recompute::full : Recompute::none);
 }
 
+UnitsRecomputed first_layers(std::span<const int> starts, const UnitRange& units, int layers) {
+  if (layers == 0) return {};
+  const auto begin = std::ranges::lower_bound(starts, units.begin);
+  const auto end = std::ranges::lower_bound(starts, units.end);
+  if (end - begin > layers) return {begin[layers] - units.begin, 0};
+  return UnitsRecomputed::all(begin < end ? Recompute::full : Recompute::none);
+}
+
 void recompute_first(const Model& model, int layers, Plan& plan) {
   for (Stage& stage : plan.stages) {
     std::vector<Span> spans;

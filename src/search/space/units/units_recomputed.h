@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <span>
 
 #include "cost/span_frame.h"
 
@@ -47,6 +48,8 @@ struct UnitsRecomputed {
 
 // The first so many layers in full, the others not at all; all units where these are all layers.
 UnitsRecomputed first_layers(const Model& model, const UnitRange& units, int layers);
+// The same, for less; `starts` are those of the model's layers.
+UnitsRecomputed first_layers(std::span<const int> starts, const UnitRange& units, int layers);
 
 // Recomputes the first so many layers of every chunk of a plan in full, and the others not at all.
 void recompute_first(const Model& model, int layers, Plan& plan);

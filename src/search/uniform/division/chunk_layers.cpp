@@ -7,9 +7,7 @@
 namespace plait {
 
 std::vector<int> even_begins(const Model& model, int stages, int chunks, double last) {
-  std::vector<int> starts;  // of layers
-  for (int u = 0; u < model.unit_count(); ++u)
-    if (begins_layer(model.unit(u))) starts.push_back(u);
+  const std::vector<int> starts = layer_starts(model);
   const int layers = static_cast<int>(starts.size());
   const int parts = stages * chunks;
   if (layers < parts) return {};

@@ -71,7 +71,8 @@ double network_share(const Group& group);
 double links_share(const Group& group);
 Seconds all_gather(const Group& group, Bytes size);
 Seconds reduce_scatter(const Group& group, Bytes size);
-// Where the copies of a token go: to experts in any `chosen` of `groups` equal groups of neighbours.
+// Where the copies of a token go: to experts in any `chosen` of `groups` equal groups of
+// neighbours.
 struct Visits {
   double copies = 1;
   double groups = 1;

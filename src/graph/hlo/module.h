@@ -51,7 +51,7 @@ struct Module {
   std::string where;  // the file, for messages
   std::vector<Attribute> attributes;
   std::string alias_place;  // of input_output_alias, for messages; "" where it has none
-  std::string tables;  // FileNames and its like, as written
+  std::string tables;       // FileNames and its like, as written
   std::vector<Computation> computations;
   int entry = 0;
 

@@ -43,8 +43,7 @@ Seconds node_time(const Analysis& analysis, const Mesh& mesh, int n, const NodeP
     return measured->time(device, product);
   }
   Bytes moved;
-  for (const int output : node.outputs)
-    moved += size_of(*program.values[output].shape) * at.share;
+  for (const int output : node.outputs) moved += size_of(*program.values[output].shape) * at.share;
   const BytesPerSecond bandwidth = device.memory_bandwidth * device.efficiency.memory;
   if (!node.is("convolution")) return moved / bandwidth;
   for (std::size_t i = 0; i < node.operands.size(); ++i)

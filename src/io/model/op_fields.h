@@ -10,7 +10,8 @@
 namespace plait {
 
 // The fields of an op that only some kinds have and that are seldom set: `matrices`, `branches`,
-// the switches and the ways to cut it, in every file that has ops. What is absent is Op's own default.
+// the switches and the ways to cut it, in every file that has ops. What is absent is Op's own
+// default.
 std::vector<std::string_view> special_op_keys();  // also `parts`, which older files have
 void read_special_fields(const JsonValue& object, Op& op);
 void write_special_fields(const Op& op, JsonObject& object);

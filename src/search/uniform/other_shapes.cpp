@@ -15,6 +15,7 @@ constexpr std::size_t kShapesAtOnce = 4;  // all know the same of the others
 constexpr std::size_t kShapesTried = 40;  // for each that is wanted ..
 constexpr std::size_t kShapesAgain = 3;   // .. and of these, again with
 constexpr double kLayoutsOfShape = 24;    // so many layouts whose plans are costed
+constexpr double kFarAway = 3;            // times the best step: nobody compares with more
 
 Shape shape_of(const UniformLayout& layout) {
   return {layout.tensor, layout.stages, layout.settings.context, layout.settings.expert};
@@ -32,8 +33,12 @@ bool needs_as_much(const UniformLayout& one, const UniformLayout& other) {
 // The search for the best plans of one shape.
 class ShapeSearch {
  public:
-  ShapeSearch(const UniformGround& ground, Shape shape, std::vector<UniformLayout> layouts)
-      : ground_(&ground), shape_(std::move(shape)), layouts_(std::move(layouts)) {
+  ShapeSearch(const UniformGround& ground, Shape shape, std::vector<UniformLayout> layouts,
+              Seconds fastest)
+      : ground_(&ground),
+        shape_(std::move(shape)),
+        layouts_(std::move(layouts)),
+        farthest_(kFarAway * fastest) {
     std::ranges::stable_sort(layouts_, {}, &UniformLayout::bound);
   }
 
@@ -75,13 +80,15 @@ class ShapeSearch {
     const auto is_less = [&](const UniformLayout& tried) { return needs_as_much(tried, layout); };
     if (std::ranges::any_of(misfits_, is_less)) return;
     Shortlist own(ground_->engine, 1, ground_->context.options.target);
-    // What is slower than the limit is not found, which must not look like what does not fit.
-    const Seconds slowest = best_ ? limit : Seconds(HUGE_VAL);
+    // What is slower than the limit is not found, which must not look like what does not fit. How
+    // many layers to recompute is a search that takes long without a limit.
+    const bool is_limited = best_ || layout.recomputes_some;
+    const Seconds slowest = is_limited ? std::min(limit, farthest_) : Seconds(HUGE_VAL);
     const bool lacks_memory = evaluate(*ground_, layout, slowest, own).lacks_memory;
     costed_ += own.empty() ? kOfAMisfit : 1;
     evaluations_ += own.evaluations();
     if (own.best() < step()) best_ = own.plans().front();
-    const bool is_misfit = !best_ && lacks_memory;
+    const bool is_misfit = !is_limited && !best_ && lacks_memory;
     has_fitted_ = has_fitted_ || !is_misfit;
     if (is_misfit) misfits_.push_back(layout);
     if (!lacks_memory) return;
@@ -93,6 +100,7 @@ class ShapeSearch {
   const UniformGround* ground_;
   Shape shape_;
   std::vector<UniformLayout> layouts_;  // lowest bound first
+  Seconds farthest_;
   std::optional<RankedPlan> best_;
   std::int64_t evaluations_ = 0;
   std::vector<UniformLayout> misfits_;
@@ -111,7 +119,8 @@ std::vector<ShapeSearch> other_shapes(const UniformGround& ground,
   for (const UniformLayout& layout : layouts)
     if (shape_of(layout) != fastest->first) by_shape[shape_of(layout)].push_back(layout);
   std::vector<ShapeSearch> all;
-  for (auto& [shape, own] : by_shape) all.emplace_back(ground, shape, std::move(own));
+  for (auto& [shape, own] : by_shape)
+    all.emplace_back(ground, shape, std::move(own), fastest->second.cost.step);
   std::ranges::stable_sort(all, {}, &ShapeSearch::bound);
   return all;
 }

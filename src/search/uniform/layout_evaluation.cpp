@@ -349,14 +349,14 @@ class Evaluation {
   void offer_if_low(Plan plan, Shortlist& found) {
     if (const auto pinned = space_.pins().recompute_layers)
       recompute_first(problem_.model, *pinned, plan);
-    if (ground_.engine.outline(plan).fits)
+    if (plans_.outline(ground_.engine, plan).fits)
       offer_fitting(plan, found);
     else if (!std::isfinite(limit_.value))
       found.offer(plan);
   }
 
   void offer_fitting(const Plan& plan, Shortlist& found) {
-    const Estimate outline = ground_.engine.outline(plan);
+    const Estimate outline = plans_.outline(ground_.engine, plan);
     if (!outline.fits) return;
     note(plan, outline.step);
     if (outline.step < std::min(limit_, found.best())) found.offer(plan);

@@ -92,4 +92,9 @@ std::vector<Plan> LayoutPlans::in_layers(std::vector<Plan> plans) const {
   return plans;
 }
 
+Estimate LayoutPlans::outline(const CostEngine& engine, const Plan& plan) {
+  if (!memo_) memo_.emplace(problem_);
+  return engine.outline(plan, &*memo_);
+}
+
 }  // namespace plait

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost/stage_memo.h"
 #include "search/uniform/division/cut_search.h"
 #include "search/uniform/layout_stages.h"
 
@@ -26,6 +27,9 @@ class LayoutPlans {
   // Chunks of as many layers as each other, as far as can be.
   std::optional<Plan> even_chunks();
 
+  // What a plan of the layout takes: stages that come back in many of them are costed once.
+  Estimate outline(const CostEngine& engine, const Plan& plan);
+
  private:
   bool is_equal(const Plan& plan) const;
   std::vector<Plan> under_schedule(const Plan& plain) const;
@@ -37,6 +41,7 @@ class LayoutPlans {
   const Problem& problem_;
   int units_;
   LayoutStages& stages_;
+  std::optional<StageMemo> memo_;  // since the first plan that was asked for
 };
 
 }  // namespace plait

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -176,6 +177,21 @@ def test_ctrl_c_shows_the_best_so_far():
     assert status == 0, (status, output)
     assert "Cut short by Ctrl-C" in " ".join(output.split()), output
     assert re.search(r"\[=* *\] +\d+ %  best so far", output), output
+
+
+def test_signals_of_batch_systems_keep_the_best_so_far():
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        run = subprocess.Popen(
+            [Here.program, "plan", "--model", "gpt2", "--cluster", "2xA100-80GB:8+2xV100-32GB:8", "--global-batch",
+             "64", "--precision", "fp16", "--planner", "exhaustive", "--time-limit", "50s", "-o", "best.json"],
+            cwd=Here.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        run.send_signal(stop)
+        out, told = run.communicate(timeout=20)
+        assert run.returncode == 0, (stop, run.returncode, told)
+        assert "another signal" in " ".join(out.split()), out
+        assert json.loads((Here.folder / "best.json").read_text())["plait_plan"] == 1
+        (Here.folder / "best.json").unlink()
 
 
 if __name__ == "__main__":

@@ -106,6 +106,16 @@ class Graph(unittest.TestCase):
         self.assertEqual([row["strategies"] for row in printed], [row["strategies"] for row in written])
         self.assertEqual(printed[0]["bytes_sent"], int(written[0]["bytes_sent"]))
 
+    def test_enumerate_says_what_a_time_limit_left_out(self):
+        done = plait("enumerate", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8", "--time-limit", "20ms",
+                     "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        printed = json.loads(done.stdout)
+        self.assertGreater(printed["missing"], 0)
+        self.assertEqual(len(printed["combinations"]) + printed["missing"], 7**5)
+        self.assertEqual(done.stderr, f"plait: warning: cut short: {printed['missing']} of {7**5} combinations are "
+                                      "missing\n")
+
     def test_what_is_wrong_is_said_with_its_place(self):
         self.refused("import jax\n", "this is Python, not HLO")
         self.refused("module @jit_f attributes {} {\n  func.func public @main() {}\n}", "StableHLO")

@@ -194,6 +194,11 @@ def test_bad_input_costs_little():
     assert "once its variables are filled in" in cheap("plan", "--model", "bomb.sh", *rest)
     (Here.folder / "name.sh").write_text("X=$" + "a" * 20_000_000)
     cheap("plan", "--model", "name.sh", *rest)
+    (Here.folder / "long.sh").write_text("a;" * 30_000_000)
+    assert "is longer than 1024 KiB" in cheap("estimate", "--from", "megatron", "long.sh", "--cluster", "T4:2")
+    for row in ("," * 60_000_000, "1\n" * 30_000_000):
+        (Here.folder / "cells.csv").write_text("model\n" + row)
+        assert "has more than 4000000 cells" in cheap("validate", "--runs", "cells.csv")
     (Here.folder / "many.json").write_text("[" + "{}," * 20_000_000 + "{}]")
     assert "has more than 2000000 values" in cheap("plan", "--model", "many.json", *rest)
     plait("plan", "--model", "gpt2", *rest, "--pp", 2, "--tp", 1, "--dp", 1, "-o", "plan.json")

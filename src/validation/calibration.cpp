@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -18,24 +19,6 @@ constexpr std::size_t kParts = 10;  // that many runs are left out in
 using Point = std::vector<int>;  // steps of each constant
 
 double factor_of(int steps) { return std::exp2(static_cast<double>(steps) / kSteps); }
-
-// Errors at points, each computed once.
-class Landscape {
- public:
-  explicit Landscape(const ErrorsAt& errors_at) : errors_at_(errors_at) {}
-
-  const std::vector<double>& at(const Point& point) {
-    const auto found = known_.find(point);
-    if (found != known_.end()) return found->second;
-    std::vector<double> factors;
-    for (const int steps : point) factors.push_back(factor_of(steps));
-    return known_.emplace(point, errors_at_(factors)).first->second;
-  }
-
- private:
-  const ErrorsAt& errors_at_;
-  std::map<Point, std::vector<double>> known_;
-};
 
 // Part p of `parts` leaves out the runs p, p + parts, ..; no part leaves out none.
 struct Fold {
@@ -54,6 +37,47 @@ double mean_size(const std::vector<double>& errors, const Fold& fold, bool left_
   }
   return count > 0 ? sum / count : 0;
 }
+
+struct Stopped {};
+
+// Errors at points, each computed once. The first point is not refused.
+class Landscape {
+ public:
+  Landscape(const ErrorsAt& errors_at, const std::function<bool()>& stop)
+      : errors_at_(errors_at), stop_(stop) {}
+
+  const std::vector<double>& at(const Point& point) {
+    const auto found = known_.find(point);
+    if (found != known_.end()) return found->second;
+    if (!known_.empty() && stop_()) throw Stopped();
+    std::vector<double> factors;
+    for (const int steps : point) factors.push_back(factor_of(steps));
+    const std::vector<double>& errors = known_.emplace(point, errors_at_(factors)).first->second;
+    PLAIT_CHECK(errors.size() == known_.begin()->second.size());
+    return errors;
+  }
+
+  // Of the points that were computed and move no other constants: the one of the least mean error.
+  Point best_known(const std::vector<int>& used) const {
+    const Point* best = &known_.begin()->first;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [point, errors] : known_) {
+      bool others = false;
+      for (std::size_t c = 0; c < point.size(); ++c)
+        others |= point[c] != 0 && std::ranges::find(used, static_cast<int>(c)) == used.end();
+      const double error = mean_size(errors, Fold{}, false);
+      if (others || error >= least) continue;
+      least = error;
+      best = &point;
+    }
+    return *best;
+  }
+
+ private:
+  const ErrorsAt& errors_at_;
+  const std::function<bool()>& stop_;
+  std::map<Point, std::vector<double>> known_;
+};
 
 // The least mean error of the runs that are not left out, by moves of one constant at a time whose
 // size is halved where none helps.
@@ -165,37 +189,58 @@ bool Calibration::changed() const {
   return std::ranges::any_of(factors, [](double factor) { return factor != 1; });
 }
 
-Calibration calibrate(int constants, const ErrorsAt& errors_at) {
-  Landscape landscape(errors_at);
-  const Fold none;
-  const std::size_t count = static_cast<std::size_t>(constants);
-  const Point shipped(count, 0);
-  const std::size_t runs = landscape.at(shipped).size();
-  PLAIT_CHECK(runs > 1);
-  Calibration out;
-  out.before = mean_size(landscape.at(shipped), none, false);
-  out.left_out = out.before;
-  std::vector<int> used;
-  while (used.size() < count) {
-    int best = -1;
-    double least = (1 - kLeastGain) * out.left_out;
-    for (int c = 0; c < constants; ++c) {
+namespace {
+
+// One more constant: the one that lowers the left-out error most. False where none does, and when
+// it was stopped: then with what the trials that were finished say.
+bool add_constant(Landscape& landscape, std::size_t runs, std::vector<int>& used, Point& point,
+                  Calibration& out) {
+  const auto unless_stopped = [&](const std::function<void()>& work) {
+    try {
+      if (!out.cut_short) work();
+    } catch (const Stopped&) {
+      out.cut_short = true;
+    }
+  };
+  int best = -1;
+  double least = (1 - kLeastGain) * out.left_out;
+  std::vector<int> with = used;
+  with.push_back(-1);
+  unless_stopped([&] {
+    for (int c = 0; c < static_cast<int>(point.size()); ++c) {
       if (std::ranges::find(used, c) != used.end()) continue;
-      std::vector<int> with = used;
-      with.push_back(c);
-      const double error = left_out_error(landscape, count, with, runs);
+      with.back() = c;
+      const double error = left_out_error(landscape, point.size(), with, runs);
       out.trials.push_back({.constant = c, .left_out = error, .kept = false});
       if (error >= least) continue;
       least = error;
       best = c;
     }
-    if (best < 0) break;
-    for (ConstantTrial& trial : out.trials)
-      if (trial.constant == best && trial.left_out == least) trial.kept = true;
-    used.push_back(best);
-    out.left_out = least;
-  }
-  const Point point = best_point(landscape, count, used, none);
+  });
+  if (best < 0) return false;
+  with.back() = best;
+  unless_stopped([&] { point = best_point(landscape, point.size(), with, Fold{}); });
+  if (out.cut_short) point = landscape.best_known(with);
+  for (ConstantTrial& trial : out.trials)
+    if (trial.constant == best && trial.left_out == least) trial.kept = true;
+  used = with;
+  out.left_out = least;
+  return !out.cut_short;
+}
+
+}  // namespace
+
+Calibration calibrate(int constants, const ErrorsAt& errors_at, const std::function<bool()>& stop) {
+  Landscape landscape(errors_at, stop);
+  const Fold none;
+  Point point(static_cast<std::size_t>(constants), 0);
+  const std::size_t runs = landscape.at(point).size();
+  PLAIT_CHECK(runs > 1);
+  Calibration out;
+  out.before = mean_size(landscape.at(point), none, false);
+  out.left_out = out.before;
+  std::vector<int> used;
+  while (used.size() < point.size() && add_constant(landscape, runs, used, point, out)) continue;
   for (const int steps : point) out.factors.push_back(steps == 0 ? 1 : factor_of(steps));
   out.in_sample = mean_size(landscape.at(point), none, false);
   return out;

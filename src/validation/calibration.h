@@ -45,17 +45,21 @@ struct ConstantTrial {
 struct Calibration {
   std::vector<double> factors;  // one for each constant; 1 = not kept
   std::vector<ConstantTrial> trials;
-  double before = 0;     // mean size of the errors with the catalogue as it is
-  double left_out = 0;   // with factors that were found without the run
-  double in_sample = 0;  // with factors that were found on all runs
+  double before = 0;       // mean size of the errors with the catalogue as it is
+  double left_out = 0;     // with factors that were found without the run
+  double in_sample = 0;    // with factors that were found on all runs
+  bool cut_short = false;  // constants that help may be missing
   bool changed() const;
 };
 
 // Adds the constant that lowers the left-out error most, again and again, as long as one lowers it
-// by kLeastGain. Runs are left out one by one, or in ten parts where there are many.
+// by kLeastGain. Runs are left out one by one, or in ten parts where there are many. Where `stop`
+// says so, what was found until then stays.
 inline constexpr double kLeastGain = 0.05;
 // Factors from 1 / kMostFactor to kMostFactor are tried.
 inline constexpr double kMostFactor = 2;
-Calibration calibrate(int constants, const ErrorsAt& errors_at);
+Calibration calibrate(
+    int constants, const ErrorsAt& errors_at,
+    const std::function<bool()>& stop = [] { return false; });
 
 }  // namespace plait

@@ -42,6 +42,26 @@ TEST(Calibrate, ChangesNothingWhereErrorsHaveNoPattern) {
   EXPECT_FALSE(found.trials[0].kept);
 }
 
+// Whenever it is stopped, the errors are no larger than they were, and it says that it was stopped.
+TEST(Calibrate, KeepsWhatItHasWhenItIsStopped) {
+  const Calibration whole = calibrate(2, two_parts);
+  EXPECT_FALSE(whole.cut_short);
+  bool kept = false;
+  for (int after = 0; after < 100; ++after) {
+    int asked = 0;
+    const Calibration found = calibrate(2, two_parts, [&] { return asked++ >= after; });
+    ASSERT_EQ(found.factors.size(), 2u);
+    EXPECT_LE(found.in_sample, found.before);
+    if (!found.cut_short) {
+      EXPECT_EQ(found.factors, whole.factors);
+      EXPECT_TRUE(kept) << "no stop left anything";
+      return;
+    }
+    kept |= found.changed();
+  }
+  FAIL() << "it asks more than 100 times";
+}
+
 TEST(Calibrate, RunsTellOfTheirOwnDevicesAndFrameworks) {
   const std::vector<OwnConstant> found = own_constants({samples::read({})});
   // 16 A100 in two nodes under Megatron-LM.

@@ -35,6 +35,20 @@ TEST(Explanations, NameTheTermWhoseOneFactorMakesAllRowsRight) {
   EXPECT_NEAR(found[0].before, (2.0 / 11 + 0.5 + 1.0 / 6.5) / 3, 1e-12);
 }
 
+// A table may have 64 MiB: 200,000 rows of one source. Every third takes 1.5 times its compute, the
+// others twice: the median of the factors is 2, also of all rows but one.
+TEST(Explanations, OfAHundredThousandRowsOfOneSourceAreTheMedian) {
+  std::vector<MeasuredRun> runs;
+  std::vector<RunPrediction> predictions;
+  constexpr int kRows = 100'000;
+  for (int i = 0; i < kRows; ++i) add(runs, predictions, 1, 1, i % 3 == 0 ? 2.5 : 3);
+  const std::vector<ErrorExplanation> found = explanations(runs, predictions);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NEAR(found[0].factor, 2, 1e-12);
+  // A third has (1 * 2 + 1) / 2.5 - 1 left.
+  EXPECT_NEAR(found[0].after, 0.2 / 3, 1e-5);
+}
+
 TEST(Explanations, SayNothingWhereNoTermHelpsRowsThatDidNotMakeIt) {
   std::vector<MeasuredRun> runs;
   std::vector<RunPrediction> predictions;

@@ -47,7 +47,9 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   const Analysis analysis = load_program(request.source, session);
   const MeasuredSource measured = load_measured(request.source, session);
   const Mesh& mesh = measured.meshes.front();
-  const graph::SearchOptions options = measured.options();
+  graph::SearchOptions options = measured.options();
+  const Stopwatch watch;
+  options.stop = [&] { return session.stop.stop_requested() || watch.elapsed() >= request.limit; };
   const GraphCosts costs = costs_of(analysis, mesh, cost_options(options));
   const std::vector<int> blocks = chosen_blocks(request, analysis);
   double combinations = 1;
@@ -61,7 +63,8 @@ GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session&
   if (best.best) choice = choice_of(costs, *best.best);
   GraphEnumerateAnswer out;
   for (const int b : blocks) choice[b] = 0;
-  for (std::int64_t left = static_cast<std::int64_t>(combinations); left > 0; --left) {
+  out.missing = static_cast<std::int64_t>(combinations);
+  for (; out.missing > 0 && !options.stop(); --out.missing) {
     const ShardingPlan plan = plan_with(analysis, mesh, costs, choice);
     Bytes sent;
     for (const Bytes bytes : plan.traffic()) sent += bytes;
@@ -95,7 +98,10 @@ std::string to_json(const GraphEnumerateAnswer& answer) {
                       .number("time_s", one.time.value)
                       .number("peak_memory_bytes", one.peak.value)
                       .str());
-  return lay_out_json(JsonObject().json("combinations", json_list(all)).str());
+  return lay_out_json(JsonObject()
+                          .json("combinations", json_list(all))
+                          .number("missing", static_cast<double>(answer.missing))
+                          .str());
 }
 
 }  // namespace plait

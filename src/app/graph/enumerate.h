@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@ namespace plait {
 struct GraphEnumerateRequest {
   GraphSource source;       // with a mesh
   std::vector<int> blocks;  // to vary; empty = those of the first segment
+  Seconds limit{std::numeric_limits<double>::infinity()};
 };
 
 // One combination.
@@ -25,6 +28,7 @@ struct GraphCombination {
 
 struct GraphEnumerateAnswer {
   std::vector<GraphCombination> combinations;
+  std::int64_t missing = 0;  // that a stop or the limit left out
 };
 
 GraphEnumerateAnswer answer(const GraphEnumerateRequest& request, const Session& session);

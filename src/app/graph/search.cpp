@@ -118,7 +118,7 @@ Found best_of(const Analysis& analysis, const std::vector<Mesh>& meshes,
               const graph::SearchOptions& options) {
   Found found;
   for (const Mesh& mesh : meshes) {
-    if (found.result.best && options.stop()) break;
+    if ((found.result.best || found.result.why_not) && options.stop()) break;
     graph::SearchResult result = search(analysis, mesh, options);
     if (result.why_not && (found.needed == Bytes(0) || result.why_not->needed < found.needed))
       found.needed = result.why_not->needed;
@@ -154,12 +154,18 @@ GraphSearchAnswer answer(const GraphSearchRequest& request, const Session& sessi
   const MeasuredSource measured = load_measured(request.source, session);
   const std::vector<Mesh>& meshes = measured.meshes;
   graph::SearchOptions options = measured.options();
-  options.stop = [&] { return session.stop.stop_requested(); };
+  const Stopwatch watch;
+  options.stop = [&] {
+    if (!session.stop.stop_requested() && watch.elapsed() < request.limit) return false;
+    out.cut_short = true;
+    return true;
+  };
   Found found = request.random ? random_plan(out.analysis, meshes.front(), options, *request.random)
                                : best_of(out.analysis, meshes, options);
   out.interrupted = session.stop.stop_requested();
-  if (!found.result.best && out.interrupted) {
-    out.reason = "interrupted before a plan that fits was found";
+  if (!found.result.best && out.cut_short) {
+    out.reason = out.interrupted ? "interrupted before a plan that fits was found"
+                                 : "no plan that fits was found within `time_limit`";
     return out;
   }
   if (!found.result.best) {

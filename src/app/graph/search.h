@@ -13,6 +13,7 @@ namespace plait {
 struct GraphSearchRequest {
   GraphSource source;
   std::optional<int> random;  // not the best plan but some legal one, the same for the same seed
+  Seconds limit{60};
 };
 
 struct GraphSearchAnswer {
@@ -20,7 +21,8 @@ struct GraphSearchAnswer {
   graph::GraphCosts costs;  // on the plan's mesh
   std::optional<graph::ShardingPlan> plan;
   std::string reason;        // why there is no plan
-  bool interrupted = false;  // stopped on request: the plan is the best so far
+  bool interrupted = false;  // stopped on request
+  bool cut_short = false;    // so, or by the limit: the plan is the best so far
   std::string cluster;
   std::vector<std::string> argument_names;
 };

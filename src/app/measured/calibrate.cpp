@@ -18,6 +18,9 @@
 namespace plait {
 namespace {
 
+// All rows are predicted again for every factor that is tried.
+constexpr int kMostRows = 2000;
+
 // log(predicted / measured) of the runs that have both, in their order.
 std::vector<double> errors_of(const std::vector<MeasuredRun>& runs, int threads) {
   const std::vector<RunPrediction> predictions = predict_runs(runs, threads);
@@ -70,7 +73,8 @@ std::string error_in_words(double size) { return percent(std::expm1(size)); }
 
 }  // namespace
 
-CalibrateAnswer answer(const CalibrateRequest& request) {
+CalibrateAnswer answer(const CalibrateRequest& request, const Session& session) {
+  const Stopwatch watch;
   RunReading reading{.profile = request.profile};
   if (!request.catalogue.empty()) reading.catalogue = load_catalogue(request.catalogue);
   const std::string text = read_text_file(request.runs);
@@ -89,13 +93,20 @@ CalibrateAnswer answer(const CalibrateRequest& request) {
         "runs",
         fmt::format("needs two rows or more that state their time and can be predicted, has {}{}",
                     out.rows, out.refused.empty() ? "" : "; " + out.refused.front()));
+  if (out.rows > kMostRows)
+    throw RequestError("runs", fmt::format("has {} rows that can be predicted, and at most {} are "
+                                           "taken: a handful will do",
+                                           out.rows, kMostRows));
   out.constants = own_constants(runs);
   const ErrorsAt errors_at = [&](const std::vector<double>& factors) {
     RunReading changed = reading;
     changed.catalogue = scaled(reading.catalogue, out.constants, factors);
     return errors_of(read_published_runs(request.runs, text, changed), request.threads);
   };
-  out.calibration = calibrate(static_cast<int>(out.constants.size()), errors_at);
+  out.calibration = calibrate(static_cast<int>(out.constants.size()), errors_at, [&] {
+    return session.stop.stop_requested() || watch.elapsed() >= request.time_limit;
+  });
+  out.interrupted = out.calibration.cut_short && session.stop.stop_requested();
   if (out.calibration.changed())
     out.catalogue =
         catalogue_text(out, scaled(reading.catalogue, out.constants, out.calibration.factors));
@@ -104,6 +115,10 @@ CalibrateAnswer answer(const CalibrateRequest& request) {
 
 std::string reason(const CalibrateAnswer& answer) {
   if (answer.calibration.changed()) return "";
+  if (answer.calibration.cut_short)
+    return fmt::format("no constant that was tried before {} makes the {} of {} better predicted",
+                       answer.interrupted ? "the stop" : "the end of `time_limit`",
+                       counted(answer.rows, "run"), answer.runs);
   return fmt::format(
       "no constant makes the {} of {} better predicted that it has not seen; the catalogue stays "
       "as it is",
@@ -134,6 +149,8 @@ std::string as_text(const CalibrateAnswer& answer, const Style& style) {
                       "device: see whether the table says what ran (recompute, precision, batch).",
                       found.factors[trial.constant]),
           style, 2);
+  if (found.changed() && found.cut_short)
+    out += paragraph("Cut short: other constants may be worth a factor, too.", style, 2);
   for (const std::string& sentence : answer.refused)
     out += paragraph("Not used: " + printable(sentence) + ".", style, 2);
   return out;
@@ -154,6 +171,7 @@ std::string to_json(const CalibrateAnswer& answer) {
                           .number("error_left_out", std::expm1(found.left_out))
                           .number("error_in_sample", std::expm1(found.in_sample))
                           .json("constants", json_list(constants))
+                          .boolean("cut_short", found.cut_short)
                           .json("not_used", sentences_json(answer.refused))
                           .str());
 }

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "app/request/session.h"
+#include "base/units.h"
 #include "report/table.h"
 #include "validation/calibration.h"
 
@@ -14,6 +16,7 @@ struct CalibrateRequest {
   std::vector<std::string> catalogue;  // that the constants are factors on
   std::string profile;                 // measurements, for the rows that they cover
   int threads = 1;
+  Seconds time_limit{60};
 };
 
 struct CalibrateAnswer {
@@ -22,11 +25,12 @@ struct CalibrateAnswer {
   std::vector<std::string> refused;  // other rows, "row 3: gbs is not stated"
   std::vector<OwnConstant> constants;
   Calibration calibration;
-  std::string catalogue;  // a file for `catalogue` of other requests; "" where nothing changed
+  bool interrupted = false;  // stopped on request: constants that help may be missing
+  std::string catalogue;     // a file for `catalogue` of other requests; "" where nothing changed
 };
 
 // RequestError where fewer than two rows can be predicted.
-CalibrateAnswer answer(const CalibrateRequest& request);
+CalibrateAnswer answer(const CalibrateRequest& request, const Session& session = {});
 
 // Why there is nothing to write; "" when there is.
 std::string reason(const CalibrateAnswer& answer);

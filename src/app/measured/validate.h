@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,12 +41,13 @@ std::string worst_rows_text(const ValidateAnswer& answer, const Style& style);
 // One line for each source and the mean over them, then the same.
 std::string as_table(const ValidateAnswer& answer, const Style& style);
 // The plan of every predicted row with its problem, as `plait plan -o` saves it: what was read from
-// the row, and nothing else, decides the prediction.
+// the row, and nothing else, decides the prediction. One after the other, as there may be many.
 struct RowPlan {
-  std::string name;  // of a file: source and row
+  std::string name;  // of a file: source and row, once each
   std::string text;
 };
-std::vector<RowPlan> row_plans(const ValidateAnswer& answer);
+void for_each_row_plan(const ValidateAnswer& answer,
+                       const std::function<void(const RowPlan& plan)>& take);
 // The command that predicts each of them by itself, where they are saved in `folder`, with the
 // number that it gives: "plait estimate folder/a-1.json   # step_s 3.416".
 std::string row_commands(const ValidateAnswer& answer, const std::string& folder);

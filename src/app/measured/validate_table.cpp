@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "app/measured/validate.h"
@@ -53,6 +55,21 @@ std::string file_name(const std::string& text) {
   for (char& c : out)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
   return out;
+}
+
+// One for each row that is predicted. Rows of one name get numbers.
+std::vector<std::string> plan_names(const ValidateAnswer& answer) {
+  std::set<std::string> taken;
+  std::map<std::string, int> copies;
+  std::vector<std::string> names(answer.runs.size());
+  for (std::size_t i = 0; i < answer.runs.size(); ++i) {
+    if (!answer.predictions[i].made) continue;
+    const std::string name = file_name(answer.runs[i].source + "-" + answer.runs[i].id);
+    names[i] = name;
+    while (!taken.insert(names[i]).second)
+      names[i] = fmt::format("{}-{}", name, ++copies[name] + 1);
+  }
+  return names;
 }
 
 }  // namespace
@@ -110,26 +127,23 @@ std::string worst_rows_text(const ValidateAnswer& answer, const Style& style) {
          " (each row by the others)\n" + reasons.str(style);
 }
 
-std::vector<RowPlan> row_plans(const ValidateAnswer& answer) {
-  std::vector<RowPlan> out;
-  for (std::size_t i = 0; i < answer.runs.size(); ++i) {
-    const MeasuredRun& run = answer.runs[i];
-    if (!answer.predictions[i].made) continue;
-    out.push_back({file_name(run.source + "-" + run.id),
-                   plan_file_to_json(*run.problem, run.plan, std::nullopt, "")});
-  }
-  return out;
+void for_each_row_plan(const ValidateAnswer& answer,
+                       const std::function<void(const RowPlan& plan)>& take) {
+  const std::vector<std::string> names = plan_names(answer);
+  for (std::size_t i = 0; i < answer.runs.size(); ++i)
+    if (answer.predictions[i].made)
+      take({names[i],
+            plan_file_to_json(*answer.runs[i].problem, answer.runs[i].plan, std::nullopt, "")});
 }
 
 std::string row_commands(const ValidateAnswer& answer, const std::string& folder) {
-  const std::vector<RowPlan> plans = row_plans(answer);
+  const std::vector<std::string> names = plan_names(answer);
   std::string out;
-  std::size_t next = 0;
-  for (const RunPrediction& prediction : answer.predictions)
-    if (prediction.made)
+  for (std::size_t i = 0; i < answer.runs.size(); ++i)
+    if (answer.predictions[i].made)
       out += fmt::format("plait estimate {}   # step_s {:.6g}\n",
-                         runtime::shell_quoted(folder + "/" + plans[next++].name + ".json"),
-                         prediction.step.value);
+                         runtime::shell_quoted(folder + "/" + names[i] + ".json"),
+                         answer.predictions[i].step.value);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "io/format/json_reader.h"
 #include "io/format/test_folder.h"
 #include "io/plan/plan_json.h"
+#include "validation/sample_rows.h"
 
 namespace plait {
 namespace {
@@ -41,7 +42,8 @@ TEST(ValidateAnswer, RunsMayBeGroupedByDevice) {
 // What was read from a row is all that its prediction depends on: the saved plan has the same step.
 TEST(ValidateAnswer, TheSavedPlanOfEveryShippedRunHasTheSameStep) {
   const ValidateAnswer compared = answer(ValidateRequest{});
-  const std::vector<RowPlan> plans = row_plans(compared);
+  std::vector<RowPlan> plans;
+  for_each_row_plan(compared, [&](const RowPlan& plan) { plans.push_back(plan); });
   std::size_t next = 0;
   for (std::size_t i = 0; i < compared.runs.size(); ++i) {
     if (!compared.predictions[i].made) continue;
@@ -51,6 +53,19 @@ TEST(ValidateAnswer, TheSavedPlanOfEveryShippedRunHasTheSameStep) {
     EXPECT_DOUBLE_EQ(step.value, compared.predictions[i].step.value) << saved.name;
   }
   EXPECT_EQ(next, plans.size());
+}
+
+TEST(ValidateAnswer, PlansOfRowsOfOneNameAreFilesOfTheirOwn) {
+  const samples::TestFolder folder;
+  const std::string row = samples::table_of(samples::gpt_row());
+  const std::string line = row.substr(row.find('\n') + 1);
+  folder.write("thrice.csv", row + line + line);
+  std::vector<std::string> names;
+  for_each_row_plan(answer(ValidateRequest{.runs = folder.path("thrice.csv")}),
+                    [&](const RowPlan& plan) { names.push_back(plan.name); });
+  ASSERT_EQ(names.size(), 3u);
+  EXPECT_EQ(names[1], names[0] + "-2");
+  EXPECT_EQ(names[2], names[0] + "-3");
 }
 
 TEST(ValidateAnswer, TheTableEndsWithTheMeanOverSources) {

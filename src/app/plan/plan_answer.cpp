@@ -115,7 +115,7 @@ std::string verdict(const PlanAnswer& answer) {
     out += fmt::format("Chosen from {} ways to leave nodes out. ",
                        grouped(static_cast<double>(answer.mixes)));
   if (answer.result.cut_short)
-    out += answer.interrupted ? "Cut short by Ctrl-C: the best so far. "
+    out += answer.interrupted ? "Cut short by Ctrl-C or another signal: the best so far. "
                               : "Cut short by the time limit: the best so far. ";
   return out + fmt::format("{} costed in {}.",
                            counted(static_cast<double>(answer.result.evaluations), "plan"),

@@ -16,7 +16,8 @@ namespace plait {
 inline constexpr int kDone = 0;
 inline constexpr int kWrongInput = 2;
 inline constexpr int kNothingFits = 3;
-inline constexpr int kInterrupted = 130;  // by Ctrl-C, before there was anything to show
+inline constexpr int kInterrupted =
+    130;  // by Ctrl-C or a batch system, before there was anything to show
 
 // Takes the text after a flag; `flag` is how the user spelled it, for messages. Throws InputError.
 using Setter = std::function<void(const std::string& flag, const std::string& text)>;

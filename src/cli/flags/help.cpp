@@ -21,7 +21,7 @@ constexpr std::string_view kExitCodes =
     3  nothing fits, or the plan cannot be executed or written; the message says why
     4  a training of plait train diverges
    75  of one rank of plait train: another rank is gone
-  130  stopped by Ctrl-C
+  130  stopped by Ctrl-C or the batch system
   134  an error of plait itself
 )";
 

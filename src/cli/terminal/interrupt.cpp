@@ -18,7 +18,7 @@ extern "C" void on_interrupt(int) {
 
 }  // namespace
 
-Interrupt::Interrupt(By by) {
+Interrupt::Interrupt() {
   PLAIT_CHECK(current == nullptr);
   current = &source_;
   struct sigaction action {};
@@ -28,8 +28,7 @@ Interrupt::Interrupt(By by) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
     // nohup ignores SIGHUP, and wants it to stay so.
-    if (signal == SIGINT || (by == By::requests && before.sa_handler != SIG_IGN))
-      sigaction(signal, &action, nullptr);
+    if (signal == SIGINT || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
 }
 

@@ -8,7 +8,9 @@
 #include "app/request/search_request.h"
 #include "base/printable.h"
 #include "cli/flags/command.h"
+#include "cli/flags/field_flags.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/console_session.h"
 #include "io/format/text_file.h"
 
 namespace plait {
@@ -22,11 +24,11 @@ struct CalibrateArguments {
 
 int calibrate(const CalibrateArguments& arguments) {
   if (!arguments.output.empty()) check_output(arguments.output);
-  const CalibrateAnswer fitted = answer(arguments.request);
-  print(arguments.json ? to_json(fitted) : as_text(fitted, style_of(stdout)));
+  const CalibrateAnswer fitted = answer_here(arguments.request, arguments.json);
+  print(arguments.json ? to_json(fitted) : in_flags(as_text(fitted, style_of(stdout))));
   if (!fitted.calibration.changed()) {
-    complain(reason(fitted));
-    return kNothingFits;
+    complain(in_flags(reason(fitted)));
+    return fitted.interrupted ? kInterrupted : kNothingFits;
   }
   if (!arguments.output.empty()) {
     write_text_file(arguments.output, fitted.catalogue);
@@ -66,6 +68,13 @@ Command calibrate_command() {
          .help = "where to write the constants, for --catalogue",
          .set = into_text(arguments->output),
          .letter = "-o"},
+        {.name = "--time-limit",
+         .value = "T",
+         .help = "stop after 30s, 5m ... with the constants found so far (60s)",
+         .set =
+             [&request](const std::string& flag, const std::string& text) {
+               request.time_limit = Seconds(parse_seconds(flag, text));
+             }},
         {.name = "--json",
          .value = "",
          .help = "print JSON",

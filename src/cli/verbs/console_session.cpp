@@ -5,7 +5,7 @@
 
 namespace plait {
 
-ConsoleSession::ConsoleSession(Warnings warnings, Interrupt::By by) : interrupt_(by) {
+ConsoleSession::ConsoleSession(Warnings warnings) {
   session_.stop = interrupt_.token();
   session_.on_improvement = [this](Seconds step) { progress_.improved(step); };
   session_.on_progress = [this](double fraction) { progress_.advanced(fraction); };

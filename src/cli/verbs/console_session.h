@@ -14,7 +14,7 @@ namespace plait {
 class ConsoleSession {
  public:
   enum class Warnings { shown, silent };  // silent where the JSON has them
-  explicit ConsoleSession(Warnings warnings, Interrupt::By by = Interrupt::By::keyboard);
+  explicit ConsoleSession(Warnings warnings);
 
   const Session& session() const { return session_; }
 

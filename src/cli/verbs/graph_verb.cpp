@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app/graph/analyze.h"
 #include "app/graph/enumerate.h"
@@ -27,6 +31,7 @@ constexpr int kMostBlocks = 1 << 20;
 // What the words and flags of `plait graph` say.
 struct GraphArguments {
   std::vector<std::string> words;  // action, file
+  std::vector<std::string> given;  // flags, by name
   GraphSource source;
   std::optional<int> random;
   std::vector<int> blocks;
@@ -36,10 +41,13 @@ struct GraphArguments {
   std::string plan;
   std::string devices;
   int steps = 3;
-  double seconds = 60;  // of solve
-  double budget = 600;  // of profile, in seconds
+  std::optional<double> seconds;  // that the search may take
+  double budget = 600;            // of profile, in seconds
   std::string products;
 };
+
+// Of `search` and `solve`, where --time-limit does not say it.
+constexpr double kUsualSeconds = 60;
 
 Session warning_session() {
   Session session;
@@ -58,12 +66,16 @@ int search(const GraphArguments& arguments) {
   Session session = warning_session();
   session.stop = interrupt.token();
   const GraphSearchAnswer found =
-      answer(GraphSearchRequest{arguments.source, arguments.random}, session);
+      answer(GraphSearchRequest{arguments.source, arguments.random,
+                                Seconds(arguments.seconds.value_or(kUsualSeconds))},
+             session);
   if (!found.plan) {
-    complain(found.reason);
+    complain(in_flags(found.reason));
     return found.interrupted ? kInterrupted : kNothingFits;
   }
-  if (found.interrupted) warn("interrupted: this is the best plan so far");
+  if (found.cut_short)
+    warn(found.interrupted ? "interrupted: this is the best plan so far"
+                           : "--time-limit is over: this is the best plan so far");
   if (!arguments.output.empty()) write_text_file(arguments.output, to_json(found));
   if (!arguments.annotated.empty()) write_text_file(arguments.annotated, annotated_program(found));
   print(arguments.json ? to_json(found) : as_text(found, style_of(stdout)));
@@ -71,8 +83,15 @@ int search(const GraphArguments& arguments) {
 }
 
 int enumerate(const GraphArguments& arguments) {
-  const GraphEnumerateAnswer found =
-      answer(GraphEnumerateRequest{arguments.source, arguments.blocks}, warning_session());
+  const Interrupt interrupt;
+  Session session = warning_session();
+  session.stop = interrupt.token();
+  GraphEnumerateRequest request{arguments.source, arguments.blocks};
+  if (arguments.seconds) request.limit = Seconds(*arguments.seconds);
+  const GraphEnumerateAnswer found = answer(request, session);
+  if (found.missing > 0)
+    warn(fmt::format("cut short: {} of {} combinations are missing", found.missing,
+                     found.missing + static_cast<std::int64_t>(found.combinations.size())));
   if (!arguments.output.empty()) write_text_file(arguments.output, to_csv(found));
   if (arguments.json) {
     print(to_json(found));
@@ -97,7 +116,7 @@ std::string runner_file(const fs::path& self) {
     const fs::path beside = self.parent_path() / place;
     if (fs::exists(beside)) return beside.lexically_normal().string();
   }
-  throw InputError("plait graph run",
+  throw InputError("plait graph",
                    "python/plait/jax.py is not beside this program: name it in PLAIT_JAX_RUNNER");
 }
 
@@ -117,14 +136,15 @@ int run(const GraphArguments& arguments) {
 int profile(const GraphArguments& arguments) {
   std::error_code ignored;
   const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
-  const GraphProfileAnswer timed = answer(GraphProfileRequest{.source = arguments.source,
-                                                              .devices = arguments.devices,
-                                                              .output = arguments.output,
-                                                              .budget = Seconds(arguments.budget),
-                                                              .python = python_program(self),
-                                                              .runner = runner_file(self),
-                                                              .products = arguments.products},
-                                          warning_session());
+  const GraphProfileAnswer timed =
+      answer(GraphProfileRequest{.source = arguments.source,
+                                 .devices = arguments.devices,
+                                 .output = arguments.output,
+                                 .budget = Seconds(arguments.budget),
+                                 .python = python_program(self),
+                                 .runner = arguments.products.empty() ? runner_file(self) : "",
+                                 .products = arguments.products},
+             warning_session());
   print(arguments.json ? to_json(timed) : as_text(timed));
   return kDone;
 }
@@ -134,8 +154,10 @@ int solve(const GraphArguments& arguments) {
   Session session;
   session.stop = interrupt.token();
   const std::string& path = arguments.source.path;
-  const GraphSolveAnswer solved = answer(
-      GraphSolveRequest{path, Seconds(arguments.seconds), arguments.source.threads}, session);
+  const GraphSolveAnswer solved =
+      answer(GraphSolveRequest{path, Seconds(arguments.seconds.value_or(kUsualSeconds)),
+                               arguments.source.threads},
+             session);
   if (!solved.solution.found()) {
     complain(path + ": " + solved.solution.reason);
     return solved.interrupted ? kInterrupted : kNothingFits;
@@ -156,6 +178,41 @@ constexpr std::array kActions{
     GraphAction{"profile", profile},     GraphAction{"solve", solve},
 };
 
+// Which actions a flag plays a part in; --json in all of them.
+struct FlagUse {
+  std::string_view flag;
+  std::vector<std::string_view> actions;
+};
+const std::vector<FlagUse>& flag_uses() {
+  static const std::vector<FlagUse> kUses{
+      {"--cluster", {"search", "enumerate", "profile"}},
+      {"--mesh", {"search", "enumerate", "profile"}},
+      {"--memory", {"search", "enumerate", "profile"}},
+      {"--whole", {"search", "enumerate", "profile"}},
+      {"--profile", {"search", "enumerate"}},
+      {"--keep-shardings", {"search", "enumerate", "profile"}},
+      {"--random", {"search"}},
+      {"--threads", {"search", "enumerate", "profile", "solve"}},
+      {"--output", {"search", "enumerate", "profile", "solve"}},
+      {"--annotated", {"search"}},
+      {"--blocks", {"enumerate"}},
+      {"--time-limit", {"search", "enumerate", "solve"}},
+      {"--plan", {"run"}},
+      {"--devices", {"run", "profile"}},
+      {"--budget", {"profile"}},
+      {"--ops", {"profile"}},
+      {"--steps", {"run"}},
+  };
+  return kUses;
+}
+
+void refuse_idle_flags(const std::vector<std::string>& given, const std::string& action) {
+  for (const FlagUse& use : flag_uses())
+    if (std::ranges::count(given, use.flag) > 0 && std::ranges::count(use.actions, action) == 0)
+      throw InputError(std::string(use.flag),
+                       fmt::format("goes with plait graph {}", fmt::join(use.actions, ", ")));
+}
+
 int run_action(GraphArguments arguments) {
   std::vector<std::string_view> names;
   for (const GraphAction& action : kActions) names.push_back(action.name);
@@ -163,6 +220,7 @@ int run_action(GraphArguments arguments) {
   const auto found = std::ranges::find(kActions, wanted, &GraphAction::name);
   if (found == kActions.end()) refuse_choice("plait graph", wanted, names);
   if (arguments.words.size() != 2) throw InputError("plait graph " + wanted, "needs one file");
+  refuse_idle_flags(arguments.given, wanted);
   arguments.source.path = arguments.words[1];
   return found->run(arguments);
 }
@@ -211,26 +269,28 @@ std::vector<Flag> plan_flags(GraphArguments& a) {
 }
 
 std::vector<Flag> output_flags(GraphArguments& a) {
-  return {{.name = "--output",
-           .value = "FILE",
-           .help = "search: write the plan here; enumerate: the table; profile: what was timed; "
-                   "solve: the answer",
-           .set = into_text(a.output),
-           .letter = "-o"},
-          {.name = "--annotated",
-           .value = "FILE",
-           .help = "search: write the program with its shardings here",
-           .set = into_text(a.annotated)},
-          {.name = "--blocks",
-           .value = "LIST",
-           .help = "enumerate: numbers of the blocks to vary (default: the first segment's)",
-           .set = into_list(a.blocks, 0, kMostBlocks)},
-          {.name = "--time-limit",
-           .value = "T",
-           .help = "solve: stop after 10s, 2m ... with the best so far (60s)",
-           .set = [&a](const std::string& flag,
-                       const std::string& text) { a.seconds = parse_seconds(flag, text); }},
-          {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}};
+  return {
+      {.name = "--output",
+       .value = "FILE",
+       .help = "search: write the plan here; enumerate: the table; profile: what was timed; "
+               "solve: the answer",
+       .set = into_text(a.output),
+       .letter = "-o"},
+      {.name = "--annotated",
+       .value = "FILE",
+       .help = "search: write the program with its shardings here",
+       .set = into_text(a.annotated)},
+      {.name = "--blocks",
+       .value = "LIST",
+       .help = "enumerate: numbers of the blocks to vary (default: the first segment's)",
+       .set = into_list(a.blocks, 0, kMostBlocks)},
+      {.name = "--time-limit",
+       .value = "T",
+       .help = "search, solve: stop after 10s, 2m ... with the best so far (60s); enumerate: with "
+               "what was costed (no limit)",
+       .set = [&a](const std::string& flag,
+                   const std::string& text) { a.seconds = parse_seconds(flag, text); }},
+      {.name = "--json", .value = "", .help = "print JSON", .set = into_switch(a.json)}};
 }
 
 std::vector<Flag> run_flags(GraphArguments& a) {
@@ -277,6 +337,13 @@ Command graph_command() {
   command.groups.push_back({"Devices", plan_flags(a)});
   command.groups.push_back({"Output", output_flags(a)});
   command.groups.push_back({"Running", run_flags(a)});
+  for (FlagGroup& group : command.groups)
+    for (Flag& flag : group.flags)
+      flag.set = [&a, name = flag.name, set = flag.set](const std::string& as_given,
+                                                        const std::string& text) {
+        a.given.push_back(name);
+        set(as_given, text);
+      };
   command.run = [arguments] { return run_action(*arguments); };
   return command;
 }

@@ -85,8 +85,7 @@ int measure_links(const ProfileArguments& arguments) {
   request.rank_command[0] = runtime::program_file();
   // A rank that a launcher started ends by a signal, as any program does.
   std::optional<Interrupt> interrupt;
-  if (!runtime::rank_place(runtime::environment_variables()))
-    interrupt.emplace(Interrupt::By::requests);
+  if (!runtime::rank_place(runtime::environment_variables())) interrupt.emplace();
   LinksSession session{.stop = interrupt ? interrupt->token() : std::stop_token(),
                        .tell = complain,
                        .on_rank_line = pass_on_line};
@@ -102,7 +101,7 @@ int measure(const ProfileArguments& arguments) {
   if (!native && (arguments.output.empty() || request.model.empty()))
     throw InputError("--format", "needs --model M and -o DIRECTORY");
   if (native && !arguments.output.empty()) check_output(arguments.output);
-  const Interrupt interrupt(Interrupt::By::requests);
+  const Interrupt interrupt;
   MeasureAnswer measured;
   {
     Progress progress;

@@ -53,8 +53,7 @@ int train(const TrainArguments& arguments) {
   request.stop_within = Seconds(arguments.stop_within);
   // A rank without a checkpoint has nothing to end in order for.
   std::optional<Interrupt> interrupt;
-  if (request.local > 0 || !request.options.checkpoint.empty())
-    interrupt.emplace(Interrupt::By::requests);
+  if (request.local > 0 || !request.options.checkpoint.empty()) interrupt.emplace();
   TrainSession session;
   if (interrupt) session.stop = interrupt->token();
   session.tell = [](const std::string& sentence) { complain(in_flags(sentence)); };

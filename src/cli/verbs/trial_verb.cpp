@@ -21,7 +21,7 @@ int trial(const TrialArguments& arguments) {
   check_output(arguments.output);
   TrialRequest request = arguments.trial;
   request.search = arguments.request;
-  const Interrupt interrupt(Interrupt::By::requests);
+  const Interrupt interrupt;
   TrialSession session;
   session.stop = interrupt.token();
   session.on_warning = [](const std::string& text) { warn(in_flags(text)); };

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "app/measured/validate.h"
+#include "app/request/output_file.h"
 #include "app/request/search_request.h"
 #include "base/error.h"
 #include "cli/flags/validate_flags.h"
@@ -30,12 +31,17 @@ int validate(const ValidateArguments& arguments) {
   if (arguments.commands && arguments.plans.empty())
     throw InputError("--commands",
                      "needs --plans DIR, where the plans that they price are written");
+  if (arguments.commands && arguments.json)
+    throw InputError("--commands", "prints lines for a shell: leave out --json");
+  if (!arguments.rows.empty()) check_output(arguments.rows);
+  if (!arguments.plans.empty()) check_folder(arguments.plans, true);
   const ValidateAnswer compared = answer(arguments.request);
   if (!arguments.rows.empty()) write_text_file(arguments.rows, rows_csv(compared));
   if (!arguments.plans.empty()) {
     make_folder(arguments.plans);
-    for (const RowPlan& plan : row_plans(compared))
+    for_each_row_plan(compared, [&](const RowPlan& plan) {
       write_text_file(arguments.plans + "/" + plan.name + ".json", plan.text);
+    });
   }
   if (arguments.commands) {
     print(row_commands(compared, arguments.plans));

@@ -11,6 +11,8 @@
 namespace plait {
 namespace {
 
+constexpr std::size_t kMostCells = 4'000'000;  // some 400 MB as texts
+
 std::string_view trimmed_cell(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -32,6 +34,8 @@ class CsvParser {
     row.line = line_;
     row.cells.clear();
     while (true) {
+      if (++cells_ > kMostCells)
+        throw InputError(name_, fmt::format("has more than {} cells", kMostCells));
       row.cells.push_back(
           text_[at_ < text_.size() ? at_ : 0] == '"' && at_ < text_.size() ? quoted() : plain());
       if (at_ == text_.size()) return true;
@@ -84,6 +88,7 @@ class CsvParser {
   char comma_;
   std::string plain_ends_;
   std::size_t at_ = 0;
+  std::size_t cells_ = 0;
   int line_ = 1;
 };
 

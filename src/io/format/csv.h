@@ -25,7 +25,7 @@ struct CsvTable {
 };
 
 // InputError when it is not a table: no header, a column named twice, a row with more or fewer
-// cells than the header, a quote that is not closed. Empty lines do not count.
+// cells than the header, a quote that is not closed, millions of cells. Empty lines do not count.
 // Another sign than a comma may part the fields.
 CsvTable parse_csv(const std::string& name, std::string_view text, char comma = ',');
 

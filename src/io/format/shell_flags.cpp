@@ -61,6 +61,9 @@ bool read_all(const std::string& text, Number& into) {
 
 ShellFlags::ShellFlags(std::string name, const std::string& text, char joint)
     : name_(std::move(name)), joint_(joint) {
+  if (text.size() > kMostScriptBytes)
+    throw InputError(name_, fmt::format("is longer than {} KiB, which no launch script is",
+                                        kMostScriptBytes >> 10));
   std::string flag;  // that still waits for its value
   for (const std::string& word : words_of(text)) take(word, flag);
 }

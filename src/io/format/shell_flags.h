@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -7,6 +8,9 @@
 #include <vector>
 
 namespace plait {
+
+// Longer texts are no command lines, nor scripts that people write to launch a training.
+inline constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;
 
 // The flags of somebody's command line: a whole launch script, or just the flags ("--num-layers 24
 // --hidden_size=1024 ..."). '_' in a flag stands for '-'; lines may end in '\' and have '#'

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostText = std::size_t{1} << 30;
-constexpr std::size_t kMostNumbers = 100'000'000;
+constexpr std::size_t kMostNumbers = 60'000'000;  // about 0.8 GB
 constexpr std::size_t kMostName = 1000;
 
 // A file as the parser wants it: an iterator that reads as it goes.

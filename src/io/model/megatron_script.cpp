@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "io/format/shell_flags.h"
 #include "io/format/text_file.h"
 #include "io/model/megatron_flags.h"
 #include "io/shell/script_tokens.h"
@@ -25,7 +26,9 @@ std::optional<std::string> included(const std::string& script, const std::string
   std::error_code error;
   if (!fs::is_regular_file(place, error)) return std::nullopt;
   try {
-    return read_text_file(place.string());
+    std::string text = read_text_file(place.string());
+    if (text.size() > kMostScriptBytes) return std::nullopt;
+    return text;
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -56,6 +59,7 @@ std::string one_line(const std::vector<std::string>& words) {
 
 MegatronScript read_megatron_script(const std::string& path, const std::string& text) {
   MegatronScript out{text, {}};
+  if (text.size() > kMostScriptBytes) return out;  // refused where it is read as a list of flags
   ScriptCommands commands;
   try {
     commands = commands_of(text, [&](const std::string& file) { return included(path, file); });

@@ -17,13 +17,18 @@ namespace {
 void add_spelling(CLI::App& app, const Flag& flag, const std::string& names, std::string& given) {
   const bool positional = !names.starts_with('-');
   const std::string shown = names.substr(names.find("--") == names.npos ? 0 : names.find("--"));
-  const auto take = [&flag, &given, shown](const std::vector<std::string>& texts) {
+  const auto take = [&flag, &given, shown, positional](const std::vector<std::string>& texts) {
     if (!flag.repeats && (!given.empty() || texts.size() > 1))
       throw InputError(shown, given.empty() || given == shown
                                   ? "is given twice"
                                   : fmt::format("is the same as {}, which is also given", given));
     given = shown;
-    for (const std::string& text : texts) flag.set(shown, text);
+    for (const std::string& text : texts) {
+      // "--qlora --seq 2k": no value is a flag.
+      if (!positional && text.starts_with("--"))
+        throw InputError(shown, fmt::format("needs a value: {}", flag.help));
+      flag.set(shown, text);
+    }
     return true;
   };
   if (flag.value.empty() && !positional) {
@@ -70,7 +75,9 @@ const Flag* flag_named(const Command& command, const std::string& name) {
 
 [[noreturn]] void refuse_word(const Verb& verb, const Command& command, const std::string& word) {
   const std::string more = fmt::format("; plait {} --help lists what there is", verb.name);
-  if (!word.starts_with('-')) throw InputError(word, fmt::format("is one word too many{}", more));
+  if (!word.starts_with('-'))
+    throw InputError(
+        word, fmt::format("is one word too many{}{}", word_otherwise(command.groups, word), more));
   const std::string name = word.substr(0, word.find('='));
   const std::string other = said_otherwise(command.groups, name);
   throw InputError(

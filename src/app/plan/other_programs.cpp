@@ -84,8 +84,9 @@ void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& ou
     reached = CostEngine(problem).simulate(out.result.plans.front().plan).step;
     if (reached < kWorthwhile * step)
       out.remarks.push_back(fmt::format(
-          "With the flags {}, which the launch script lacks, this plan takes {}, {} less.",
-          fmt::join(said.switches, " and "), in_words(reached), percent(1 - reached / step)));
+          "With the flag{} {}, which the launch script lacks, this plan takes {}, {} less.",
+          said.switches.size() > 1 ? "s" : "", fmt::join(said.switches, " and "), in_words(reached),
+          percent(1 - reached / step)));
   }
   if (out.problem.cluster.device_count() > kMostDevices) return;
   SearchOptions options = options_for_what_is_left(out);
@@ -93,7 +94,7 @@ void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& ou
   const auto plan = faster_plan(problem, options, kWorthwhile * std::min(reached, step), session);
   if (plan)
     out.other_ways.push_back(
-        {fmt::format("{}{}, {} less", said.where, reached < step ? " and these flags" : "",
+        {fmt::format("{}{}, {} less", said.where, reached < kWorthwhile * step ? " too" : "",
                      percent(1 - plan->cost.step / step)),
          said.request, *plan});
   else if (!session.stop.stop_requested() && options.time_limit > Seconds(0))

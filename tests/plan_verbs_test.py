@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The verbs that search: plan, compare, pareto."""
 import json
+import math
 import re
 import subprocess
 import sys
@@ -205,11 +206,16 @@ def test_a_launch_script_is_judged():
     assert way["request"] == "--free-layout" or way["request"] == "`free_layout`", way
     assert way["step_s"] == best["step_s"] < 0.99 * result["plans"][0]["step_s"], way
     less = 1 - best["step_s"] / result["plans"][0]["step_s"]
-    assert f"left open, {100 * less:.1f} % less" in " ".join(out.split()), out
+    said = " ".join(out.split())
+    assert "With the flag tp-comm-overlap, which the launch script lacks, this plan takes" in said, out
+    assert f"left open too, {100 * less:.1f} % less" in said, out
+    # It is priced as it runs, by both verbs.
+    priced = answer("estimate", "--from", "megatron", "launch.sh", "--cluster", "1xA100-80GB:8")
+    assert math.isclose(priced["step_s"], result["plans"][0]["step_s"], rel_tol=1e-9), priced["step_s"]
     # What the search itself finds is good.
     assert "tp1" in best["describe"] and "pp1" in best["describe"], best["describe"]
     micro = 64 // 8 // best["plan"]["micro_batches"]
-    script = SCRIPT.format(tensor=1, pipeline=1, more="--use-distributed-optimizer")
+    script = SCRIPT.format(tensor=1, pipeline=1, more="--use-distributed-optimizer --overlap-grad-reduce")
     launch.write_text(script.replace("--micro-batch-size 1", f"--micro-batch-size {micro}"), encoding="utf-8")
     good = answer(*words)
     assert good["other_ways"] == [] and "is good" in good["remarks"][0], good["remarks"]

@@ -82,7 +82,9 @@ std::span<const Verb> verbs() {
            "  plait estimate plan.json\n"
            "  plait estimate plan.json --json\n"
            "  plait estimate --from megatron launch.sh --cluster 4xA100-80GB:8\n"
-           "  plait estimate --from deepspeed ds_config.json --model llama-3-8b --cluster 8xH100\n",
+           "  plait estimate --from deepspeed ds_config.json --model llama-3-8b --cluster 8xH100\n"
+           "  plait estimate --from fsdp accelerate.yaml --model llama-3-8b --cluster 8xH100 \\\n"
+           "    --micro-batch 2 --gradient-accumulation-steps 4\n",
            estimate_command},
       Verb{"explain", "say why a saved plan is as fast as it is, and what a change would do",
            "  plait explain plan.json\n", explain_command},

@@ -226,7 +226,8 @@ class ModelWriter {
     if (c_.head == Head::masked || c_.head == Head::pretraining) {
       const double width = embedded_width();
       const double stream = positions * width;
-      ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, width, true);
+      ops.matmul("head.dense", Split::replicated, positions, shape_.hidden, width,
+                 c_.classifier_bias);
       Op& activation = ops.elementwise("head.activation", Split::replicated, stream, stream);
       activation.saved = stream;
       activation.function = c_.activation;

@@ -290,6 +290,8 @@ Reason why_not(const Target& target, const Job& job, const DeviceType& type) {
   if (target.needs_number_format && !type.supports(wanted) && wanted != DType::fp32 &&
       wanted != DType::tf32)
     return fmt::format("{} does not compute in {}", type.name, name_of(wanted));
+  if (target.needs_number_format && job.precision == Precision::fp4 && type.efficiency.fp4 <= 1)
+    return fmt::format("{} does not compute in fp4", type.name);
   if (target.flash_needs_bf16 && pre_bf16 && job.attention == AttentionKernel::flash)
     return fmt::format("{} is older than the devices that flash attention runs on", type.name);
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include "io/model/megatron_flags.h"
 #include "io/model/megatron_launch.h"
 #include "io/model/megatron_layout.h"
+#include "io/plan/accelerate_config.h"
 #include "io/plan/deepspeed_config.h"
 #include "io/plan/megatron_plan.h"
 #include "io/plan/metis_arguments.h"
@@ -47,6 +48,14 @@ void read_deepspeed(const std::string& bytes) {
   const DeepspeedConfig config = read_deepspeed_config("file", bytes);
   const Problem problem = on_four({.vocabulary = 64, .layers = 4, .hidden = 16, .heads = 2});
   check_configured(deepspeed_plan("file", config, problem), problem);
+}
+
+void read_accelerate(const std::string& bytes) {
+  DeepspeedFilled told;
+  told.sizes.micro_batch = 2;
+  const AccelerateConfig config = read_accelerate_config("file", bytes, told);
+  const Problem problem = on_four({.vocabulary = 64, .layers = 4, .hidden = 16, .heads = 2});
+  check_configured(deepspeed_plan("file", config.layout, problem), problem);
 }
 
 // A launch script of Megatron-LM as a plan, as `import --from megatron` takes it.

@@ -248,6 +248,7 @@ std::span<const Reader> readers() {
       {"megatron", Shape::text, read_launch_script},
       {"layout", Shape::text, read_layout},
       {"deepspeed", Shape::json, read_deepspeed},
+      {"accelerate", Shape::text, read_accelerate},
       {"launch", Shape::text, read_launch},
       {"cluster", Shape::json, read_native_cluster},
       {"hostfile", Shape::text, read_hosts},

@@ -142,6 +142,7 @@ TEST(Families, ThatAreNotTrainedAreTheseOnes) {
       {"glm4_moe", "21 features of a head, which must be even"},
       {"phimoe", "SparseMixer"},
       {"llama4_text", "attention within chunks"},
+      {"modernbert", "in both directions with ALiBi or within a window"},
       {"umt5", "a table of relative positions of its own"},
       {"pegasus", "a fixed table"},
       {"marian", "a fixed table"},

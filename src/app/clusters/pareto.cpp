@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "app/request/request_error.h"
 #include "io/cluster/catalogue.h"
+#include "io/cluster/load_cluster.h"
 #include "io/format/json_reader.h"
 #include "report/quantities.h"
 #include "search/space/sub_cluster.h"
@@ -54,17 +56,122 @@ bool is_priced(const ParetoRequest& request, const Catalogue& catalogue, const I
   });
 }
 
+// The clouds of the offers, one word each; nothing where there is one, or where zones say how they
+// are joined. Device types belong to none.
+std::vector<std::string> clouds_of(const std::vector<Offer>& offers, const Catalogue& catalogue) {
+  std::vector<std::string> clouds;
+  for (const Offer& offer : offers) {
+    if (offer.name.find('@') != offer.name.npos) return {};
+    const Instance* instance = lookup_instance(catalogue, kind_of(offer));
+    clouds.push_back(instance != nullptr ? instance->provider : "");
+  }
+  const std::set<std::string> names(clouds.begin(), clouds.end());
+  return names.size() - names.count("") > 1 ? clouds : std::vector<std::string>{};
+}
+
+// What was assumed between clouds that are not joined is of no interest.
+void forget_links(const std::set<std::string>& clouds, std::vector<std::string>& warnings) {
+  std::erase_if(warnings, [&](const std::string& warning) {
+    return std::ranges::any_of(clouds, [&](const std::string& a) {
+      return std::ranges::any_of(
+          clouds, [&](const std::string& b) { return warning == assumed_zone_link(a, b); });
+    });
+  });
+}
+
+// Points of two searches that are not dominated, cheapest first.
+void join(ParetoResult&& more, ParetoResult& out) {
+  const auto fewer = [](const MixPoint& a, const MixPoint& b) {
+    return std::pair(node_count(a.mix), a.step()) < std::pair(node_count(b.mix), b.step());
+  };
+  if (more.fewest && (!out.fewest || fewer(*more.fewest, *out.fewest))) {
+    out.fewest = more.fewest;
+    out.too_slow = more.too_slow;
+  }
+  out.mixes += more.mixes;
+  out.planned += more.planned;
+  out.evaluations += more.evaluations;
+  out.cut_short |= more.cut_short;
+  out.behind.insert(out.behind.end(), more.behind.begin(), more.behind.end());
+  out.front.insert(out.front.end(), more.front.begin(), more.front.end());
+  std::ranges::stable_sort(out.front, [](const MixPoint& a, const MixPoint& b) {
+    return std::pair(a.price(), a.step()) < std::pair(b.price(), b.step());
+  });
+  std::vector<MixPoint> front;
+  for (MixPoint& point : out.front)
+    (front.empty() || point.step() < front.back().step() ? front : out.behind)
+        .push_back(std::move(point));
+  out.front = std::move(front);
+  out.nearest = out.front.empty() && !out.nearest ? more.nearest : out.nearest;
+  if (!out.front.empty()) out.nearest.reset();
+}
+
+// The front of all mixes, or of those that stay within one cloud.
+ParetoResult search_offers(const Planner& planner, const SearchContext& context,
+                           const std::vector<MixKind>& kinds,
+                           const std::vector<std::string>& clouds, std::optional<Seconds> enough) {
+  if (clouds.empty()) return pareto_front(planner, context, kinds, enough);
+  SearchContext each = context;
+  const Stopwatch watch;
+  ParetoResult out;
+  for (const std::string& cloud : std::set<std::string>(clouds.begin(), clouds.end())) {
+    std::vector<MixKind> own = kinds;
+    for (std::size_t k = 0; k < own.size(); ++k)
+      if (clouds[k] != cloud) own[k].counts = {0};
+    each.options.time_limit = context.options.time_limit - watch.elapsed();
+    out.cut_short |= each.options.time_limit <= Seconds(0) || context.stop.stop_requested();
+    if (!out.cut_short) join(pareto_front(planner, each, own, enough), out);
+  }
+  return out;
+}
+
+// The cheapest point of each cloud that has none on the front.
+std::vector<ParetoAnswer::CloudPoint> other_clouds(const ParetoResult& found,
+                                                   const std::vector<std::string>& clouds) {
+  std::vector<ParetoAnswer::CloudPoint> out;
+  const auto is_of = [&](const MixPoint& point, const std::string& cloud) {
+    for (std::size_t k = 0; k < point.mix.size(); ++k)
+      if (point.mix[k] > 0) return clouds[k] == cloud;
+    return false;
+  };
+  for (const std::string& cloud : std::set<std::string>(clouds.begin(), clouds.end())) {
+    const auto here = [&](const MixPoint& point) { return is_of(point, cloud); };
+    if (cloud.empty() || std::ranges::any_of(found.front, here)) continue;
+    const MixPoint* cheapest = nullptr;
+    for (const MixPoint& point : found.behind)
+      if (here(point) && (cheapest == nullptr || point.price() < cheapest->price()))
+        cheapest = &point;
+    if (cheapest != nullptr) out.push_back({cloud, *cheapest});
+  }
+  return out;
+}
+
 // The largest cluster, and its nodes by entry; prices are those of spot instances where asked for.
-LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kinds) {
+LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kinds,
+                         std::vector<std::string>& clouds) {
   const std::vector<std::string>& files = request.source.catalogue;
   const Catalogue catalogue = files.empty() ? builtin_catalogue() : load_catalogue(files);
   check_offers(request.instances, catalogue);
+  clouds = clouds_of(request.instances, catalogue);
   SearchRequest largest = request;
   std::string& name = largest.source.cluster;
   name.clear();
-  for (const Offer& offer : request.instances)
+  const auto zone = [](const std::string& cloud) { return cloud.empty() ? "own" : cloud; };
+  std::set<std::string> zones;
+  for (std::size_t k = 0; k < request.instances.size(); ++k) {
+    const Offer& offer = request.instances[k];
     name += fmt::format("{}{}x{}", name.empty() ? "" : "+", offer.most, offer.name);
+    if (clouds.empty()) continue;
+    name += "@" + zone(clouds[k]);
+    zones.insert(zone(clouds[k]));
+  }
   LoadedSearch loaded = load_search(largest);
+  forget_links(zones, loaded.warnings);
+  if (!zones.empty())
+    loaded.warnings.push_back(fmt::format(
+        "{} are not in one network: mixes of each are searched by themselves, and no others; zones "
+        "(@name) join them",
+        fmt::join(zones, ", ")));
   Cluster& cluster = loaded.problem.cluster;
   int next = 0;
   for (const Offer& offer : request.instances) {
@@ -135,19 +242,21 @@ std::string ParetoAnswer::cluster(const MixPoint& point) const {
 ParetoAnswer answer(const ParetoRequest& request, const Session& session) {
   const Planner& planner = planner_named(request.planner);
   ParetoAnswer out;
-  LoadedSearch loaded = load_offers(request, out.kinds);
+  std::vector<std::string> clouds;
+  LoadedSearch loaded = load_offers(request, out.kinds, clouds);
   check_objective(request.objective, loaded.problem);
   session.warn(loaded.warnings);
   out.instances = request.instances;
   out.problem = std::move(loaded.problem);
   out.warnings = std::move(loaded.warnings);
   out.length = length_of(request.objective, out.problem);
-  SearchContext context = search_context(out.problem, loaded.options, session);
+  const SearchContext context = search_context(out.problem, loaded.options, session);
   const Stopwatch watch;
   std::optional<Seconds> enough;
   if (request.objective.deadline)
     enough = Seconds(*request.objective.deadline / training_of(*out.length, Seconds(1), {}).time);
-  out.result = pareto_front(planner, context, out.kinds, enough);
+  out.result = search_offers(planner, context, out.kinds, clouds, enough);
+  out.other_clouds = other_clouds(out.result, clouds);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
   out.objective = request.objective;

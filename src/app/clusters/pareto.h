@@ -38,6 +38,12 @@ struct ParetoAnswer {
   Objective objective;
   std::optional<MixPoint> chosen;  // of the front: the best within deadline and budget
   std::string missed;              // by how much they are missed
+  // Where clouds are compared: the cheapest of each that has no point on the front.
+  struct CloudPoint {
+    std::string cloud;
+    MixPoint point;
+  };
+  std::vector<CloudPoint> other_clouds;
   std::vector<std::string> warnings;
   Seconds elapsed;
   bool interrupted = false;

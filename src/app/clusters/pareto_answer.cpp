@@ -104,18 +104,30 @@ std::string as_text(const ParetoAnswer& answer, const Style& style) {
   if (r.cut_short) note += " Cut short: the front so far.";
   if (const std::string choice = choice_in_words(answer); !choice.empty())
     out += paragraph(choice, style) + "\n";
+  for (const auto& [cloud, point] : answer.other_clouds)
+    out += paragraph(fmt::format(
+                         "The cheapest of {}: {}, {}{}.", cloud, mix_in_words(answer, point),
+                         in_words(answer.training(point).price),
+                         answer.length ? " and " + long_time(answer.training(point).time)
+                                       : fmt::format(" for a step of {}", in_words(point.step()))),
+                     style) +
+           "\n";
   return out + paragraph(note, style);
 }
 
 std::string to_json(const ParetoAnswer& answer) {
   std::vector<std::string> points;
   std::vector<std::string> behind;
+  std::vector<std::string> others;
   for (const MixPoint& p : answer.result.front) points.push_back(point_json(answer, p, true));
   for (const MixPoint& p : answer.result.behind) behind.push_back(point_json(answer, p, false));
+  for (const auto& [cloud, point] : answer.other_clouds)
+    others.push_back(point_json(answer, point, false));
   return lay_out_json(
       JsonObject()
           .json("front", json_list(points))
           .json("behind", json_list(behind))
+          .json("other_clouds", json_list(others))
           .json("chosen", answer.chosen ? point_json(answer, *answer.chosen, true) : "null")
           .text("missed", answer.missed)
           .number("mixes", static_cast<double>(answer.result.mixes))

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "app/plan/sample_requests.h"
 #include "plan/check.h"
 
@@ -25,6 +27,39 @@ TEST(ParetoAnswer, TheFrontGetsFasterAsItGetsDearer) {
     EXPECT_GT(found.result.front[i].price(), found.result.front[i - 1].price());
     EXPECT_LT(found.result.front[i].step(), found.result.front[i - 1].step());
   }
+}
+
+// p5.48xlarge is of AWS, gpu_1x_a10 of Lambda: no mix has both, and the front is what is best of
+// either.
+TEST(ParetoAnswer, CloudsAreComparedAndNotMixed) {
+  ParetoRequest both = request();
+  both.instances = {{"g5.24xlarge", 0, 2}, {"gpu_1x_a10", 0, 4}};
+  const ParetoAnswer found = answer(both, {});
+  ASSERT_TRUE(found.found());
+  EXPECT_EQ(found.result.mixes, 2 + 4);
+  ASSERT_EQ(found.warnings.size(), 1U);
+  EXPECT_TRUE(found.warnings[0].starts_with("AWS, Lambda are not in one network"));
+  std::vector<MixPoint> alone;
+  for (const Offer& offer : both.instances) {
+    ParetoRequest one = request();
+    one.instances = {offer};
+    for (const MixPoint& point : answer(one, {}).result.front) alone.push_back(point);
+  }
+  for (const MixPoint& point : found.result.front)
+    EXPECT_TRUE(point.mix[0] == 0 || point.mix[1] == 0);
+  for (const MixPoint& point : alone)
+    EXPECT_TRUE(std::ranges::any_of(found.result.front, [&](const MixPoint& best) {
+      return best.price() <= point.price() * 1.0001 && best.step() <= point.step() * 1.0001;
+    }));
+  for (std::size_t i = 1; i < found.result.front.size(); ++i)
+    EXPECT_LT(found.result.front[i].step(), found.result.front[i - 1].step());
+  // Each cloud is on the front, or its cheapest mix is told beside it.
+  for (std::size_t k = 0; k < 2; ++k)
+    EXPECT_TRUE(std::ranges::any_of(found.result.front, [&](const MixPoint& point) {
+                  return point.mix[k] > 0;
+                }) != std::ranges::any_of(found.other_clouds, [&](const auto& other) {
+                  return other.cloud == (k == 0 ? "AWS" : "Lambda");
+                }));
 }
 
 TEST(ParetoAnswer, PlansHaveTheIdsOfTheirOwnCluster) {

@@ -215,15 +215,25 @@ Cluster repeated(const Cluster& cluster, int times) {
   return large;
 }
 
+// Numbers of micro-batches that are small: the largest ones, and those with one sample for each of
+// as many replicas as the devices can be, up to all of them (FSDP has no others).
+std::vector<int> counts_of_small_micro_batches(const Problem& problem) {
+  constexpr std::size_t kSmallest = 4;
+  const int batch = problem.job.global_batch;
+  std::vector<int> counts = divisors_of(batch);
+  if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
+  for (const int replicas : divisors_of(problem.cluster.device_count()))
+    if (batch % replicas == 0) counts.push_back(batch / replicas);
+  std::ranges::sort(counts);
+  counts.erase(std::ranges::unique(counts).begin(), counts.end());
+  return counts;
+}
+
 // Where memory is short, small micro-batches and full recomputation are what fits if anything does.
 bool is_solvable_thriftily(const Problem& problem, const Trial& trial, Pins pins = {}) {
-  constexpr std::size_t kSmallest = 4;  // micro-batches
   SearchOptions options = trial.options;
-  if (!pins.micro_batches && !pins.micro_batch) {
-    std::vector<int> counts = divisors_of(problem.job.global_batch);
-    if (counts.size() > kSmallest) counts.erase(counts.begin(), counts.end() - kSmallest);
-    options.promising_micro_batches = counts;
-  }
+  if (!pins.micro_batches && !pins.micro_batch)
+    options.promising_micro_batches = counts_of_small_micro_batches(problem);
   if (!pins.recompute && !pins.recompute_layers) pins.recompute = Recompute::full;
   return is_solvable(problem, {options, trial.session, trial.end}, pins);
 }

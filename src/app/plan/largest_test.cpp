@@ -45,6 +45,19 @@ TEST(Largest, SequenceFitsAndTheNextDoesNot) {
   EXPECT_NE(found.next_lacks.find("too much"), std::string::npos) << found.next_lacks;
 }
 
+// Where all devices are replicas, a step has few micro-batches, whatever the batch is.
+TEST(Largest, SequenceOfReplicasAloneIsFound) {
+  LargestRequest request = request_of(LargestOf::sequence);
+  request.source.framework = "fsdp";
+  request.source.cluster = "32xT4";
+  request.source.job.global_batch = 64;
+  const LargestAnswer found = answer(request, {});
+  ASSERT_TRUE(found.found());
+  EXPECT_GE(found.value, 1024);
+  EXPECT_TRUE(plan_fits(request, found.value));
+  EXPECT_FALSE(plan_fits(request, found.next));
+}
+
 TEST(Largest, BatchIsOneThatIsComputedAtOnce) {
   const LargestRequest request = request_of(LargestOf::batch);
   const LargestAnswer found = answer(request, {});

@@ -75,23 +75,40 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
 }  // namespace
 
 void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out) {
-  if (!out.found() || out.problem.cluster.device_count() > kMostDevices) return;
+  if (!out.found()) return;
+  const Seconds step = out.result.plans.front().cost.step;
+  Problem problem = out.problem;
+  Seconds reached = step;  // without another layout
+  if (!said.switches.empty()) {
+    problem.job.framework = said.with_switches;
+    reached = CostEngine(problem).simulate(out.result.plans.front().plan).step;
+    if (reached < kWorthwhile * step)
+      out.remarks.push_back(fmt::format(
+          "With the flag{} {}, which the launch script lacks, this plan takes {}, {} less.",
+          said.switches.size() > 1 ? "s" : "", fmt::join(said.switches, " and "), in_words(reached),
+          percent(1 - reached / step)));
+  }
+  if (out.problem.cluster.device_count() > kMostDevices) return;
   SearchOptions options = options_for_what_is_left(out);
   options.pins = said.open;
-  const Seconds step = out.result.plans.front().cost.step;
-  const auto plan = faster_plan(out.problem, options, kWorthwhile * step, session);
+  const auto plan = faster_plan(problem, options, kWorthwhile * std::min(reached, step), session);
   if (plan)
     out.other_ways.push_back(
-        {fmt::format("{}, {} less", said.where, percent(1 - plan->cost.step / step)), said.request,
-         *plan});
+        {fmt::format("{}{}, {} less", said.where, reached < kWorthwhile * step ? " too" : "",
+                     percent(1 - plan->cost.step / step)),
+         said.request, *plan});
   else if (!session.stop.stop_requested() && options.time_limit > Seconds(0))
     out.remarks.push_back(said.praise);
 }
 
-SaidLayout layout_of_script(const Pins& own) {
-  return {own, "With the layout of the launch script left open", "`free_layout`",
+SaidLayout layout_of_script(const LoadedSearch& loaded) {
+  return {*loaded.own_pins,
+          "With the layout of the launch script left open",
+          "`free_layout`",
           "The layout of the launch script is good: with it left open, no plan was found that is "
-          "faster by 1 %."};
+          "faster by 1 %.",
+          loaded.switches,
+          loaded.with_switches};
 }
 
 std::optional<SaidLayout> pinned_layout(const Pins& pins) {

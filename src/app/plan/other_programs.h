@@ -20,12 +20,16 @@ struct SaidLayout {
   std::string where;    // of another way: "With other degrees"
   std::string request;  // what asks for it
   std::string praise;   // when there is none
+  // Flags that a launch script lacks, and the program as it runs with them.
+  std::vector<std::string> switches{};
+  Framework with_switches{};
 };
-SaidLayout layout_of_script(const Pins& own);
+SaidLayout layout_of_script(const LoadedSearch& loaded);
 // Of pins; nothing unless they say tensor degree and stages.
 std::optional<SaidLayout> pinned_layout(const Pins& pins);
 
-// Another way where an open layout is faster by 1 % or more, and otherwise a remark.
+// Another way where an open layout is faster by 1 % or more, and otherwise a remark; and a remark
+// where the flags that a launch script lacks make its own plan that much faster.
 void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out);
 
 // "The best plan runs on Megatron-LM, plait train.", where any program was allowed.

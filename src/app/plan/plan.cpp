@@ -91,7 +91,8 @@ void try_newer_devices(const PlanRequest& request, const Job& job, const Session
                   name_of(newer.problem.job.attention));
   out.elapsed += newer.elapsed;
   out.result.evaluations += newer.result.evaluations;
-  if (newer.found() &&
+  // Both may be one plan on the newer devices.
+  if (newer.found() && newer.result.plans.front().plan != out.result.plans.front().plan &&
       newer.result.plans.front().cost.step < kNear * out.result.plans.front().cost.step)
     out.other_ways.push_back({where, asks, newer.result.plans.front()});
 }
@@ -101,7 +102,7 @@ void try_newer_devices(const PlanRequest& request, const Job& job, const Session
 std::optional<SaidLayout> said_layout(const PlanRequest& request, const LoadedSearch& loaded) {
   if (request.objective.needs_prices() || request.planner != "auto" || !request.format.empty())
     return std::nullopt;
-  if (loaded.own_pins) return layout_of_script(*loaded.own_pins);
+  if (loaded.own_pins) return layout_of_script(loaded);
   return pinned_layout(loaded.options.pins);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/request/launch_script.h"
 #include "app/request/request_error.h"
 #include "base/error.h"
 #include "export/exporter.h"
@@ -12,6 +13,7 @@
 #include "io/format/text_file.h"
 #include "io/model/load_model.h"
 #include "io/model/megatron_script.h"
+#include "io/plan/accelerate_config.h"
 #include "io/plan/deepspeed_config.h"
 #include "plan/target.h"
 
@@ -53,24 +55,6 @@ void judge_heads(const std::string& path, const LoadedProblem& loaded, int tenso
       tensor, heads));
 }
 
-// Without dashes, which say that a word is one of plait's own flags.
-std::string switch_named(std::string_view flag) { return std::string(flag.substr(2)); }
-
-// What Megatron-LM overlaps where it is told to only.
-void take_overlap(const MegatronLaunch& launch, Configured& out) {
-  const Plan& plan = out.file.plan;
-  const Span& span = plan.stages.front().spans.front();
-  FrameworkTraits& traits = out.file.problem.job.framework.traits;
-  if (span.data * plan.context > 1 && !launch.overlaps_gradients && traits.data_exposed < 1) {
-    traits.data_exposed = 1;
-    out.switches.push_back(switch_named(kOverlapsGradients));
-  }
-  if (span.tensor > 1 && !launch.overlaps_tensors && traits.tensor_exposed < 1) {
-    traits.tensor_exposed = 1;
-    out.switches.push_back(switch_named(kOverlapsTensors));
-  }
-}
-
 Configured from_megatron(const ConfiguredRequest& request) {
   const std::string_view told = request.source.model.empty() ? first_told(request) : "model";
   if (!told.empty())
@@ -94,7 +78,9 @@ Configured from_megatron(const ConfiguredRequest& request) {
                     *launch->processes, devices));
   Configured out{{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
   out.with_switches = out.file.problem.job.framework;
-  take_overlap(*launch, out);
+  const Span& span = out.file.plan.stages.front().spans.front();
+  out.switches = take_overlap(*launch, span.data * out.file.plan.context > 1, span.tensor > 1,
+                              out.file.problem.job.framework);
   return out;
 }
 
@@ -137,10 +123,48 @@ Configured from_deepspeed(const ConfiguredRequest& request) {
   return out;
 }
 
+// Batch sizes are said to the program, which accelerate starts.
+Configured from_accelerate(const ConfiguredRequest& request) {
+  if (request.source.model.empty())
+    throw RequestError("model", "is missing: a file of accelerate does not say what is trained");
+  std::vector<std::string> notes;
+  AccelerateConfig config =
+      read_accelerate_config(request.path, read_text_file(request.path), told_in(request, notes));
+  if (!config.layout.sizes.batch && !config.layout.sizes.micro_batch)
+    throw RequestError("micro_batch",
+                       "is missing: a file of accelerate does not say how many "
+                       "samples are trained; give `micro_batch` and "
+                       "`micro_batches`, or `global_batch`");
+  ProblemSource source = request.source;
+  source.configured = true;
+  if (source.framework.empty()) source.framework = "fsdp";
+  source.precision = config.layout.precision;
+  source.job.global_batch = 1;
+  source.batch_tokens.reset();
+  LoadedProblem loaded = load_problem(source);
+  const int devices = loaded.problem.cluster.device_count();
+  ConfiguredPlan plan = deepspeed_plan(request.path, config.layout, loaded.problem);
+  loaded.problem.job.global_batch = plan.global_batch;
+  if (config.hybrid) {
+    const int nodes = static_cast<int>(loaded.problem.cluster.nodes.size());
+    const int group = config.zero_group > 0 ? config.zero_group : devices / nodes;
+    loaded.problem.job.zero_group = devices % group == 0 ? group : 0;
+  }
+  if (config.processes && *config.processes != devices)
+    notes.push_back(
+        fmt::format("the file starts {} processes, the cluster has {} devices: all of "
+                    "them are used",
+                    *config.processes, devices));
+  loaded.warnings.insert(loaded.warnings.end(), notes.begin(), notes.end());
+  Configured out{{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};
+  out.with_switches = out.file.problem.job.framework;
+  return out;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& configuration_forms() {
-  static const std::vector<std::string_view> kForms{"megatron", "deepspeed"};
+  static const std::vector<std::string_view> kForms{"megatron", "deepspeed", "fsdp"};
   return kForms;
 }
 
@@ -155,7 +179,9 @@ std::string_view first_told(const ConfiguredRequest& request) {
 
 Configured load_configured(const ConfiguredRequest& request) {
   check_source(request);
-  Configured out = request.from == "megatron" ? from_megatron(request) : from_deepspeed(request);
+  Configured out = request.from == "megatron"    ? from_megatron(request)
+                   : request.from == "deepspeed" ? from_deepspeed(request)
+                                                 : from_accelerate(request);
   out.target = target_of(*exporter_named(request.from), out.file.problem);
   return out;
 }

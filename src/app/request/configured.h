@@ -13,13 +13,13 @@ namespace plait {
 // Somebody's configuration for another program, on a cluster.
 struct ConfiguredRequest {
   std::string from;      // configuration_forms()
-  std::string path;      // the launch script or the ds_config.json, or its JSON itself
+  std::string path;      // a launch script, a ds_config.json or its JSON itself, an accelerate.yaml
   ProblemSource source;  // the cluster; the model where the file does not say it
-  // What a ds_config.json leaves to the program that starts DeepSpeed; its global batch and number
-  // format are those of `source`.
+  // What a ds_config.json or an accelerate.yaml leaves to the program that it starts; its global
+  // batch and number format are those of `source`.
   DeepspeedFilled told{};
 };
-const std::vector<std::string_view>& configuration_forms();  // megatron deepspeed
+const std::vector<std::string_view>& configuration_forms();  // megatron deepspeed fsdp
 
 // The first field that tells what a ds_config.json leaves open; "" = none does.
 std::string_view first_told(const ConfiguredRequest& request);

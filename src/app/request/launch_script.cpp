@@ -32,6 +32,20 @@ void take_launch(const ProblemSource& source, const MegatronLaunch& launch, Load
   warn(launch.unpinned);
 }
 
+std::vector<std::string> take_overlap(const MegatronLaunch& launch, bool sums_gradients,
+                                      bool cuts_tensors, Framework& framework) {
+  std::vector<std::string> lacking;
+  const auto take = [&](bool used, bool told, const char* flag, double& exposed) {
+    if (!used || told || exposed >= 1) return;
+    exposed = 1;
+    lacking.emplace_back(std::string_view(flag).substr(2));
+  };
+  FrameworkTraits& traits = framework.traits;
+  take(sums_gradients, launch.overlaps_gradients, kOverlapsGradients, traits.data_exposed);
+  take(cuts_tensors, launch.overlaps_tensors, kOverlapsTensors, traits.tensor_exposed);
+  return lacking;
+}
+
 namespace {
 
 template <typename Value>

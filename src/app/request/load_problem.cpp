@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <thread>
 
@@ -73,18 +74,25 @@ void refuse_formats(const LoadedProblem& loaded) {
   const Job& job = problem.job;
   const bool adapters = job.adapters && (!target.adapters || job.four_bit_weights);
   std::string_view field = "precision";
+  std::string_view lacking;  // what would do
   if (adapters) field = job.four_bit_weights ? "qlora" : "lora";
   if (!reason) {
     for (const DeviceType& type : problem.cluster.device_types) {
       reason = why_not(target, problem.job, type);
       if (!reason) return;
     }
-    const bool formats =
-        !problem.cluster.device_types.front().supports(compute_dtype(problem.job.precision));
+    const DeviceType& type = problem.cluster.device_types.front();
+    const bool fp4 = job.precision == Precision::fp4 && type.supports(DType::fp8);
+    const bool formats = fp4 || !type.supports(compute_dtype(job.precision));
     field = formats ? "precision" : "attention";
+    if (fp4) lacking = "; `precision` fp8 runs on it";
+    if (job.precision == Precision::bf16 && type.supports(DType::fp16))
+      lacking = "; `precision` fp16 runs on it";
+    if (!formats) lacking = "; `attention` plain runs on it";
   }
   if (reason)
-    throw RequestError(field, fmt::format("{} (`runs_on` any predicts it all the same)", *reason));
+    throw RequestError(
+        field, fmt::format("{}{} (`runs_on` any predicts it all the same)", *reason, lacking));
 }
 
 // Units per stage from layers per stage: a unit that is not a layer goes with the layer before it,
@@ -228,6 +236,22 @@ LoadedProblem load_aceso_problem(const ProblemSource& source) {
 
 }  // namespace
 
+namespace {
+
+// The program as the launch script runs it.
+void take_switches(const ProblemSource& source, LoadedProblem& loaded) {
+  const auto& launch = loaded.launch;
+  Framework& framework = loaded.problem.job.framework;
+  loaded.with_switches = framework;
+  if (!launch || launch->taken.empty() || source.free_layout) return;
+  const int tensor = launch->pins.tensor.value_or(1);
+  const int replicas =
+      loaded.problem.cluster.device_count() / tensor / launch->pins.pipeline.value_or(1);
+  loaded.switches = take_overlap(*launch, replicas > 1, tensor > 1, framework);
+}
+
+}  // namespace
+
 LoadedProblem load_problem(const ProblemSource& source) {
   if (is_aceso_name(source.model)) return load_aceso_problem(source);
   if (source.layers)
@@ -258,6 +282,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
   const std::string framework =
       source.framework.empty() && source.job.four_bit_weights ? "fsdp" : source.framework;
   loaded.problem.job.framework = find_framework(options.catalogue, framework, "`framework`");
+  take_switches(source, loaded);
   loaded.target = target_of(source, loaded.problem.job.framework);
   std::string speed =
       other_speed(source, loaded.target, loaded.problem.job.framework, options.catalogue);
@@ -331,11 +356,23 @@ ProblemSource with_batch(const SearchRequest& request) {
   return source;
 }
 
+// PyTorch's DistributedDataParallel by one of its names: replicas that keep everything, where the
+// program's other plans cut states (FSDP).
+bool is_replicated(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name == "ddp" || name == "distributeddataparallel";
+}
+
 }  // namespace
 
 LoadedSearch load_search(const SearchRequest& request) {
   LoadedProblem loaded = load_problem(with_batch(request));
-  const SearchRequest launched = with_launch(request, loaded.launch);
+  SearchRequest launched = with_launch(request, loaded.launch);
+  if (is_replicated(request.source.framework) && !launched.search.pins.zero) {
+    launched.search.pins.zero = ZeroStage::off;
+    loaded.warnings.emplace_back(
+        "replicas keep everything (`zero` 0); `framework` fsdp cuts states");
+  }
   ResolvedPins resolved = resolve_pins(launched, loaded.problem.model);
   const bool usual = loaded.target.one_layout && resolved.pins.pipeline.value_or(1) > 1 &&
                      resolved.pins.stages.empty();
@@ -350,6 +387,8 @@ LoadedSearch load_search(const SearchRequest& request) {
   if (loaded.launch && !loaded.launch->taken.empty() && !request.source.free_layout)
     out.own_pins = resolve_pins(request, out.problem.model).pins;
   if (!resolved.note.empty()) out.warnings.push_back(std::move(resolved.note));
+  out.switches = std::move(loaded.switches);
+  out.with_switches = std::move(loaded.with_switches);
   return out;
 }
 

@@ -53,6 +53,10 @@ struct LoadedProblem {
   Target target;                         // the program that must be able to run the plans
   // Where precision or attention were chosen for the oldest devices: the job of the newer ones.
   std::optional<Job> newer_job;
+  // Flags by which the program overlaps communication with compute and a launch script does not
+  // have; the job's framework is without. `with_switches` is the framework as it is with them.
+  std::vector<std::string> switches;
+  Framework with_switches;
   std::vector<std::string> warnings;
 };
 
@@ -97,6 +101,8 @@ struct LoadedSearch {
   std::optional<Job> newer_job;  // LoadedProblem
   // The request's own pins, where those of a launch script are added to them.
   std::optional<Pins> own_pins;
+  std::vector<std::string> switches{};  // LoadedProblem
+  Framework with_switches{};
 };
 LoadedSearch load_search(const SearchRequest& request);
 

@@ -31,6 +31,33 @@ TEST(LoadProblem, WarnsOfAPrecisionThatADeviceDoesNotHave) {
   EXPECT_TRUE(loaded.warnings.back().ends_with("`precision` fp16 runs on it"));
 }
 
+TEST(LoadSearch, DistributedDataParallelKeepsEverythingOnEveryReplica) {
+  SearchRequest request = small_request();
+  request.source.framework = "DDP";
+  const LoadedSearch loaded = load_search(request);
+  EXPECT_EQ(loaded.options.pins.zero, ZeroStage::off);
+  EXPECT_EQ(loaded.warnings.back(),
+            "replicas keep everything (`zero` 0); `framework` fsdp cuts states");
+  request.search.pins.zero = ZeroStage::gradients;
+  EXPECT_EQ(load_search(request).options.pins.zero, ZeroStage::gradients);
+}
+
+TEST(LoadSearch, AFormatThatDevicesLackNamesOneThatTheyHave) {
+  SearchRequest request = small_request();
+  request.source.cluster = "H100:4";
+  request.source.precision = Precision::fp4;
+  EXPECT_EQ(complaint([&] { load_search(request); }),
+            "`precision`: H100 does not compute in fp4; `precision` fp8 runs on it (`runs_on` any "
+            "predicts it all the same)");
+  request.source.cluster = "B200:4";
+  EXPECT_EQ(load_search(request).problem.job.precision, Precision::fp4);
+  request.source.cluster = "V100:4";
+  request.source.precision = Precision::bf16;
+  EXPECT_EQ(complaint([&] { load_search(request); }),
+            "`precision`: V100-16GB does not compute in bf16; `precision` fp16 runs on it "
+            "(`runs_on` any predicts it all the same)");
+}
+
 TEST(LoadProblem, TakesWhatAllDevicesHaveWhereNothingIsSaid) {
   SearchRequest request = small_request();
   request.source.cluster = "T4:4+A100-40GB:4";

@@ -115,12 +115,54 @@ std::string verdict(const DiffAnswer& answer) {
                        fmt::join(answer.other_problem, ", "),
                        answer.other_problem.size() == 1 ? "s" : "");
   const double change = answer.change();
-  if (std::abs(change) < 5e-5) return text + "Both take the same time.";
-  return text + fmt::format("{} is {} than {}.", printable(answer.names[1]),
-                            plait::change(change, "slower", "faster"), printable(answer.names[0]));
+  const std::string_view per_token =
+      answer.same_work() ? "" : " for a token: their steps train different numbers of them";
+  if (std::abs(change) < 5e-5) return text + fmt::format("Both take the same time{}.", per_token);
+  return text + fmt::format("{} is {} than {}{}.", printable(answer.names[1]),
+                            plait::change(change, "slower", "faster"), printable(answer.names[0]),
+                            per_token);
+}
+
+// Tokens of a step; samples where the model has no tokens.
+double work_of(const PlanFile& file) {
+  return 1.0 * file.problem.job.global_batch * std::max(1, file.problem.model.sequence_length);
+}
+
+// What differs between two jobs, in words; "the job" where it is none of the usual things.
+std::vector<std::string> differing_parts(const Job& a, const Job& b) {
+  std::vector<std::string> parts;
+  const auto compare = [&](bool same, const char* what) {
+    if (!same) parts.emplace_back(what);
+  };
+  compare(a.global_batch == b.global_batch, "the global batch");
+  compare(a.precision == b.precision, "the number format");
+  compare(a.optimizer == b.optimizer, "the optimizer");
+  compare(a.attention == b.attention, "the attention");
+  compare(a.adapters == b.adapters && a.adapter_rank == b.adapter_rank &&
+              a.four_bit_weights == b.four_bit_weights,
+          "the adapters");
+  compare(a.framework.name == b.framework.name, "the program");
+  const bool overlaps = a.framework.name != b.framework.name || a.framework == b.framework;
+  compare(overlaps && a.overlap == b.overlap, "what is overlapped");
+  if (parts.empty() && !(a == b)) parts.emplace_back("the job");
+  return parts;
+}
+
+// "$1.51", of a million tokens; "" where there is no price or there are no tokens.
+std::string token_price(const DiffAnswer& answer, int i) {
+  const PlanFile& file = answer.files[i];
+  const Usd price = price_of_step(file.problem, file.plan, answer.costs[i].step);
+  if (price <= Usd(0) || file.problem.model.sequence_length <= 1) return "";
+  return in_words(price * (1e6 / work_of(file)));
 }
 
 }  // namespace
+
+bool DiffAnswer::same_work() const { return work_of(files[0]) == work_of(files[1]); }
+
+double DiffAnswer::change() const {
+  return (costs[1].step / costs[0].step) * (work_of(files[0]) / work_of(files[1])) - 1;
+}
 
 DiffAnswer answer(const DiffRequest& request) {
   DiffAnswer out{request.names, request.files, {}, {}, {}};
@@ -131,7 +173,8 @@ DiffAnswer answer(const DiffRequest& request) {
   if (!(a.model == b.model)) out.other_problem.emplace_back("the model");
   if (!(a.cluster == b.cluster)) out.other_problem.emplace_back("the cluster");
   if (!(a.profile == b.profile)) out.other_problem.emplace_back("the profile");
-  if (!(a.job == b.job)) out.other_problem.emplace_back("the job");
+  for (std::string& part : differing_parts(a.job, b.job))
+    out.other_problem.push_back(std::move(part));
   for (const auto& [what, value] : kDimensions)
     out.dimensions.push_back({what, {value(out.files[0]), value(out.files[1])}});
   return out;
@@ -150,6 +193,16 @@ std::string as_text(const DiffAnswer& answer, const Style& style) {
   const StepShares theirs = shares_of(ranked(answer, 1));
   for (const Term& term : kTerms)
     time_row(std::string("  ") + term.what, mine.*term.part, theirs.*term.part);
+  if (!answer.same_work()) {
+    const auto rate = [&](int i) {
+      return grouped(work_of(answer.files[i]) / answer.costs[i].step.value);
+    };
+    const bool tokens = answer.files[0].problem.model.sequence_length > 1;
+    table.row({tokens ? "tokens/s" : "samples/s", rate(0), rate(1), ""});
+  }
+  if (const auto mine_costs = token_price(answer, 0), theirs_costs = token_price(answer, 1);
+      !mine_costs.empty() && !theirs_costs.empty() && mine_costs != theirs_costs)
+    table.row({"price of a million tokens", mine_costs, theirs_costs, ""});
   std::array<std::string, 2> flops;
   for (int i = 0; i < 2; ++i)
     flops[i] = percent(model_flops_utilisation(answer.files[i].problem, answer.files[i].plan,
@@ -173,14 +226,19 @@ std::string to_json(const DiffAnswer& answer) {
     const StepShares shares = shares_of(ranked(answer, i));
     JsonObject terms;
     for (const Term& term : kTerms) terms.number(term.key, (shares.*term.part).value);
-    plans.push_back(JsonObject()
-                        .text("name", answer.names[i])
-                        .text("describe", describe(answer.files[i].plan))
-                        .number("step_s", answer.costs[i].step.value)
-                        .json("terms", terms.str())
-                        .number("peak_memory_GiB", answer.costs[i].peak_memory().value / 0x1p30)
-                        .boolean("fits", answer.costs[i].fits)
-                        .str());
+    plans.push_back(
+        JsonObject()
+            .text("name", answer.names[i])
+            .text("describe", describe(answer.files[i].plan))
+            .number("step_s", answer.costs[i].step.value)
+            .number("tokens_per_s", work_of(answer.files[i]) / answer.costs[i].step.value)
+            .number("usd_per_step", price_of_step(answer.files[i].problem, answer.files[i].plan,
+                                                  answer.costs[i].step)
+                                        .value)
+            .json("terms", terms.str())
+            .number("peak_memory_GiB", answer.costs[i].peak_memory().value / 0x1p30)
+            .boolean("fits", answer.costs[i].fits)
+            .str());
   }
   std::vector<std::string> rows;
   for (const DiffRow& row : answer.dimensions)

@@ -30,8 +30,10 @@ struct DiffAnswer {
   std::vector<std::string> other_problem;  // parts of the problem that differ: "the cluster"
   std::vector<DiffRow> dimensions;         // in the order of Plan's fields
 
-  // Of the second step against the first: 0.1 is ten per cent slower.
-  double change() const { return costs[1].step / costs[0].step - 1; }
+  // Whether a step of both trains equally many tokens.
+  bool same_work() const;
+  // Of the second's time for a token against the first's: 0.1 is ten per cent slower.
+  double change() const;
 };
 
 DiffAnswer answer(const DiffRequest& request);

@@ -41,7 +41,12 @@ std::string time_sentence(const Explanation& e) {
   add(shares.recompute, "recomputing activations");
   add(shares.communication, "in communication inside the stage");
   add(shares.bubble, "waiting for other stages (the bubble)");
-  add(shares.after_pipeline, "in gradient sync and optimizer at the end");
+  Seconds tied;
+  for (const StageCost& stage : e.subject.cost.stages) tied = std::max(tied, stage.tied_sync);
+  add(shares.after_pipeline,
+      tied > 0.5 * shares.after_pipeline
+          ? "at the end, most of it to sum the gradients of the table that embedding and head share"
+          : "in gradient sync and optimizer at the end");
   return fmt::format("Of the step, that stage spends {}.", fmt::join(parts, ", "));
 }
 

@@ -4,6 +4,7 @@
 
 #include "app/plan/sample_requests.h"
 #include "app/saved/check.h"
+#include "app/saved/diff.h"
 #include "app/saved/estimate.h"
 #include "app/saved/explain.h"
 #include "app/saved/neighbours.h"
@@ -72,6 +73,19 @@ TEST(Explanation, TheSharesAddUpToTheStep) {
   EXPECT_NEAR(sum.value, explained.subject.cost.step.value, 1e-9);
 }
 
+// GPT-2's head uses the embedding's table, which two stages then hold: over a slow network its
+// gradients take most of the end of a step.
+TEST(Explanation, SaysThatTheSharedTableTakesTheEnd) {
+  PlanRequest request = samples::small_plan_request();
+  request.source.cluster = "2xA10:1/1Gbps";
+  request.search.pins.pipeline = 2;
+  PlanAnswer found = answer(request, {});
+  ASSERT_TRUE(found.found());
+  const PlanFile file{std::move(found.problem), std::move(found.result.plans.front().plan)};
+  const std::string text = as_text(answer(ExplainRequest{.file = file}, {}), {});
+  EXPECT_NE(text.find("to sum the gradients of the table"), std::string::npos) << text;
+}
+
 TEST(SavedPlan, AnswersTellWhoMadeTheFile) {
   PlanFile file = small_plan_file();
   EXPECT_EQ(to_json(answer(CheckRequest{"plan.json", file})).find("made_by"), std::string::npos);
@@ -91,6 +105,40 @@ TEST(Explanation, NothingIsFasterThanTheBestPlan) {
     const Estimate& now = explained.alternatives[i].plan.cost;
     EXPECT_GE(std::pair(!now.fits, now.step), std::pair(!before.fits, before.step));
   }
+}
+
+TEST(PlanDiff, StepsOfDifferentSizesAreComparedByToken) {
+  const PlanFile small = small_plan_file();
+  PlanRequest request = samples::small_plan_request();
+  request.source.job.global_batch = 64;  // 8 in the other
+  PlanAnswer found = answer(request, {});
+  const PlanFile large{std::move(found.problem), std::move(found.result.plans.front().plan)};
+  const DiffAnswer same = answer(DiffRequest{{"a.json", "b.json"}, {small, small}});
+  EXPECT_TRUE(same.same_work());
+  EXPECT_EQ(same.change(), 0);
+  const DiffAnswer diff = answer(DiffRequest{{"a.json", "b.json"}, {small, large}});
+  EXPECT_FALSE(diff.same_work());
+  EXPECT_NEAR(diff.change() + 1, diff.costs[1].step / diff.costs[0].step / 8, 1e-12);
+  EXPECT_LT(diff.change(), 0);  // a larger batch hides more
+  EXPECT_EQ(diff.other_problem, std::vector<std::string>{"the global batch"});
+  const std::string text = as_text(diff, {});
+  EXPECT_NE(text.find("faster than a.json for a token"), std::string::npos) << text;
+  EXPECT_NE(text.find("tokens/s"), std::string::npos);
+}
+
+TEST(PlanDiff, NamesWhatDiffersInTheJob) {
+  const PlanFile file = small_plan_file();
+  PlanFile other = file;
+  other.problem.job.framework.traits.data_exposed = 1;
+  const auto differing = [&] {
+    return answer(DiffRequest{{"a.json", "b.json"}, {file, other}}).other_problem;
+  };
+  EXPECT_EQ(differing(), std::vector<std::string>{"what is overlapped"});
+  other.problem.job.optimizer = Optimizer::sgd;
+  EXPECT_EQ(differing(), (std::vector<std::string>{"the optimizer", "what is overlapped"}));
+  other = file;
+  other.problem.job.logit_bytes = 4;
+  EXPECT_EQ(differing(), std::vector<std::string>{"the job"});
 }
 
 TEST(Neighbours, DifferInOneThing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "app/request/objective.h"
 #include "base/error.h"
@@ -96,6 +97,24 @@ Setter into_budget(std::optional<Usd>& into) {
   };
 }
 
+// The cheapest training has the most tokens for a dollar.
+Setter into_objective(Objective& objective) {
+  Setter set = into_choice(objective.metric, metric_named, metric_names());
+  return [set = std::move(set)](const std::string& flag, const std::string& text) {
+    constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+        {"price", "cost"},
+        {"cheapest", "cost"},
+        {"throughput-per-dollar", "cost"},
+        {"tokens-per-dollar", "cost"},
+        {"throughput", "time"},
+        {"speed", "time"},
+        {"fastest", "time"}};
+    for (const auto& [alias, name] : kAliases)
+      if (text == alias) return set(flag, std::string(name));
+    set(flag, text);
+  };
+}
+
 }  // namespace
 
 std::vector<Flag> training_flags(Objective& objective) {
@@ -122,7 +141,7 @@ FlagGroup objective_flags(Objective& objective) {
         .value = "O",
         .help = "time: the fastest step; cost: the cheapest training, on some of the nodes if that "
                 "saves; cost-time: the least product of both (time)",
-        .set = into_choice(objective.metric, metric_named, metric_names()),
+        .set = into_objective(objective),
         .choices = as_strings(metric_names())},
        {.name = "--deadline",
         .value = "T",

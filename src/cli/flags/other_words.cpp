@@ -19,6 +19,14 @@ bool has_flag(const std::vector<FlagGroup>& groups, std::string_view name) {
 
 }  // namespace
 
+std::string word_otherwise(const std::vector<FlagGroup>& groups, std::string_view word) {
+  if (!has_flag(groups, "--model") || !has_flag(groups, "--cluster")) return "";
+  if (word.ends_with(".json"))
+    return ": saved plans are read by plait estimate, explain, check and diff; a model or a "
+           "cluster stands behind its flag";
+  return ": what it is stands before it, as in --model llama-2-7b --cluster 8xH100";
+}
+
 std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_view name) {
   static const OtherWord kOthers[] = {
       {{"--bandwidth", "--network", "--network-bandwidth", "--interconnect", "--inter-bandwidth",
@@ -28,9 +36,11 @@ std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_vie
        "a "
        "cluster file"},
       {{"--gpus", "--gpu", "--num-gpus", "--ngpus", "--nodes", "--nnodes", "--num-nodes",
-        "--gpus-per-node", "--nproc-per-node", "--devices", "--world-size"},
+        "--gpus-per-node", "--nproc-per-node", "--devices", "--world-size", "--gpu-type",
+        "--device-type", "--accelerator"},
        "--cluster",
-       ": --cluster 4xA100-80GB:8 says that there are 4 nodes of 8"},
+       ": --cluster 4xA100-80GB:8 says that there are 4 nodes of 8, and with a hostfile --device "
+       "says of what"},
       {{"--cluster", "--clusters", "--hostfile"},
        "--instances",
        ": --instances H100:8:1-8 says what may be rented, 1 to 8 nodes of 8 here"},
@@ -84,6 +94,35 @@ std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_vie
       {{"--no-flash-attention", "--no-flash-attn", "--disable-flash-attn"},
        "--attention",
        ": --attention plain is without it"},
+      {{"--energy", "--carbon", "--co2", "--power", "--watts", "--emissions"},
+       "--global-batch",
+       ": energy is not predicted; the devices' hours are, by --tokens and --price"},
+      {{"--freeze-embeddings", "--freeze-embedding", "--freeze-layers", "--freeze-backbone",
+        "--trainable-layers", "--unfreeze"},
+       "--freeze",
+       ": --freeze 24 leaves the embedding and the first 24 layers as they are"},
+      {{"--zero3", "--zero2", "--zero1", "--zero-3", "--zero-2", "--zero-1"},
+       "--zero",
+       ": --zero 3 says the stage"},
+      {{"--max-model", "--largest-model", "--max-model-size", "--max-params"},
+       "--max-batch",
+       ": sizes are searched for one model; name a model, and the answer says whether it fits and "
+       "what would help"},
+      {{"--compare", "--versus", "--baseline"},
+       "--output",
+       ": -o a.json saves an answer, and plait diff a.json b.json puts two side by side"},
+      {{"--hostfile", "--hosts", "--machinefile", "--machine-file", "--nodefile"},
+       "--cluster",
+       ": --cluster hosts.txt --device H100 reads a hostfile"},
+      {{"--cluster", "--gpus", "--num-gpus", "--nodes", "--nnodes"},
+       "--lost-devices",
+       ": --add 1xH100:8 and --lost NODE change the cluster that the plan was made for"},
+      {{"--plan", "--file", "--input"},
+       "--lost-devices",
+       ": the plan stands without a flag: plait replan plan.json --lost-devices 5"},
+      {{"-m", "-c", "-b", "-n", "-g"},
+       "--cluster",
+       ": flags are spelled out: --model, --cluster, --global-batch"},
       {{"--dpo", "--ppo", "--grpo", "--rlhf"},
        "--global-batch",
        ": plait plans steps with one network and one loss; other networks beside it and the "

@@ -12,4 +12,7 @@ namespace plait {
 // nothing is known. Begins with ": ".
 std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_view name);
 
+// The same of a word that stands without a flag.
+std::string word_otherwise(const std::vector<FlagGroup>& groups, std::string_view word);
+
 }  // namespace plait

@@ -13,17 +13,32 @@
 namespace plait {
 namespace {
 
+const Flag* flag_named(const Command& command, const std::string& name) {
+  for (const FlagGroup& group : command.groups)
+    for (const Flag& flag : group.flags)
+      if (flag.name == name || std::ranges::find(flag.hidden, name) != flag.hidden.end())
+        return &flag;
+  return nullptr;
+}
+
 // Adds one spelling of a flag to the parser. `given` is the spelling that was used, "" = none yet.
-void add_spelling(CLI::App& app, const Flag& flag, const std::string& names, std::string& given) {
+void add_spelling(CLI::App& app, const Command& command, const Flag& flag, const std::string& names,
+                  std::string& given) {
   const bool positional = !names.starts_with('-');
   const std::string shown = names.substr(names.find("--") == names.npos ? 0 : names.find("--"));
-  const auto take = [&flag, &given, shown](const std::vector<std::string>& texts) {
+  const auto take = [&command, &flag, &given, shown,
+                     positional](const std::vector<std::string>& texts) {
     if (!flag.repeats && (!given.empty() || texts.size() > 1))
       throw InputError(shown, given.empty() || given == shown
                                   ? "is given twice"
                                   : fmt::format("is the same as {}, which is also given", given));
     given = shown;
-    for (const std::string& text : texts) flag.set(shown, text);
+    for (const std::string& text : texts) {
+      // "--qlora --seq 2k": the value was forgotten.
+      if (!positional && flag_named(command, text.substr(0, text.find('='))) != nullptr)
+        throw InputError(shown, fmt::format("needs a value: {}", flag.help));
+      flag.set(shown, text);
+    }
     return true;
   };
   if (flag.value.empty() && !positional) {
@@ -60,17 +75,11 @@ bool is_switch(const Command& command, const std::string& name) {
   return false;
 }
 
-const Flag* flag_named(const Command& command, const std::string& name) {
-  for (const FlagGroup& group : command.groups)
-    for (const Flag& flag : group.flags)
-      if (flag.name == name || std::ranges::find(flag.hidden, name) != flag.hidden.end())
-        return &flag;
-  return nullptr;
-}
-
 [[noreturn]] void refuse_word(const Verb& verb, const Command& command, const std::string& word) {
   const std::string more = fmt::format("; plait {} --help lists what there is", verb.name);
-  if (!word.starts_with('-')) throw InputError(word, fmt::format("is one word too many{}", more));
+  if (!word.starts_with('-'))
+    throw InputError(
+        word, fmt::format("is one word too many{}{}", word_otherwise(command.groups, word), more));
   const std::string name = word.substr(0, word.find('='));
   const std::string other = said_otherwise(command.groups, name);
   throw InputError(
@@ -118,9 +127,10 @@ bool parse_flags(const Verb& verb, const Command& command, std::vector<std::stri
       for (const Flag& flag : group.flags) {
         std::string& spelling = given[place++];
         if (flag.early != early) continue;
-        add_spelling(app, flag, flag.letter.empty() ? flag.name : flag.letter + "," + flag.name,
-                     spelling);
-        for (const std::string& alias : flag.hidden) add_spelling(app, flag, alias, spelling);
+        add_spelling(app, command, flag,
+                     flag.letter.empty() ? flag.name : flag.letter + "," + flag.name, spelling);
+        for (const std::string& alias : flag.hidden)
+          add_spelling(app, command, flag, alias, spelling);
       }
   }
   try {

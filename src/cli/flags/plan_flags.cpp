@@ -138,7 +138,7 @@ FlagGroup problem_flags(PlanRequest& request) {
         .help = "tokens in a sequence: 4096, 128k (131,072); what the model was trained on by "
                 "default",
         .set = into_tokens(a.sequence, 1, kMaxSequence),
-        .hidden = {"--seq-length", "--sequence-length", "--seq-len", "--max-seq-len",
+        .hidden = {"--seq-length", "--sequence-length", "--seq-len", "--seqlen", "--max-seq-len",
                    "--max-seq-length", "--context-length", "--block-size"}},
        {.name = "--layers",
         .value = "N",

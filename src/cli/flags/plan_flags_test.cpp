@@ -31,6 +31,21 @@ std::string complaint(std::vector<std::string> words) {
   return "";
 }
 
+TEST(PlanFlags, AFlagIsNoValue) {
+  EXPECT_TRUE(complaint({"--model", "gpt2", "--qlora", "--seq", "2k"})
+                  .starts_with("--qlora: needs a value: "));
+}
+
+TEST(PlanFlags, WordsWithoutAFlagAreToldWhereTheyBelong) {
+  EXPECT_EQ(complaint({"llama-3-70b", "64xH100"}),
+            "llama-3-70b: is one word too many: what it is stands before it, as in --model "
+            "llama-2-7b --cluster 8xH100; plait plan --help lists what there is");
+  EXPECT_NE(complaint({"a.json", "b.json"}).find("saved plans are read by plait estimate"),
+            std::string::npos);
+  EXPECT_NE(complaint({"-m", "gpt2"}).find("flags are spelled out"), std::string::npos);
+  EXPECT_NE(complaint({"--energy"}).find("energy is not predicted"), std::string::npos);
+}
+
 TEST(PlanFlags, WhatToTrainBecomesTheSource) {
   const PlanArguments a =
       parsed({"--model", "gpt2", "--cluster", "T4:4", "--global-batch", "8", "--seq", "512",

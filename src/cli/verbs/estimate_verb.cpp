@@ -93,11 +93,13 @@ Command estimate_command() {
       {.name = "--from",
        .value = "S",
        .help = "the file is a configuration of another program instead, which is read as a plan: "
-               "megatron (a launch script), deepspeed (a ds_config.json, with --model)",
+               "megatron (a launch script), deepspeed (a ds_config.json, with --model), fsdp (a "
+               "file of accelerate, with --model)",
        .set = into_choice(
            arguments->from,
            [](const std::string& text) -> std::optional<std::string> {
              const auto& forms = configuration_forms();
+             if (text == "accelerate") return "fsdp";
              if (std::ranges::find(forms, text) == forms.end()) return std::nullopt;
              return text;
            },

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -113,7 +114,8 @@ Part cut(std::string_view text, const std::string& flag) {
 void add_instances(ClusterBuilder& builder, const Part& part, const Instance& instance,
                    const Catalogue& catalogue) {
   if (part.per_node && *part.per_node != instance.count)
-    throw InputError(part.where, fmt::format("instance '{}' always has {} devices; leave ':{}' out",
+    throw InputError(part.where, fmt::format("instance '{0}' always has {1} devices; leave ':{2}' "
+                                             "out, or write {2}x{0} for {2} of them",
                                              instance.name, instance.count, *part.per_node));
   const DeviceEntry& device = find_device(catalogue, instance.device, part.where);
   Node node = instance_node(instance, device);
@@ -149,12 +151,61 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// The device of a "DGX-H100" or "HGX B200", which is a node of as many as is usual.
-const DeviceEntry* device_of_system(const Catalogue& catalogue, std::string_view name) {
+// A computer that is sold as one node.
+struct System {
+  const DeviceEntry* device = nullptr;
+  int devices = 0;
+};
+
+// "DGX-H100" and "HGX B200" have as many devices as is usual, a "GB200-NVL72" as many as it says.
+std::optional<System> system_named(const Catalogue& catalogue, std::string_view name) {
   constexpr std::size_t kPrefix = 3;
-  const std::string prefix = lower_case(name.substr(0, kPrefix));
-  if (prefix != "dgx" && prefix != "hgx") return nullptr;
-  return lookup_device(catalogue, name.substr(kPrefix));
+  const std::string lower = lower_case(name);
+  if (lower.starts_with("dgx") || lower.starts_with("hgx")) {
+    const DeviceEntry* device = lookup_device(catalogue, name.substr(kPrefix));
+    if (device != nullptr) return System{device, device->type.per_node};
+  }
+  const std::size_t rack = lower.rfind("nvl");
+  if (rack == lower.npos || rack == 0 || rack + kPrefix == lower.size()) return std::nullopt;
+  const std::string_view count = std::string_view(lower).substr(rack + kPrefix);
+  if (count.find_first_not_of("0123456789") != count.npos) return std::nullopt;
+  std::string_view type = name.substr(0, rack);
+  while (!type.empty() && (type.back() == '-' || type.back() == ' ')) type.remove_suffix(1);
+  const DeviceEntry* device = lookup_device(catalogue, type);
+  if (device == nullptr) return std::nullopt;
+  return System{device, read_count(count, "the number of devices per node", std::string(name))};
+}
+
+// "A100x8" as "8xA100", and "2x8xH100" as "2xH100:8".
+void read_other_orders(Part& part, const Catalogue& catalogue) {
+  const auto is_known = [&](std::string_view name) {
+    return lookup_device(catalogue, name) != nullptr || lookup_instance(catalogue, name) != nullptr;
+  };
+  if (is_known(part.name)) return;
+  const auto digits = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  // The first number of "4090x8" is a name.
+  if (part.times && digits(part.name) && is_known(std::to_string(*part.times))) {
+    const int times = read_count(part.name, "the number behind 'x'", part.where);
+    part.name = std::to_string(*std::exchange(part.times, times));
+    return;
+  }
+  const std::string lower = lower_case(part.name);
+  const std::size_t first = lower.find('x');
+  const std::size_t last = lower.rfind('x');
+  if (last == lower.npos) return;
+  const std::string_view name = part.name;
+  const std::string_view behind = trimmed(name.substr(last + 1));
+  const std::string_view before = trimmed(name.substr(0, first));
+  if (!part.times && digits(behind) && is_known(trimmed(name.substr(0, last)))) {
+    part.times = read_count(behind, "the number behind 'x'", part.where);
+    part.name = std::string(trimmed(name.substr(0, last)));
+  } else if (part.times && !part.per_node && digits(before) &&
+             is_known(trimmed(name.substr(first + 1)))) {
+    part.per_node = read_count(before, "the number of devices per node", part.where);
+    part.name = std::string(trimmed(name.substr(first + 1)));
+  }
 }
 
 // Devices that people train on and that the catalogue does not have, by how their names begin.
@@ -167,13 +218,20 @@ bool is_other_device(const std::string& name) {
                          kOthers, [&](std::string_view other) { return lower.starts_with(other); });
 }
 
-// "8xRTX4090" where four are usual in a node: a server of eight may be meant.
+// "8xRTX4090" where four are usual in a node: a server of eight may be meant; and "H100:64", where
+// servers have eight.
 std::string assumed_nodes(const Part& part, const Catalogue& catalogue) {
   constexpr int kLargestUsual = 8;
+  constexpr int kLargestServer = 16;
   const DeviceEntry* device = lookup_device(catalogue, part.name);
   const int count = part.times.value_or(1);
-  if (device == nullptr || part.per_node || count > kLargestUsual) return "";
+  if (device == nullptr) return "";
   const int size = device->type.per_node;
+  if (const int one = part.per_node.value_or(0); one > std::max(size, kLargestServer))
+    return fmt::format(
+        "{0}:{1} is one node of {1}, joined as {2} are in a server; {1}x{0} is {3} nodes of {2}",
+        device->type.name, one, size, (one + size - 1) / size);
+  if (part.per_node || count > kLargestUsual) return "";
   if (count <= size) return "";
   const Node node = usual_node(*device, size);
   return fmt::format(
@@ -183,12 +241,12 @@ std::string assumed_nodes(const Part& part, const Catalogue& catalogue) {
 }
 
 void add(ClusterBuilder& builder, Part part, const Catalogue& catalogue) {
+  if (const auto system = system_named(catalogue, part.name)) {
+    part.per_node = part.per_node.value_or(system->devices);
+    return add_devices(builder, part, *system->device);
+  }
   if (const DeviceEntry* device = lookup_device(catalogue, part.name))
     return add_devices(builder, part, *device);
-  if (const DeviceEntry* device = device_of_system(catalogue, part.name)) {
-    part.per_node = part.per_node.value_or(device->type.per_node);
-    return add_devices(builder, part, *device);
-  }
   if (const Instance* instance = lookup_instance(catalogue, part.name))
     return add_instances(builder, part, *instance, catalogue);
   std::vector<std::string_view> known = device_names(catalogue);
@@ -245,6 +303,7 @@ LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& c
     zoned = zoned || !parts.back().zone.empty();
     if (more) rest = rest.substr(plus + 1);
   }
+  for (Part& part : parts) read_other_orders(part, catalogue);
   ClusterBuilder builder(text);
   if (!zoned) refuse_two_clouds(parts, catalogue);
   for (Part& part : parts) {

@@ -97,6 +97,31 @@ TEST(ClusterShorthand, SystemsOfTheMakersAreNodes) {
   EXPECT_TRUE(complaint("DGX-X9").find("'DGX-X9' is not a file") != std::string::npos);
 }
 
+TEST(ClusterShorthand, ARackHasAsManyDevicesAsItsNameSays) {
+  EXPECT_EQ(devices_per_node(read("GB200-NVL72")), (std::vector<int>{72}));
+  EXPECT_EQ(devices_per_node(read("2xGB300 NVL36")), (std::vector<int>{36, 36}));
+  EXPECT_EQ(devices_per_node(read("2xH100-NVL")), (std::vector<int>{2}));  // a card of that name
+  EXPECT_EQ(read("GB200-NVL72").type_of(DeviceId(0)).name, "GB200");
+}
+
+TEST(ClusterShorthand, NumbersMayStandBehindOrTwice) {
+  EXPECT_EQ(devices_per_node(read("A100x16")), (std::vector<int>{8, 8}));
+  EXPECT_EQ(devices_per_node(read("4090x2")), (std::vector<int>{2}));
+  EXPECT_EQ(read("4090x2").type_of(DeviceId(0)).name, "RTX4090");
+  EXPECT_EQ(devices_per_node(read("2x4xH100")), (std::vector<int>{4, 4}));
+  EXPECT_EQ(devices_per_node(read("p4d.24xlargex2")), (std::vector<int>{8, 8}));
+  EXPECT_NE(complaint("2x4xH10").find("'4xH10' is not a file"), std::string::npos);
+}
+
+TEST(ClusterShorthand, NodesLargerThanServersAreSaidToBeOne) {
+  const LoadedCluster large = read_cluster_shorthand("H100:64", builtin_catalogue());
+  ASSERT_EQ(large.warnings.size(), 1U);
+  EXPECT_EQ(large.warnings[0],
+            "H100:64 is one node of 64, joined as 8 are in a server; 64xH100 is 8 nodes of 8");
+  EXPECT_TRUE(read_cluster_shorthand("A100:16", builtin_catalogue()).warnings.empty());
+  EXPECT_TRUE(read_cluster_shorthand("GB200:72", builtin_catalogue()).warnings.empty());
+}
+
 TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
   const Cluster cluster = read("4xp4d.24xlarge+2xg5.24xlarge");
   EXPECT_EQ(devices_per_node(cluster), (std::vector<int>{8, 8, 8, 8, 4, 4}));
@@ -178,7 +203,8 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
        "--cluster 'A100:8/nanGbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
        "(bytes), is 'nanGbps'"},
       {"p4d.24xlarge:4",
-       "--cluster 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' out"},
+       "--cluster 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' "
+       "out, or write 4xp4d.24xlarge for 4 of them"},
       {"4xMI30X:8",
        "--cluster '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
        "'MI300X'?); `plait devices` and `plait instances` list the names, a `catalogue` adds types "

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +16,8 @@
 
 namespace plait {
 namespace {
+
+constexpr int kMostHosts = 100'000;
 
 struct Host {
   std::string where;  // "hostfile:3"
@@ -79,6 +82,47 @@ Host read_host(const std::vector<std::string_view>& words, const std::string& wh
   return host;
 }
 
+// Slurm's "node[01-03,07]" as the names of four hosts; a name without such a list as it is.
+std::vector<std::string> host_names(const Host& host) {
+  constexpr std::size_t kLongestHost = 255;
+  const std::string& name = host.name;
+  const std::size_t open = name.find('[');
+  if (open == name.npos || open == 0) return {name};  // "[2001:db8::1]" is an address
+  const std::size_t close = name.find(']', open);
+  const auto refuse = [&] {
+    throw InputError(
+        host.where, fmt::format("host '{}' is no list such as node[01-04,07]", name.substr(0, 80)));
+  };
+  const bool one_list = close != name.npos && name.find('[', open + 1) == name.npos;
+  if (!one_list || name.size() > kLongestHost) refuse();
+  std::vector<std::string> names;
+  std::string_view list = std::string_view(name).substr(open + 1, close - open - 1);
+  for (bool more = true; more;) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    more = comma < list.size();
+    const std::string_view range = list.substr(0, comma);
+    const std::string_view from = range.substr(0, range.find('-'));
+    const std::string_view to =
+        range.find('-') == range.npos ? from : range.substr(from.size() + 1);
+    int first = 0;
+    int last = 0;
+    const auto number = [&](std::string_view text, int& value) {
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, value);
+      if (text.empty() || stop != end || error != std::errc() || value < 0) refuse();
+    };
+    number(from, first);
+    number(to, last);
+    if (last < first || last - first >= kMostHosts) refuse();
+    for (int i = first; i <= last; ++i)
+      names.push_back(
+          fmt::format("{}{:0{}}{}", name.substr(0, open), i, from.size(), name.substr(close + 1)));
+    if (names.size() > kMostHosts) refuse();
+    if (more) list = list.substr(comma + 1);
+  }
+  return names;
+}
+
 std::vector<Host> read_hosts(const std::string& path, std::string_view text) {
   std::vector<Host> hosts;
   int line_number = 0;
@@ -87,7 +131,14 @@ std::vector<Host> read_hosts(const std::string& path, std::string_view text) {
     const std::vector<std::string_view> words = words_in(text.substr(0, newline));
     text.remove_prefix(std::min(newline + 1, text.size()));
     ++line_number;
-    if (!words.empty()) hosts.push_back(read_host(words, fmt::format("{}:{}", path, line_number)));
+    if (words.empty()) continue;
+    Host host = read_host(words, fmt::format("{}:{}", path, line_number));
+    for (std::string& name : host_names(host)) {
+      host.name = std::move(name);
+      hosts.push_back(host);
+    }
+    if (hosts.size() > kMostHosts)
+      throw InputError(path, fmt::format("names more than {} hosts", kMostHosts));
   }
   if (hosts.empty()) throw InputError(path, "names no host");
   return hosts;

@@ -66,6 +66,20 @@ TEST(Hostfile, ReadsMpichsForm) {
             std::string::npos);
 }
 
+TEST(Hostfile, SlurmsListsAreSeveralHosts) {
+  const Cluster cluster = read("gpu-[08-10,21]-ib slots=4\n[2001:db8::1] slots=4\n");
+  ASSERT_EQ(cluster.nodes.size(), 5U);
+  EXPECT_EQ(cluster.nodes[0].name, "gpu-08-ib");
+  EXPECT_EQ(cluster.nodes[2].name, "gpu-10-ib");
+  EXPECT_EQ(cluster.nodes[3].name, "gpu-21-ib");
+  EXPECT_EQ(cluster.device_count(), 20);
+  for (const char* bad : {"n[1-2 slots=4", "n[2-1] slots=4", "n[a] slots=4", "n[] slots=4",
+                          "n[1-9999999] slots=4", "n[1][2] slots=4"})
+    EXPECT_NE(complaint([&] { read(bad); }).find("is no list such as node[01-04,07]"),
+              std::string::npos)
+        << bad;
+}
+
 TEST(Hostfile, SkipsCommentsBlankLinesAndAnyBlanks) {
   EXPECT_EQ(
       names(read("# hosts\n\n  a\t \tslots=2   # the first\r\n\t\nb slots=3 max_slots=4\n\n")),

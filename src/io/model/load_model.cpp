@@ -36,6 +36,20 @@ LoadedModel built(TransformerReading reading) {
   return {build_transformer(reading.config), std::move(reading.warnings), {}};
 }
 
+// What a file that says how, not what, is trained is read by; "" where it is none that is known.
+std::string of_another_program(const std::string& text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != text.npos; };
+  if (has("distributed_type:"))
+    return "; this is a file of accelerate, which plait estimate reads as `from` fsdp, with "
+           "`model`";
+  if (has("torchrun") || has("accelerate launch") || has("deepspeed") || has("torch.distributed"))
+    return "; what this script starts has to be said: `model` NAME `framework` fsdp `micro_batch` "
+           "2 "
+           "`micro_batches` 4, or the configuration that it reads is priced by plait estimate, as "
+           "`from` deepspeed or `from` fsdp";
+  return "";
+}
+
 // JSON begins with a brace; anything else can only be a command line.
 LoadedModel read_model_file(const std::string& path, std::optional<int> sequence) {
   const std::string text = read_text_file(path);
@@ -53,7 +67,8 @@ LoadedModel read_model_file(const std::string& path, std::optional<int> sequence
   } else
     throw InputError(path,
                      "neither JSON (a config.json or a plait model file) nor Megatron-LM flags "
-                     "(--num-layers ...)");
+                     "(--num-layers ...)" +
+                         of_another_program(script.text));
   return loaded;
 }
 

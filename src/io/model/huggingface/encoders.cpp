@@ -8,6 +8,8 @@
 namespace plait {
 namespace {
 
+constexpr int kMostWindows = 100'000;
+
 void read_bert_sizes(const HfFields& fields, int vocabulary, TransformerConfig& c) {
   if (fields.flag({"add_cross_attention"}, false))
     throw InputError(fields.where() + "/add_cross_attention",
@@ -103,6 +105,42 @@ void read_vit(const HfFields& fields, TransformerConfig& c) {
   c.head = Head::classifier;
 }
 
+// ModernBERT (arXiv 2412.13663): norms before each part, rotary positions, a gated MLP, no biases,
+// and of three layers two that attend to their neighbourhood.
+void read_modernbert(const HfFields& fields, TransformerConfig& c) {
+  read_bert_sizes(fields, 50368, c);
+  c.layers = fields.size({"num_hidden_layers"}, 22);
+  c.ffn = fields.size({"intermediate_size"}, 1152);
+  c.sequence = fields.size({"max_position_embeddings"}, 8192);
+  c.position_rows = 0;
+  c.type_vocabulary = 0;
+  c.positions = Positions::rotary;
+  c.gated = true;
+  c.norm_place = NormPlace::before;
+  c.norm_shift = fields.flag({"norm_bias"}, false);
+  c.final_norm = true;
+  // The norm that the first layer lacks stands behind the embedding: as large, and as much work.
+  c.embedding_norm = false;
+  note(c, "a first norm that the residuals pass, too");
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.mlp_bias = fields.flag({"mlp_bias"}, false);
+  c.head_bias = fields.flag({"decoder_bias"}, true);
+  c.classifier_bias = fields.flag({"classifier_bias"}, false);
+  c.dropout = fields.dropout({"mlp_dropout"}, 0);
+  c.unused_parameters = 0;
+  // Of positions before and after; both bases of their angles.
+  if (const int local = fields.count({"local_attention"}, 128); local > 0) {
+    c.window.size = local;
+    const int every = fields.size({"global_attn_every_n_layers"}, 3);
+    for (int layer = 0; layer < std::min(c.layers, kMostWindows); layer += every)
+      c.window.full.push_back(layer);
+    note(c, "attention to a window on both sides");
+  }
+  for (const std::string_view key :
+       {"global_rope_theta", "local_rope_theta", "classifier_pooling", "classifier_activation"})
+    fields.find({key});
+}
+
 // A second learnt token answers the teacher.
 void read_deit(const HfFields& fields, TransformerConfig& c) {
   read_vit(fields, c);
@@ -112,9 +150,16 @@ void read_deit(const HfFields& fields, TransformerConfig& c) {
 }  // namespace
 
 std::string read_unknown_encoder(const HfFields& fields, TransformerConfig& c) {
-  for (const std::string_view key : {"vocab_size", "hidden_size", "num_hidden_layers"})
-    needed(fields, {key});
+  needed(fields, {"vocab_size"});
+  const int hidden = needed(fields, {"hidden_size", "n_embd", "d_model"});
+  const int layers = needed(fields, {"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
   read_bert_sizes(fields, 30522, c);
+  c.hidden = hidden;
+  c.layers = layers;
+  c.heads = fields.size({"num_attention_heads", "n_head", "n_heads", "num_heads"}, 12);
+  c.ffn = fields.size({"intermediate_size", "n_inner", "ffn_dim", "d_ff"}, 4 * hidden);
+  c.position_rows = c.sequence =
+      fields.size({"max_position_embeddings", "n_positions", "max_seq_len"}, 512);
   c.type_vocabulary = fields.count({"type_vocab_size"}, 0);
   return "an encoder like BERT";
 }
@@ -123,7 +168,14 @@ std::string read_unknown_image_model(const HfFields& fields, TransformerConfig& 
   for (const std::string_view key : {"hidden_size", "num_hidden_layers", "num_attention_heads"})
     needed(fields, {key});
   read_vit(fields, c);
-  return "an image model like ViT";
+  if (!fields.find({"intermediate_size"}))
+    c.ffn = static_cast<int>(
+        std::min<long long>(1LL * c.hidden * fields.size({"mlp_ratio"}, 4), kMaxHfSize));
+  // DINOv2's SwiGLU has two thirds of the width, in steps of 8; DINOv3 says its own.
+  const bool thirds = fields.flag({"use_swiglu_ffn"}, false);
+  if (thirds) c.ffn = static_cast<int>((c.ffn * 2LL / 3 + 7) / 8 * 8);
+  c.gated = thirds || fields.flag({"use_gated_mlp"}, false);
+  return c.gated ? "an image model like ViT, with a gated MLP" : "an image model like ViT";
 }
 
 std::vector<HfFamily> hf_encoders() {
@@ -133,6 +185,8 @@ std::vector<HfFamily> hf_encoders() {
           {"distilbert", read_distilbert},
           {"electra", read_electra},
           {"albert", read_albert},
+          {"camembert", read_roberta},
+          {"modernbert", read_modernbert},
           {"vit", read_vit},
           {"deit", read_deit}};
 }

@@ -155,6 +155,7 @@ std::vector<std::string> layer_types(const HfFields& fields, const std::string& 
   if (type == "gpt_neo") return neo_layers(fields, layers);
   std::vector<std::string> out;
   if (const auto list = fields.find({"layer_types"})) {
+    fields.find({"sliding_window_pattern"});  // says the same
     for (const JsonValue& kind : list->items()) out.push_back(kind.text());
     return out;
   }
@@ -236,7 +237,8 @@ void read_scales(const HfFields& fields, const std::string& type, TransformerCon
 
 void read_routing(const HfFields& fields, const std::string& type, TransformerConfig& c) {
   if (c.moe.experts == 0) return;
-  if (is_one_of(type, {"qwen2_moe", "qwen3_moe", "olmoe", "deepseek", "deepseek_v2"}))
+  if (is_one_of(type, {"qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "olmoe", "deepseek",
+                       "deepseek_v2"}))
     c.moe.normalised = fields.flag({"norm_topk_prob"}, false);
   if (is_one_of(type, {"deepseek", "deepseek_v2"}))
     c.moe.scale = positive(fields, {"routed_scaling_factor"}, 1);
@@ -250,6 +252,11 @@ void read_routing(const HfFields& fields, const std::string& type, TransformerCo
   if (type == "gpt_oss") note(c, "a clamped gate in the experts");
   if (const auto jitter = fields.find({"router_jitter_noise"}); jitter && jitter->at_least(0) > 0)
     if (type != "phimoe") note(c, "noise in the router");
+  if (c.not_modelled.empty()) return;
+  // How experts are weighed changes neither time nor memory, and the network is not trained.
+  for (const std::string_view key :
+       {"norm_topk_prob", "routed_scaling_factor", "topk_group", "topk_method"})
+    fields.find({key});
 }
 
 // A switch of a family that changes the network when it is on.

@@ -21,20 +21,44 @@ std::optional<JsonValue> HfFields::find(Keys keys) const {
   return std::nullopt;
 }
 
+namespace {
+
+// Some configs have false where others have null.
+bool says_no(const JsonValue& value) { return value.is_boolean() && !value.boolean(); }
+
+// A number, or a list that says the same number for every layer.
+int one_number(const JsonValue& value, int least) {
+  if (!value.is_array()) return value.integer(least, kMaxHfSize);
+  std::optional<int> number;
+  for (const JsonValue& own : value.items()) {
+    const int here = own.integer(least, kMaxHfSize);
+    if (number && here != *number)
+      throw InputError(value.where(), fmt::format("differs from layer to layer ({} and {}), which "
+                                                  "is not predicted: write the number that most "
+                                                  "layers have",
+                                                  *number, here));
+    number = here;
+  }
+  if (!number) throw InputError(value.where(), "is an empty list");
+  return *number;
+}
+
+}  // namespace
+
 int HfFields::size(Keys keys, int fallback) const {
   const auto value = find(keys);
-  return value ? value->integer(1, kMaxHfSize) : fallback;
+  return value && !says_no(*value) ? one_number(*value, 1) : fallback;
 }
 
 int HfFields::count(Keys keys, int fallback) const {
   const auto value = find(keys);
-  return value ? value->integer(0, kMaxHfSize) : fallback;
+  return value && !says_no(*value) ? one_number(*value, 0) : fallback;
 }
 
 int HfFields::required(Keys keys) const {
   const auto value = find(keys);
   if (!value) throw InputError(where(), fmt::format("'{}' is missing", fmt::join(keys, "' or '")));
-  return value->integer(1, kMaxHfSize);
+  return one_number(*value, 1);
 }
 
 bool HfFields::flag(Keys keys, bool fallback) const {

@@ -20,6 +20,7 @@ class HfFields {
 
   using Keys = std::initializer_list<std::string_view>;
   std::optional<JsonValue> find(Keys keys) const;
+  // Numbers may stand in a list that has the same one for every layer.
   int size(Keys keys, int fallback) const;   // at least 1
   int count(Keys keys, int fallback) const;  // at least 0
   int required(Keys keys) const;             // at least 1, no default

@@ -269,7 +269,7 @@ TransformerReading read_config(const JsonValue& config, const std::string& usual
   if (c.causal && c.head == Head::masked) note(c, "a masked head under causal attention");
   choose_sequence(sequence, reading);
   warn_about_windows(reading);
-  if (family != families().end()) warn_about_keys(fields, reading);
+  warn_about_keys(fields, reading);
   limit_choice_of_experts(reading);
   if (const std::string fault = fault_of(c); !fault.empty())
     throw InputError(fields.where(), fault);

@@ -68,6 +68,7 @@ constexpr std::string_view kHarmless[] = {
     "init_device",
     "init_std",
     "initial_context_length",
+    "initializer_cutoff_factor",
     "initializer_factor",
     "initializer_range",
     "initializer_std",

@@ -235,12 +235,19 @@ void read_dense_layers(const HfFields& fields, TransformerConfig& c) {
 }
 
 std::vector<HfFamily> hf_mixtures() {
-  return {{"mixtral", read_mixtral},         {"qwen2_moe", read_qwen2_moe},
-          {"qwen3_moe", read_qwen3_moe},     {"deepseek", read_deepseek},
-          {"deepseek_v2", read_deepseek_v2}, {"deepseek_v3", read_deepseek_v3},
-          {"kimi_k2", read_deepseek_v3},     {"olmoe", read_olmoe},
-          {"gpt_oss", read_gpt_oss},         {"glm4_moe", read_glm4_moe},
-          {"phimoe", read_phimoe},           {"llama4_text", read_llama4}};
+  return {{"mixtral", read_mixtral},
+          {"qwen2_moe", read_qwen2_moe},
+          {"qwen3_moe", read_qwen3_moe},
+          {"qwen3_vl_moe_text", read_qwen3_moe},
+          {"deepseek", read_deepseek},
+          {"deepseek_v2", read_deepseek_v2},
+          {"deepseek_v3", read_deepseek_v3},
+          {"kimi_k2", read_deepseek_v3},
+          {"olmoe", read_olmoe},
+          {"gpt_oss", read_gpt_oss},
+          {"glm4_moe", read_glm4_moe},
+          {"phimoe", read_phimoe},
+          {"llama4_text", read_llama4}};
 }
 
 }  // namespace plait

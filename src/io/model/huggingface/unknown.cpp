@@ -30,11 +30,15 @@ void read_experts(const HfFields& fields, TransformerConfig& c) {
       fields.count({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}, 0);
   if (experts < 2 || !fields.flag({"is_moe"}, true)) return;
   c.moe.experts = experts;
-  c.moe.top_k = fields.size({"num_experts_per_tok", "moe_topk", "moe_top_k", "moe_k"}, 2);
+  c.moe.top_k = fields.size({"num_experts_per_tok", "num_experts_per_token", "moe_topk",
+                             "moe_top_k", "moe_k", "n_activated_experts", "num_activated_experts",
+                             "num_experts_per_topk", "num_selected_experts", "router_top_k"},
+                            2);
   c.moe.ffn = fields.size({"moe_intermediate_size", "expert_ffn_hidden_size"}, c.ffn);
-  c.moe.shared_ffn =
-      fields.count({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0) *
-      c.moe.ffn;
+  c.moe.shared_ffn = fields.count({"n_shared_experts", "num_shared_experts", "num_shared_expert",
+                                   "moe_num_shared_experts"},
+                                  0) *
+                     c.moe.ffn;
   if (c.moe.shared_ffn == 0)
     c.moe.shared_ffn =
         fields.count({"shared_expert_intermediate_size", "shared_experts_intermediate_size",
@@ -55,7 +59,7 @@ std::string read_unknown_decoder(const HfFields& fields, TransformerConfig& c) {
   c.heads =
       needed(fields, {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
   c.kv_heads = fields.size({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, 0);
-  c.head_dim = fields.size({"head_dim", "d_kv"}, 0);
+  c.head_dim = fields.size({"head_dim", "attention_head_dim", "d_kv"}, 0);
   const bool rms = has_rms_norm(fields);
   c.norm = rms ? NormKind::rms : NormKind::layer;
   c.gated = is_gated(fields, rms);
@@ -74,7 +78,37 @@ std::string read_unknown_decoder(const HfFields& fields, TransformerConfig& c) {
       "a decoder with rotary positions, {} norm before each part, {} MLP, {} biases, {} head{}{}",
       rms ? "RMS" : "layer", c.gated ? "gated" : "plain", c.qkv_bias || c.mlp_bias ? "with" : "no",
       c.tied ? "tied" : "untied", c.mla.kv_rank > 0 ? ", latent attention" : "",
-      c.moe.experts > 0 ? fmt::format(", {} experts", c.moe.experts) : "");
+      c.moe.experts > 0
+          ? fmt::format(", {} experts of which a token visits {}", c.moe.experts, c.moe.top_k)
+          : "");
+}
+
+// BERT's block with what encoders of later years have, where keys say so: rotary positions, gated
+// MLPs, RMS norms before each part without biases.
+std::string read_later_encoder(const HfFields& fields, TransformerConfig& c) {
+  std::string words = read_unknown_encoder(fields, c);
+  if (fields.find({"rope_theta", "rotary_emb_fraction", "rope_parameters"}) ||
+      fields.text({"position_embedding_type"}, "") == "rotary") {
+    c.positions = Positions::rotary;
+    c.position_rows = c.position_offset = 0;
+    words += ", with rotary positions";
+  }
+  const std::string activation =
+      fields.text({"hidden_act", "activation_function", "hidden_activation"}, "");
+  const bool rms = fields.find({"rms_norm_eps"}).has_value();
+  if (activation.find("glu") != activation.npos || (rms && is_gated(fields, rms))) {
+    c.gated = true;
+    words += ", a gated MLP";
+  }
+  if (!rms) return words;
+  c.norm = NormKind::rms;
+  c.norm_place = NormPlace::before;
+  c.final_norm = true;
+  c.embedding_norm = false;
+  c.kv_heads = fields.size({"num_key_value_heads"}, 0);
+  c.qkv_bias = c.projection_bias = fields.flag({"attention_bias"}, false);
+  c.mlp_bias = fields.flag({"mlp_bias"}, false);
+  return words + ", RMS norm before each part";
 }
 
 // Segments, or a class whose name says so.
@@ -100,7 +134,7 @@ UnknownReader reader_of(const HfFields& fields) {
                                            "num_hidden_layers and patch_size");
     return read_unknown_image_model;
   }
-  return is_encoder(fields) ? read_unknown_encoder : read_unknown_decoder;
+  return is_encoder(fields) ? read_later_encoder : read_unknown_decoder;
 }
 
 }  // namespace

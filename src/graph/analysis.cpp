@@ -17,6 +17,11 @@ bool warn_of_parts(const Program& program, std::vector<std::string>& warnings) {
     if (!node.is("custom-call")) continue;
     const std::string target = custom_call_target(*node.source);
     if (target != "xla.sdy.GlobalToLocalShape" && target != "SPMDFullToShardShape") continue;
+    bool in_parts = false;
+    for (std::size_t i = 0; i < std::min(node.operands.size(), node.outputs.size()); ++i)
+      in_parts = in_parts ||
+                 program.values[node.operands[i]].dims() != program.values[node.outputs[i]].dims();
+    if (!in_parts) continue;
     warnings.push_back(program.module->place(*node.source) +
                        ": a part of this program is divided by hand (shard_map): it is planned as "
                        "what every device does whole; trace the step without, so that it can be "

@@ -3,6 +3,7 @@ way. make_NAME() gives (step, arguments)."""
 
 import jax
 import jax.numpy as jnp
+import numpy
 from jax import lax
 
 
@@ -133,3 +134,18 @@ def make_dilated(channels=16, batch=8, length=64):
         return ((x - y) ** 2).mean()
     shape = (batch, length, channels)
     return sgd(loss), (p, normal(8, *shape, scale=1), normal(9, *shape, scale=1))
+
+
+def make_placed(width=64, batch=32):
+    """Arguments that lie on a mesh of the program's own already."""
+    devices = numpy.array(jax.devices())
+    mesh = jax.sharding.Mesh(devices.reshape(2, -1), ("mine", "too"))
+
+    def put(leaf, *axes):
+        return jax.device_put(leaf, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)))
+    p = [put(normal(1, width, width), "too", "mine"), put(normal(2, width, width), None, "mine")]
+
+    def loss(p, x, y):
+        return ((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2).mean()
+    x = put(normal(3, batch, width, scale=1), "mine")
+    return sgd(loss), (p, x, put(normal(4, batch, width, scale=1), ("too", "mine")))

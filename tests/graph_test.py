@@ -168,6 +168,16 @@ class Graph(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("part.hlo:11:8: all-reduce shows that this program was divided", done.stderr)
 
+    def test_a_part_that_is_divided_by_hand_is_warned_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "map.hlo"
+            path.write_text('HloModule m\n\nENTRY main {\n  x = f32[8] parameter(0)\n'
+                            '  p = f32[1] custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape"\n'
+                            '  ROOT y = f32[8] custom-call(p), custom_call_target="xla.sdy.LocalToGlobalShape"\n}\n')
+            done = plait("analyze", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("map.hlo:5:3: a part of this program is divided by hand (shard_map)", done.stderr)
+
     def test_too_little_memory_is_an_answer(self):
         done = plait("search", HLO / "gpt.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "8",
                      "--memory", "0.00001")

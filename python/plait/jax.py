@@ -43,8 +43,19 @@ def _jax():
 
 # ---------------------------------------------------------------- lowering and tags
 
+def _refuse_explicit(leaves):
+    """Types that name axes of a mesh decide where everything is: there is nothing left to plan."""
+    jax = _jax()
+    for leaf in leaves:
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if mesh is not None and jax.sharding.AxisType.Explicit in getattr(mesh, "axis_types", ()):
+            raise CannotPlan("the types of the arguments say where they are (a mesh with explicit axes): make it "
+                             "with axis_types=(jax.sharding.AxisType.Auto,) for each axis, and set no mesh")
+
+
 def _lower(step, arguments, donate, **shardings):
     jax = _jax()
+    _refuse_explicit(jax.tree.leaves(arguments))
     jax.clear_caches()  # an edited module must not be found in the cache
     return jax.jit(step, donate_argnums=donate, keep_unused=True, **shardings).lower(*arguments)
 
@@ -148,6 +159,14 @@ def _dims(leaf):
     return list(jax.eval_shape(jax.random.key_data, leaf).shape)
 
 
+def _anywhere(leaf):
+    """An array wherever it is: the plan says where it goes."""
+    jax = _jax()
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+
+
 def compile_step(step, plan, arguments, donate=(0,)):
     """The compiled step under a plan (a jax.stages.Compiled)."""
     jax = _jax()
@@ -160,6 +179,7 @@ def compile_step(step, plan, arguments, donate=(0,)):
         return jax.tree.unflatten(structure,
                                   [jax.sharding.NamedSharding(mesh, _spec(s)) for s in specs])
 
+    arguments = jax.tree.map(_anywhere, arguments)
     results = jax.eval_shape(step, *arguments)
     lowered = _lower(step, arguments, donate, in_shardings=named(plan["arguments"], arguments),
                      out_shardings=named(plan["results"], results))
@@ -358,6 +378,9 @@ def main():
         report["own_difference"] = own_difference(step, arguments, options.steps, expected)
     except WrongPlan as error:
         print(f"plait: {options.plan}: {error}", file=sys.stderr)
+        return 2
+    except CannotPlan as error:
+        print(f"plait: {options.step}: {error}", file=sys.stderr)
         return 2
     print(json.dumps(report))
     return 0

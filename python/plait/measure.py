@@ -10,6 +10,7 @@ import time
 from plait.constraints import Pinner, tag_of, tensor_type, walk
 from plait.internals import editable, ir, new_context, stablehlo_of
 
+FORM = 2  # of the file of times; src/io/graph/profile_json.cpp reads it
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23)  # bytes of the collectives that are timed
 
 
@@ -125,9 +126,8 @@ def _pin(module, piece, mesh):
     tags = {tag_of(o): o for o in walk(module.operation) if tag_of(o)}
     pinner = Pinner(module, {"mesh": mesh}, tags)
     pinner.pin_values([v for v in piece["values"] if v["tag"] in tags])
-    uses = piece["uses"] + [{**u, "route": [u["spec"]], "region": -1}
-                            for u in piece["inputs"]]
-    pinner.pin_uses([u for u in uses if u["tag"] in tags])
+    inputs = [{**u, "route": [u["spec"]], "region": -1} for u in piece["inputs"]]
+    pinner.pin_uses([u for u in inputs + piece["uses"] if u["tag"] in tags])
     module.operation.verify()
 
 
@@ -172,10 +172,10 @@ class Profile:
 
     def __init__(self, path, mesh):
         self.path = pathlib.Path(path)
-        self.content = {"plait_graph_profile": 1, "mesh": mesh["sizes"], "blocks": [], "transfers": []}
+        self.content = {"plait_graph_profile": FORM, "mesh": mesh["sizes"], "blocks": [], "transfers": []}
         if self.path.exists():
             known = json.loads(self.path.read_text())
-            if known.get("mesh") == mesh["sizes"]:
+            if known.get("mesh") == mesh["sizes"] and known.get("plait_graph_profile") == FORM:
                 self.content = known
         self.keys = {self._key(e) for kind in ("blocks", "transfers") for e in self.content[kind]}
 

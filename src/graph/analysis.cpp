@@ -11,8 +11,29 @@
 namespace plait::graph {
 namespace {
 
+// What stands between these is written for the part of one device.
+bool warn_of_parts(const Program& program, std::vector<std::string>& warnings) {
+  for (const Node& node : program.nodes) {
+    if (!node.is("custom-call")) continue;
+    const std::string target = custom_call_target(*node.source);
+    if (target != "xla.sdy.GlobalToLocalShape" && target != "SPMDFullToShardShape") continue;
+    bool in_parts = false;
+    for (std::size_t i = 0; i < std::min(node.operands.size(), node.outputs.size()); ++i)
+      in_parts = in_parts ||
+                 program.values[node.operands[i]].dims() != program.values[node.outputs[i]].dims();
+    if (!in_parts) continue;
+    warnings.push_back(program.module->place(*node.source) +
+                       ": a part of this program is divided by hand (shard_map): it is planned as "
+                       "what every device does whole; trace the step without, so that it can be "
+                       "planned like the rest");
+    return true;
+  }
+  return false;
+}
+
 // A program that was divided before is the part of one device.
 void warn_of_collectives(const Program& program, std::vector<std::string>& warnings) {
+  if (warn_of_parts(program, warnings)) return;
   constexpr std::array<std::string_view, 5> kKinds{"all-reduce", "all-gather", "all-to-all",
                                                    "collective-permute", "reduce-scatter"};
   for (const Node& node : program.nodes) {

@@ -1,6 +1,7 @@
 #include "graph/block/blocks.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "graph/block/numbering.h"
 #include "graph/hlo/attributes.h"
@@ -75,6 +76,25 @@ void put_in_order(const Program& program, const Assignment& assignment,
     if (block >= 0) block = place[block];
 }
 
+// Of the dimensions of a block's arguments, those of larger arguments first.
+std::vector<int> stored_classes(const Program& program, const std::vector<Rule>& rules,
+                                const Blocks& blocks, const Block& block) {
+  std::vector<int> arguments;
+  for (const int n : block.nodes)
+    if (program.nodes[n].kind == NodeKind::argument) arguments.push_back(n);
+  std::ranges::stable_sort(arguments, std::greater<>(), [&](int n) {
+    return size_of(*program.values[program.nodes[n].outputs.front()].shape).value;
+  });
+  std::vector<int> stored;
+  for (const int n : arguments)
+    for (const auto& dim : rules[n].outputs.front())
+      for (const int f : dim)
+        if (const int cls = blocks.classes[n][f];
+            cls >= 0 && std::ranges::find(stored, cls) == stored.end())
+          stored.push_back(cls);
+  return stored;
+}
+
 }  // namespace
 
 Blocks find_blocks(const Program& program, const std::vector<Rule>& rules, const Phases& phases) {
@@ -99,6 +119,7 @@ Blocks find_blocks(const Program& program, const std::vector<Rule>& rules, const
   }
   for (Block& block : made.blocks) {
     block.name = name_for_people(program, block.key);
+    block.stored = stored_classes(program, rules, made, block);
     std::vector<std::uint64_t> prints;
     for (const int n : block.contractions)
       prints.push_back(fingerprint_of(program, program.nodes[n], rules[n], phases.of_node[n]));

@@ -30,6 +30,7 @@ struct Block {
   std::vector<int> contractions;  // nodes, ascending
   std::vector<int> nodes;         // all, ascending
   std::vector<Role> roles;
+  std::vector<int> stored;        // classes as its largest arguments have them, the outermost first
   bool convolves = false;         // some product has a window
   std::uint64_t fingerprint = 0;  // equal for blocks that behave alike
   int level = 0;                  // of the key, for the order of blocks

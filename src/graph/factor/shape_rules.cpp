@@ -51,6 +51,7 @@ void skip_to_common_end(RuleBuilder& rule, Rest& in, Rest& out) {
 // Dimensions are equal one by one; scalars (of select and clamp) go with anything.
 void elementwise_rule(RuleBuilder& rule) {
   rule.need(rule.output_count() >= 1, "it must have a result");
+  rule.need(rule.operand_count() >= 1, "it must have an operand");
   const Dims& dims = rule.output();
   for (int i = 0; i < rule.operand_count(); ++i)
     rule.need(rule.rank(i) == 0 || rule.operand(i) == dims,

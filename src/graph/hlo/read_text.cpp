@@ -12,6 +12,10 @@ namespace {
 
 constexpr int kDeepestTuple = 64;
 constexpr double kMostElements = 0x1p53;
+// Ops that say where their operand is, which others are seen through.
+constexpr std::array<std::string_view, 9> kOfOne{"bitcast", "broadcast", "convert",
+                                                 "copy",    "reshape",   "reverse",
+                                                 "slice",   "transpose", "reduce-precision"};
 
 class Reader {
  public:
@@ -192,6 +196,8 @@ class Reader {
       if (!cursor_.take(',') && cursor_.peek() != ')')
         cursor_.expect(')', "the operands of " + it.name);
     }
+    if (it.operands.empty() && std::ranges::find(kOfOne, it.opcode) != kOfOne.end())
+      cursor_.fail(it.opcode + " must have an operand");
   }
 
   // "%x", "x", "f32[2]{0} %x" or "(f32[], s32[]) x".

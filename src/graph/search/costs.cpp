@@ -10,6 +10,7 @@
 #include "graph/block/numbering.h"
 #include "graph/search/carried.h"
 #include "graph/search/liveness.h"
+#include "graph/search/pieces.h"
 #include "graph/search/signature.h"
 
 namespace plait::graph {
@@ -21,6 +22,7 @@ struct Wish {
   Placement to;
   int loop = -1;       // that wants it, where it is made outside
   bool again = false;  // as gathers_again
+  bool alone = false;  // met by the block that is timed alone
   friend auto operator<=>(const Wish&, const Wish&) = default;
 };
 
@@ -28,7 +30,9 @@ struct Wish {
 struct BlockTable {
   std::vector<std::vector<Placement>> operands;
   std::vector<std::vector<Placement>> outputs;
-  std::vector<Seconds> handing;  // arguments to where they are wanted, and back what replaces them
+  // What a block that is timed alone does not do: arguments to where they are wanted, and back what
+  // replaces them.
+  std::vector<Seconds> handing;
 };
 
 // Times of moves of one pair of blocks, which meets each of them under many strategies.
@@ -72,7 +76,8 @@ class CostBuilder {
         mesh_(mesh),
         options_(options),
         uses_(find_uses(analysis)),
-        kept_(kept_until_backward(analysis)) {
+        kept_(kept_until_backward(analysis)),
+        is_read_(read_values(analysis.program)) {
     if (options.keep) made_.kept = kept_shardings(analysis.program, mesh);
   }
 
@@ -211,7 +216,7 @@ class CostBuilder {
       by_formula += costs.compute[s] + costs.communication[s] - tables_[b].handing[s];
       by_clock += found->second;
       costs.compute[s] = found->second;
-      costs.communication[s] = tables_[b].handing[s];  // what a block alone does not do
+      costs.communication[s] = tables_[b].handing[s];
     }
     if (!(by_formula > Seconds(0))) return;
     for (const std::size_t s : others) {
@@ -247,13 +252,15 @@ class CostBuilder {
             !program.values[node.operands[i]].dims().empty())
           wishes.push_back({node.operands[i], at.operands[i],
                             program.entered_loop(node.operands[i], n),
-                            gathers_again(analysis_, costs.strategies[s], node.operands[i], n)});
+                            gathers_again(analysis_, costs.strategies[s], node.operands[i], n),
+                            piece_brings(analysis_, node.operands[i], n)});
     }
     for (const auto& [value, argument] : uses_.replacing[b]) {
       const Placement to =
           owner(argument) == b ? outputs[place(argument)] : made_.outside(argument);
       wishes.push_back({value, to, -1, false});
-      tables_[b].handing[s] += move_time(value, outputs[place(value)], to);
+      if (!piece_replaces(analysis_, is_read_, value, argument))
+        tables_[b].handing[s] += move_time(value, outputs[place(value)], to);
     }
     std::ranges::sort(wishes);
     wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
@@ -262,7 +269,7 @@ class CostBuilder {
           owner(wish.value) < 0 ? made_.outside(wish.value) : outputs[place(wish.value)];
       const Seconds time = move_time(wish.value, from, wish.to);
       costs.communication[s] += time;
-      if (program.nodes[program.values[wish.value].node].kind == NodeKind::argument)
+      if (program.nodes[program.values[wish.value].node].kind == NodeKind::argument && !wish.alone)
         tables_[b].handing[s] += time;
     }
   }
@@ -348,6 +355,7 @@ class CostBuilder {
   GraphCosts made_;
   Uses uses_;
   std::vector<char> kept_;
+  std::vector<char> is_read_;    // values
   std::vector<int> first_like_;  // of each block: the first that is the same
   std::vector<BlockTable> tables_;
 };

@@ -5,6 +5,7 @@
 
 #include "graph/hlo/attributes.h"
 #include "graph/search/placement/route.h"
+#include "graph/search/uses.h"
 
 namespace plait::graph {
 namespace {
@@ -18,11 +19,17 @@ class PieceBuilder {
         mesh_(mesh),
         block_(block),
         strategy_(strategy),
-        axes_(axes) {}
+        axes_(axes),
+        is_read_(read_values(analysis.program)) {}
 
   Piece run() {
     find_inside();
     std::map<double, std::set<std::string>> parts;
+    for (const int n : analysis_.blocks.blocks[block_].nodes) {
+      const Node& node = program_.nodes[n];
+      if (node.kind == NodeKind::argument)
+        arguments_[node.outputs.front()] = place_node(analysis_, mesh_, n, axes_).outputs.front();
+    }
     for (const int n : analysis_.blocks.blocks[block_].nodes) {
       const Node& node = program_.nodes[n];
       if (node.kind != NodeKind::op || tag_of(n).empty()) continue;
@@ -63,6 +70,14 @@ class PieceBuilder {
     if (program_.values[value].dims().empty() || inside_.contains(value)) return;
     std::vector<Placement> way{at.produced[o]};
     for (const Placement& step : steps(value, at.produced[o], at.outputs[o])) way.push_back(step);
+    for (const auto& [argument, result] : program_.donated) {
+      const int replaced = program_.nodes[program_.arguments[argument]].outputs.front();
+      if (program_.results[result] != value ||
+          !piece_replaces(analysis_, is_read_, value, replaced))
+        continue;
+      for (const Placement& step : steps(value, at.outputs[o], arguments_.at(replaced)))
+        way.push_back(step);
+    }
     piece_.pins.values.push_back({tag_of(n), o, false, value, way});
   }
 
@@ -70,14 +85,14 @@ class PieceBuilder {
     const int value = program_.nodes[n].operands[i];
     if (program_.values[value].dims().empty() || inside_.contains(value)) return;
     const auto made = kept_.find(value);
-    if (made == kept_.end()) {
-      piece_.inputs.push_back({tag_of(n), i, value, at.operands[i]});
-      return;
-    }
-    auto way = steps(value, made->second, at.operands[i]);
+    const bool inside = made != kept_.end();
+    const bool brought = piece_brings(analysis_, value, n);
+    const Placement from = inside ? made->second : brought ? arguments_.at(value) : at.operands[i];
+    if (!inside) piece_.inputs.push_back({tag_of(n), i, value, from});
+    auto way = steps(value, from, at.operands[i]);
     if (way.empty()) return;
     const bool again = gathers_again(analysis_, strategy_, value, n);
-    if (again) way.insert(way.begin(), made->second);
+    if (again) way.insert(way.begin(), from);
     piece_.pins.uses.push_back({tag_of(n), i, -1, value, way, again});
   }
 
@@ -87,12 +102,33 @@ class PieceBuilder {
   int block_;
   const Strategy& strategy_;
   const ClassAxes& axes_;
+  std::vector<char> is_read_;
+  std::map<int, Placement> arguments_;
   std::map<int, Placement> kept_;
   std::set<int> inside_;
   Piece piece_;
 };
 
 }  // namespace
+
+std::vector<char> read_values(const Program& program) {
+  std::vector<char> is_read(program.values.size(), 0);
+  for (const Node& node : program.nodes)
+    for (const int value : node.operands) is_read[value] = 1;
+  return is_read;
+}
+
+bool piece_brings(const Analysis& analysis, int value, int node) {
+  const Program& program = analysis.program;
+  return program.nodes[program.values[value].node].kind == NodeKind::argument &&
+         owner_of(analysis, value) == analysis.blocks.of_node[node] &&
+         program.entered_loop(value, node) < 0;
+}
+
+bool piece_replaces(const Analysis& analysis, const std::vector<char>& is_read, int value,
+                    int argument) {
+  return is_read[value] == 0 && owner_of(analysis, value) == owner_of(analysis, argument);
+}
 
 Piece piece_of(const Analysis& analysis, const Mesh& mesh, const GraphCosts& costs, int block,
                std::size_t strategy) {

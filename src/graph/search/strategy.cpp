@@ -1,6 +1,7 @@
 #include "graph/search/strategy.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace plait::graph {
@@ -221,6 +222,9 @@ ClassAxes class_axes(const Block& block, const Mesh& mesh, const Strategy& strat
     if (strategy.sharing == Sharing::nothing || role.name == "rows") continue;
     made.shared_classes.insert(made.shared_classes.end(), role.classes.begin(), role.classes.end());
   }
+  std::ranges::stable_sort(made.shared_classes, std::less<>(), [&](int cls) {
+    return std::ranges::find(block.stored, cls) - block.stored.begin();
+  });
   if (strategy.sharing != Sharing::nothing) made.shared = copied_axes(block, mesh, strategy);
   made.shares_weights = strategy.sharing == Sharing::weights;
   for (int r = 0; r < static_cast<int>(block.roles.size()); ++r) {

@@ -52,7 +52,8 @@ struct ClassAxes {
   std::vector<Entry> entries;
   const Entry* find(int cls) const;
   // Axes along which an update is shared, and with it the weights or not; and the classes that they
-  // divide there: of each array the first that it has.
+  // divide there: of each array the first that it has. Outer dimensions of weights come first: what
+  // is gathered along them lies as it is wanted.
   AxisSet shared = 0;
   bool shares_weights = false;
   std::vector<int> shared_classes;

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "graph/search/pieces.h"
 #include "graph/search/sample_divisions.h"
 
 namespace plait::graph {
@@ -53,7 +55,7 @@ TEST(Strategy, DevicesWithCopiesOfAWeightShareItsUpdate) {
   EXPECT_EQ(plan->movements[0].transfer, (Transfer{CollectiveKind::reduce_scatter, 1U, weight}));
   EXPECT_EQ(plan->movements[1].transfer, (Transfer{CollectiveKind::all_gather, 1U, weight}));
   EXPECT_EQ(spec_of(analysis, *plan, 0), "P()");
-  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, 'x')");
+  EXPECT_EQ(spec_of(analysis, *plan, 1), "P('x')");  // the outermost dimension: parts lie together
   EXPECT_EQ(spec_of(analysis, *plan, 2), "P('x')");
   EXPECT_FALSE(divided(analysis, mesh_of({4}), "rows over x"));
 }
@@ -72,33 +74,63 @@ TEST(Strategy, WeightsInPartsAreGatheredForEachPass) {
     EXPECT_EQ(m.transfer.size, weight);
   }
   EXPECT_EQ(gathers, 2);
-  for (const int argument : {0, 1}) EXPECT_EQ(spec_of(analysis, *plan, argument), "P(None, 'x')");
+  for (const int argument : {0, 1}) EXPECT_EQ(spec_of(analysis, *plan, argument), "P('x')");
   const auto copied = divided(analysis, mesh_of({4}), "rows over x, update shared");
   ASSERT_TRUE(copied);
   // Without the parts, the whole weight is held from beginning to end.
   EXPECT_LT(plan->peak, copied->peak);
 }
 
-TEST(Strategy, AMeasuredBlockStillGathersItsNewWeights) {
-  // What was timed is the block alone; handing the new weight to the next step comes on top.
-  const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
+// The step with a tag on every instruction, as the tracer writes them.
+std::string tagged_momentum_step() {
+  std::istringstream lines(samples::momentum_step(4096, 256));
+  std::string out;
+  int position = 0;
+  for (std::string line; std::getline(lines, line); out += '\n') {
+    out += line;
+    if (line.find(" = ") == std::string::npos || line.find("ROOT") != std::string::npos) continue;
+    out += ", frontend_attributes={plait=\"main:" + std::to_string(position++) + "\"}";
+  }
+  return out;
+}
+
+TEST(Strategy, WhatABlockDoesWithItsWeightsIsInItsMeasuredTime) {
+  // What is timed gathers the weight for its uses, or the new weight at the end.
+  const Analysis analysis = analyze(tagged_momentum_step(), "momentum");
   const Mesh mesh = mesh_of({4});
   const GraphCosts costs = costs_of(analysis, mesh);
-  const MeasuredBlocks measured{
-      {{costs.blocks[0].signature, "rows over x, update shared"}, Seconds(1)}};
-  CostOptions options;
-  options.measured = &measured;
-  const GraphCosts timed = costs_of(analysis, mesh, options);
-  for (std::size_t s = 0; s < timed.blocks[0].strategies.size(); ++s) {
-    if (timed.blocks[0].strategies[s].sharing != Sharing::update) continue;
+  const Block& block = analysis.blocks.blocks[0];
+  const int weight = analysis.program.nodes[analysis.program.arguments[0]].outputs[0];
+  const int new_weight = analysis.program.results[0];
+  for (std::size_t s = 0; s < costs.blocks[0].strategies.size(); ++s) {
+    const Strategy& strategy = costs.blocks[0].strategies[s];
+    if (strategy.sharing == Sharing::nothing) continue;
+    const MeasuredBlocks measured{
+        {{costs.blocks[0].signature, text_of(strategy, block, mesh)}, Seconds(1)}};
+    CostOptions options;
+    options.measured = &measured;
+    const GraphCosts timed = costs_of(analysis, mesh, options);
     EXPECT_EQ(timed.blocks[0].compute[s], Seconds(1));
-    EXPECT_EQ(timed.blocks[0].communication[s],
-              time_of(mesh, CollectiveKind::all_gather, 1U, Bytes(256 * 256 * 4)));
+    EXPECT_EQ(timed.blocks[0].communication[s], Seconds(0));
+    const Piece piece = piece_of(analysis, mesh, costs, 0, s);
+    const bool in_parts = strategy.sharing == Sharing::weights;
+    int gathers = 0;
+    for (const PieceInput& input : piece.inputs)
+      if (input.value == weight) {
+        EXPECT_EQ(input.placement.axes() != 0, in_parts);
+      }
+    for (const PinnedUse& use : piece.pins.uses)
+      if (use.value == weight && use.route.back() == Placement()) ++gathers;
+    EXPECT_EQ(gathers, in_parts ? 2 : 0);  // y = x W, dx = ones W
+    for (const PinnedValue& value : piece.pins.values)
+      if (value.value == new_weight) {
+        EXPECT_EQ(value.route.back().axes() != 0, in_parts);
+      }
   }
 }
 
 TEST(Strategy, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
-  // Columns over y divide the weight, rows over x copy it: the momentum has both, y the major.
+  // Columns over y divide the weight, rows over x copy it: the momentum has both.
   const Analysis analysis = analyze(samples::momentum_step(4096, 256), "momentum");
   const auto plan =
       divided(analysis, mesh_of({2, 4}), "columns over y, rows over x, update shared");
@@ -109,7 +141,7 @@ TEST(Strategy, AnUpdateIsSharedAlongTheAxesWithCopiesOnly) {
     if ((m.transfer.axes & 2U) == 0)
       sent += traffic_of(plan->mesh, m.transfer.kind, m.transfer.axes, m.transfer.size).value;
   EXPECT_EQ(spec_of(analysis, *plan, 0), "P(None, 'y')");
-  EXPECT_EQ(spec_of(analysis, *plan, 1), "P(None, ('y', 'x'))");
+  EXPECT_EQ(spec_of(analysis, *plan, 1), "P('x', 'y')");
   // Scattered and gathered along x: half of a quarter of the weight each.
   EXPECT_EQ(sent, 2.0 * 256 * 256 * 4 / 4 / 2);
 }

@@ -15,6 +15,8 @@ namespace {
 
 using namespace graph;
 
+constexpr double kForm = 2;  // of the file; python/plait/measure.py writes it
+
 std::string part_json(const PiecePart& part) {
   return JsonObject()
       .number("trips", part.trips)
@@ -74,6 +76,9 @@ GraphProfile read_graph_profile(const std::string& path) {
   const JsonValue root = read_json_file(path);
   if (!root.find("plait_graph_profile"))
     throw InputError(path, "is not a profile of a program: plait graph profile writes one");
+  if (root.at("plait_graph_profile").number() != kForm)
+    throw InputError(root.at("plait_graph_profile").where(),
+                     "is of another version of plait, which timed blocks otherwise: take it again");
   GraphProfile profile;
   for (const JsonValue& size : root.at("mesh").items())
     profile.mesh.push_back(size.integer(1, 1'000'000));

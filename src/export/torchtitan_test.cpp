@@ -101,7 +101,8 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
   layout.recompute = static_cast<Recompute>(below(3));
   Job job;
   job.framework = samples::framework(below(2) == 0 ? "fsdp2" : "fsdp-compile");
-  job.precision = std::array{Precision::bf16, Precision::fp32, Precision::tf32}[below(3)];
+  job.precision =
+      std::array{Precision::bf16, Precision::fp32, Precision::tf32, Precision::fp8_row}[below(4)];
   Plan plan;
   plan.context = layout.context;
   plan.micro_batches = layout.stages * (1 + below(4));
@@ -145,7 +146,9 @@ TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {
     EXPECT_EQ(number(text, "vocab_size"), config.vocabulary);
     EXPECT_EQ(number(text, "seq_len"), config.sequence);
     EXPECT_EQ(number(text, "global_batch_size"), problem.job.global_batch);
-    const bool half = problem.job.precision == Precision::bf16;
+    const bool row = problem.job.precision == Precision::fp8_row;
+    const bool half = row || problem.job.precision == Precision::bf16;
+    EXPECT_EQ(word(text, "FLOAT8"), row ? "True" : "False");
     EXPECT_EQ(word(text, "mixed_precision_param"), half ? "bfloat16" : "float32");
     const bool compiled = problem.job.framework.name == "fsdp-compile";
     EXPECT_EQ(word(text, "COMPILE"), compiled ? "True" : "False");

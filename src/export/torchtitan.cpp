@@ -72,7 +72,14 @@ std::string refusal_of(const Problem& problem) {
   return "";
 }
 
+// PyTorch's Schedule1F1B refuses fewer micro-batches than stages.
+bool lacks_micro_batches(const Plan& plan) {
+  return plan.stage_count() > 1 && plan.schedule == Schedule::one_f_one_b &&
+         plan.micro_batches < plan.stage_count();
+}
+
 const char* schedule_name(const Plan& plan) {
+  if (lacks_micro_batches(plan)) return "GPipe";
   switch (plan.schedule) {
     case Schedule::gpipe:
       return "GPipe";
@@ -248,6 +255,11 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
     out.losses.emplace_back(
         "that tensor parallelism runs beside products, as the prediction has it: TorchTitan does "
         "so where it compiles, inside nodes only");
+  if (lacks_micro_batches(plan))
+    out.losses.emplace_back(
+        "1F1B, which PyTorch refuses with fewer micro-batches than stages: GPipe takes as long, "
+        "and "
+        "every stage keeps all micro-batches of a step");
   if (problem.job.graph_capture && !can_capture(plan))
     out.losses.emplace_back(
         "that steps are captured as CUDA graphs, which TorchTitan does not "

@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 #include <regex>
+#include <tuple>
 
 #include "export/exporter.h"
 #include "io/plan/megatron_plan.h"
@@ -121,6 +122,22 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
                           samples::cluster_of(samples::h100(), devices / per_node, per_node), job);
   plan.stages = stages_of(layout, problem.model);
   return {std::move(problem), std::move(plan)};
+}
+
+// torch/distributed/pipelining/schedules.py, Schedule1F1B.
+TEST(TorchtitanExport, OneFOneBHasAMicroBatchForEachStage) {
+  std::mt19937 random(22);
+  auto [problem, plan] = random_torchtitan_run(random);
+  while (plan.schedule != Schedule::one_f_one_b || plan.stage_count() < 2)
+    std::tie(problem, plan) = random_torchtitan_run(random);
+  const auto name = [&] {
+    return word(module_of(torchtitan().run(problem, plan)), "pipeline_parallel_schedule");
+  };
+  const std::size_t usual = torchtitan().run(problem, plan).losses.size();
+  EXPECT_EQ(name(), "1F1B");
+  plan.micro_batches = plan.stage_count() - 1;
+  EXPECT_EQ(name(), "GPipe");
+  EXPECT_EQ(torchtitan().run(problem, plan).losses.size(), usual + 1);
 }
 
 TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {

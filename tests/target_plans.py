@@ -45,7 +45,7 @@ def draw_plan(plait, draw, number):
     pins = [["--tp", draw.choice([1, 2, 4])], ["--pp", draw.choice([2, 4])], ["--recompute", "full"],
             ["--recompute", "selective"], ["--zero", draw.choice([0, 1, 2, 3])], ["--cp", 2],
             ["--pp", 2, "--schedule", "interleaved", "--chunks", 2], ["--micro-batch", 1], ["--ep", 2],
-            ["--precision", draw.choice(["fp8", "fp16", "fp32"])], ["--optimizer", draw.choice(["sgd", "momentum"])],
+            ["--precision", draw.choice(["fp8", "fp8-row", "fp16", "fp32"])], ["--optimizer", draw.choice(["sgd", "momentum"])],
             ["--offload", draw.choice(["0.5", "1"])], ["--zero-group", draw.choice([2, 4, 8])]]
     for pin in draw.sample(pins, draw.choice([0, 1, 1, 2])):
         if pin[0] not in words and not (pin[0] == "--ep" and "mix" not in model and "exp" not in model):

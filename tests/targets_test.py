@@ -7,6 +7,7 @@ Every plan of a pool, that of each example and those drawn with a seed, is expor
 by the program's own code, or refused with a reason. Skipped (77) where build/targets is missing."""
 import argparse
 import contextlib
+import dataclasses
 import importlib
 import io
 import json
@@ -59,6 +60,9 @@ def check_deepspeed(out):
         assert config.pipeline["stages"] == len(plan.stages)
     recompute = plan.stages[0]["spans"][0].get("recompute", "none")
     assert (config.activation_checkpointing_config.number_checkpoints is not None) == (recompute == "full")
+    beside = written_zero(plan.plan) > 0 and len(plan.stages) == 1 and plan.data > 1
+    if plan.job["framework"] == "megatron" and int(plan.plan.get("zero", 0)) > 0:  # which overlaps
+        assert config.zero_config.overlap_comm == (beside or written_zero(plan.plan) == 3)
     # DeepSpeed's engine asks this before it cuts states of an optimizer that it has not tested.
     tested = config.optimizer_name.lower() in ("adam", "adamw")
     assert tested or int(config.zero_config.stage) == 0 or config.zero_allow_untested_optimizer
@@ -68,7 +72,9 @@ def check_deepspeed(out):
 
 def check_torchtitan(out):
     from torchtitan.config import ConfigManager
+    from torchtitan.components.quantization import float8
     from torchtitan.distributed.parallel_dims import ParallelDims
+    float8.has_cuda_capability = lambda *_: True  # its float8 asks for a GPU
     plan = Plan(out / "plan.json")
     sys.modules.pop("plait_plan", None)
     sys.path.insert(0, str(out))
@@ -103,16 +109,31 @@ def check_torchtitan(out):
     else:
         assert config.training.local_batch_size * plan.plan["micro_batches"] * plan.data \
             == config.training.global_batch_size
-    assert read_torchtitan(config, dims, len(plan.devices)) == plan.known_to_torchtitan()
+    known = plan.known_to_torchtitan()
+    if known.get("schedule") == "1f1b" and known["micro_batches"] < dims.pp:
+        known["schedule"] = "gpipe"  # PyTorch's 1F1B refuses that, and the export says so
+    assert read_torchtitan(config, dims, len(plan.devices)) == known
     import torch
+    by_row = [name for name, one in named_configs(model) if type(one).__qualname__.startswith("Float8Linear")]
+    assert bool(by_row) == (plan.job.get("precision") == "fp8-row") and "lm_head" not in by_row, by_row
     with torch.device("meta"):
         built = model.build()
     stages = json.loads(plait("estimate", out / "plan.json", "--json").stdout)["stages"]
     copies = plan.tensor * (group if zero == 3 else 1)  # what a device has is this part of the whole
-    width = 2 if plan.job.get("precision", "bf16") == "bf16" else 4
+    width = 2 if plan.job.get("precision", "bf16") in ("bf16", "fp8-row") else 4
     own = sum(stage["memory"]["weights_GiB"] for stage in stages) * 2**30 * copies / width
     count = sum(p.numel() for p in built.parameters())
     assert abs(count / own - 1) < 1e-2, (count, own, plan.describe)
+
+
+def named_configs(config, name=""):
+    """The configurations of all modules, by their paths."""
+    yield name, config
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        for key, one in enumerate(value) if isinstance(value, list) else [("", value)]:
+            if dataclasses.is_dataclass(one) and not isinstance(one, type):
+                yield from named_configs(one, ".".join(filter(None, [name, field.name, str(key)])))
 
 
 def read_torchtitan(config, dims, world):
@@ -242,7 +263,7 @@ def check_round_trip(target, name, out):
     own["plan"]["zero"] = written_zero(own["plan"])
     written = ["global_batch", "precision", "optimizer"]
     if target == "megatron":
-        written += ["attention", "overlap"]
+        written += ["attention", "overlap", "gradient_bytes"]
         assert sharding_group(own) == sharding_group(read), (own["job"], read["job"])
     for key in written:
         assert own["job"].get(key) == read["job"].get(key), (key, own["job"], read["job"])

@@ -121,8 +121,8 @@ setup_python() {
 
 # The programs that plait export writes for, in the versions that it was tried with. 1 = they cannot be had
 # here: there is no network.
-targets_packages=(torch==2.15.0 accelerate==1.15.0 torchtitan==0.3.0 deepspeed==0.19.8
-                  megatron-core==0.16.1 "${jax_packages[@]}")
+targets_packages=(torch==2.15.0 accelerate==1.15.0 torchtitan==0.3.0 torchao==0.18.0
+                  deepspeed==0.19.8 megatron-core==0.16.1 "${jax_packages[@]}")
 # A Slurm that tests start by themselves: controller, nodes and keys.
 slurm_packages=(munge slurmctld slurmd slurm-client)
 setup_targets() {

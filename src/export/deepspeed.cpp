@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/printable.h"
 #include "export/exporter.h"
@@ -17,11 +18,19 @@ namespace {
 
 std::string enabled() { return JsonObject().boolean("enabled", true).str(); }
 
-std::string zero_json(const Plan& plan) {
+// What DeepSpeed does where nothing is said goes for predictions of its own speed.
+std::optional<bool> overlap_comm(const Problem& problem, const Plan& plan) {
+  const bool beside = plan.zero != ZeroStage::off && plan.stage_count() == 1;
+  if (!beside || (problem.job.overlap && !overlaps_gradients(problem, plan))) return std::nullopt;
+  return problem.job.overlap;
+}
+
+std::string zero_json(const Problem& problem, const Plan& plan) {
   JsonObject zero;
   // Offloading is part of ZeRO, for one replica, too.
   const ZeroStage least = plan.offload > 0 ? ZeroStage::optimizer : ZeroStage::off;
   zero.number("stage", static_cast<int>(std::max(plan.zero, least)));
+  if (const auto overlap = overlap_comm(problem, plan)) zero.boolean("overlap_comm", *overlap);
   if (plan.offload > 0) {
     JsonObject offload;
     offload.text("device", "cpu");
@@ -53,6 +62,13 @@ const char* optimizer_type(Optimizer optimizer) {
   return nullptr;
 }
 
+// nullptr = as DeepSpeed does, in the format of the weights.
+const char* sum_type(const Job& job) {
+  if (job.reduce_bytes == 4) return "fp32";
+  if (job.reduce_bytes != 2) return nullptr;
+  return job.precision == Precision::bf16 ? "bf16" : "fp16";
+}
+
 std::string ds_config(const Problem& problem, const Plan& plan) {
   const Span& span = plan.stages.front().spans.front();
   const bool recomputes = span.recompute == Recompute::full;
@@ -69,7 +85,8 @@ std::string ds_config(const Problem& problem, const Plan& plan) {
                                .str());
   if (problem.job.precision == Precision::fp16) config.json("fp16", enabled());
   if (problem.job.precision == Precision::bf16) config.json("bf16", enabled());
-  config.json("zero_optimization", zero_json(plan));
+  config.json("zero_optimization", zero_json(problem, plan));
+  if (const char* type = sum_type(problem.job)) config.text("communication_data_type", type);
   // DeepSpeed asks for this word where optimizer states are cut that are not Adam's.
   if (plan.zero != ZeroStage::off && problem.job.optimizer != Optimizer::adam)
     config.boolean("zero_allow_untested_optimizer", true);
@@ -119,6 +136,10 @@ ExportedRun deepspeed_run(const Problem& problem, const Plan& plan) {
   if (plan.stages.front().spans.front().recompute == Recompute::full && plan.stage_count() == 1)
     out.losses.emplace_back(
         "which layers are recomputed: PROGRAM calls deepspeed.checkpointing.checkpoint for each");
+  if (overlaps_gradients(problem, plan) && !overlap_comm(problem, plan))
+    out.losses.emplace_back(
+        "that gradients are summed beside the backward pass, as the prediction has it: DeepSpeed "
+        "does so under ZeRO without a pipeline only");
   if (std::string adapters = adapters_to_add(problem.job); !adapters.empty())
     out.losses.push_back(std::move(adapters));
   return out;

@@ -41,6 +41,7 @@ std::pair<Problem, Plan> random_deepspeed_run(std::mt19937& random) {
   Job job;
   job.framework = samples::framework("deepspeed");
   job.precision = std::array{Precision::bf16, Precision::fp16, Precision::fp32}[below(3)];
+  job.reduce_bytes = std::array{0, 2, 4}[below(3)];
   job.optimizer = std::array{Optimizer::adam, Optimizer::sgd, Optimizer::momentum}[below(3)];
   Plan plan;
   plan.micro_batches = layout.stages * (1 + below(4));
@@ -69,6 +70,7 @@ TEST(DeepspeedExport, ReadBackIsThePlanAndTheJob) {
     const DeepspeedConfig config = read_deepspeed_config("ds_config.json", ds_config_of(run));
     EXPECT_EQ(config.precision, problem.job.precision);
     EXPECT_EQ(config.optimizer, problem.job.optimizer);
+    EXPECT_EQ(config.reduce_bytes, problem.job.reduce_bytes);
     EXPECT_TRUE(config.warnings.empty());
     const ConfiguredPlan read = deepspeed_plan("ds_config.json", config, problem);
     EXPECT_EQ(read.plan, plan) << describe(read.plan) << "\n" << describe(plan);
@@ -89,6 +91,30 @@ TEST(DeepspeedExport, StatesThatAreNotAdamsAreCutOnlyWhereTheFileAllowsIt) {
     EXPECT_EQ(allows, plan.zero != ZeroStage::off && problem.job.optimizer != Optimizer::adam)
         << text;
   }
+}
+
+// DeepSpeed's own default is true under ZeRO 3 and false under 1 and 2 (zero/config.py); its
+// pipeline and ZeRO 0 have no overlap.
+TEST(DeepspeedExport, GradientsAreSummedBesideComputeWhereThePredictionHasIt) {
+  std::mt19937 random(14);
+  int beside = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto [problem, plan] = random_deepspeed_run(random);
+    if (i % 2 == 0) problem.job.framework = samples::framework("megatron");
+    problem.job.overlap = i % 3 != 0;
+    const bool can = plan.zero != ZeroStage::off && plan.stage_count() == 1;
+    const bool wants = overlaps_gradients(problem, plan);
+    const ExportedRun run = deepspeed().run(problem, plan);
+    const std::string text = ds_config_of(run);
+    const bool lost = std::ranges::any_of(run.losses, [](const std::string& loss) {
+      return loss.starts_with("that gradients are summed beside the backward pass");
+    });
+    EXPECT_EQ(text.find("\"overlap_comm\": true") != text.npos, can && wants) << text;
+    EXPECT_EQ(text.find("\"overlap_comm\": false") != text.npos, can && !problem.job.overlap);
+    EXPECT_EQ(lost, wants && !can);
+    beside += can && wants ? 1 : 0;
+  }
+  EXPECT_GT(beside, 10);
 }
 
 TEST(DeepspeedExport, APartOfTheStatesIsInHostMemoryUnderZero3Only) {

@@ -27,12 +27,18 @@ struct ExportedRun {
   std::string refusal{};  // a sentence without its full stop; "" = the rest is there
 };
 
+// At the peak of Transformer Engine's loss: logits in 16 bits and, out of place, their gradient.
+inline constexpr int kFusedLogitBytes = 4;
+
 // Which settings of the job's software (software_flags.cpp) the files say.
 struct SaidSettings {
   bool overlap = false;
   bool graph_capture = false;
   bool zero_group = false;
   bool pure_states = false;
+  bool gradient_bytes = false;  // 2 or 4
+  bool reduce_bytes = false;    // 2 or 4
+  bool logit_bytes = false;     // 4: a fused loss
 };
 
 // A program that plans are written for: as rows of a table or a text (`write`), as files that start
@@ -74,6 +80,8 @@ std::vector<std::string> unsaid_settings(const Exporter& exporter, const Problem
 // Devices over which the states of each parameter are cut: those that have copies of it, or a part
 // of them (hybrid sharding); 1 where nothing is cut.
 int sharding_group(const Problem& problem, const Plan& plan);
+// Whether the prediction has gradients summed beside the backward pass.
+bool overlaps_gradients(const Problem& problem, const Plan& plan);
 // Whether the prediction has tensor parallelism run beside the products that it belongs to; beside
 // weight gradients it always does.
 bool overlaps_tensors(const Problem& problem, const Plan& plan);

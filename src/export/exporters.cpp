@@ -40,13 +40,14 @@ std::span<const Exporter> exporters() {
        .run = megatron_run,
        .network = megatron_network,
        .limit = limit_megatron,
-       .says = {.overlap = true, .zero_group = true}},
+       .says = {.overlap = true, .zero_group = true, .gradient_bytes = true, .logit_bytes = true}},
       {.name = "deepspeed",
        .summary = "ds_config.json and the command that reads it",
        .heading = "",
        .run = deepspeed_run,
        .network = deepspeed_network,
-       .limit = limit_deepspeed},
+       .limit = limit_deepspeed,
+       .says = {.overlap = true, .reduce_bytes = true}},
       {.name = "torchtitan",
        .summary = "a configuration function of TorchTitan",
        .heading = "",
@@ -132,9 +133,15 @@ std::vector<std::string> unsaid_settings(const Exporter& exporter, const Problem
       fmt::format("that states are cut over groups of {} devices", group));
   add(job.pure_states && !says.pure_states, "that no copy of the weights in 32 bits is kept");
   add(job.flash_kernel.has_value(), "which generation of flash attention runs");
-  add(job.gradient_bytes > 0, fmt::format("gradients of {} bytes", job.gradient_bytes));
-  add(job.reduce_bytes > 0, fmt::format("gradients that are summed in {} bytes", job.reduce_bytes));
-  add(job.logit_bytes > 0, fmt::format("a loss of {} bytes a logit", job.logit_bytes));
+  const auto unsaid = [](int bytes, bool has_words) {
+    return bytes > 0 && !(has_words && (bytes == 2 || bytes == 4));
+  };
+  add(unsaid(job.gradient_bytes, says.gradient_bytes),
+      fmt::format("gradients of {} bytes", job.gradient_bytes));
+  add(unsaid(job.reduce_bytes, says.reduce_bytes),
+      fmt::format("gradients that are summed in {} bytes", job.reduce_bytes));
+  add(job.logit_bytes > 0 && !(says.logit_bytes && job.logit_bytes == kFusedLogitBytes),
+      fmt::format("a loss of {} bytes a logit", job.logit_bytes));
   return out;
 }
 
@@ -143,6 +150,12 @@ int sharding_group(const Problem& problem, const Plan& plan) {
   const int copies = plan.stages.front().spans.front().data * plan.context;
   const int group = problem.job.zero_group;
   return group > 0 && copies % group == 0 ? group : copies;
+}
+
+bool overlaps_gradients(const Problem& problem, const Plan& plan) {
+  const Job& job = problem.job;
+  return job.overlap && job.framework.traits.data_exposed < 1 &&
+         plan.stages.front().spans.front().data * plan.context > 1;
 }
 
 bool overlaps_tensors(const Problem& problem, const Plan& plan) {

@@ -23,7 +23,9 @@ PARAMETERS = [
     (r"(mlp|shared)/(gate|up)/kernel$", (None, "tensor")),
     (r"(mlp|shared)/down/kernel$", ("tensor", None)),
     (r"attention/(query|key|value)/bias$", ("tensor",)),
-    (r"mlp/(gate|up)/bias$", ("tensor",)),
+    (r"experts/(gate|up)/bias$", ("expert", "tensor")),
+    (r"experts/down/bias$", ("expert", None)),
+    (r"(mlp|shared)/(gate|up)/bias$", ("tensor",)),
     (r"head/kernel$", (None, "tensor")),
     (r"(router/kernel|norm/(scale|shift)|bias|positions)$", ()),
 ]

@@ -160,8 +160,7 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
   const bool cut = plan.zero == ZeroStage::optimizer || plan.offload > 0;
   if (cut) out.flags.push_back({"--use-distributed-optimizer"});
   add_instances(problem, plan, out);
-  const bool overlaps = problem.job.overlap && problem.job.framework.traits.data_exposed < 1;
-  if (overlaps && first_span(plan).data * plan.context > 1) {
+  if (overlaps_gradients(problem, plan)) {
     out.flags.push_back({"--overlap-grad-reduce"});
     if (cut) out.flags.push_back({"--overlap-param-gather"});
   }
@@ -170,6 +169,30 @@ Words optimizer_words(const Problem& problem, const Plan& plan) {
   out.flags.push_back({"--optimizer-cpu-offload"});
   out.flags.push_back({"--optimizer-offload-fraction", {fmt::format("{}", plan.offload)}});
   return out;
+}
+
+// Flash attention proper has no bias and values as wide as keys: cuDNN's kernels have both.
+const char* attention_backend(const Problem& problem) {
+  if (problem.job.attention == AttentionKernel::plain) return "unfused";
+  const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
+  const bool other =
+      config != nullptr && (config->mla.kv_rank > 0 || config->positions == Positions::relative);
+  return other ? "fused" : "flash";
+}
+
+// Without these, gradients are kept in fp16 beside fp16, in 32 bits beside other formats.
+Words gradient_words(const Job& job) {
+  const double bytes = job.gradient_bytes > 0 ? job.gradient_bytes : job.framework.mixed.gradient;
+  if (job.precision == Precision::fp32) return {};
+  if (job.precision == Precision::fp16 && bytes == 4)
+    return {{{"--accumulate-allreduce-grads-in-fp32"}}, ""};
+  if (job.precision != Precision::fp16 && bytes == 2) return {{{"--grad-reduce-in-bf16"}}, ""};
+  return {};
+}
+
+std::vector<FlagWords> loss_words(const Job& job) {
+  if (job.logit_bytes != kFusedLogitBytes) return {};
+  return {{"--cross-entropy-loss-fusion"}, {"--cross-entropy-fusion-impl", {"te"}}};
 }
 
 // Its user buffers need sequence parallelism (megatron/training/arguments.py), and links of a node.
@@ -266,11 +289,13 @@ std::string settings(const Problem& problem, const Plan& plan, const MegatronMod
 
 }  // namespace
 
-// pretrain_bert.py and pretrain_t5.py do not cut sequences, and the latter refuses a pipeline; its
-// optimizer in host memory is Adam (megatron/core/optimizer/optimizer_config.py).
+// pretrain_bert.py and pretrain_t5.py do not cut sequences, and the latter refuses a pipeline; the
+// distributed optimizer and the one in host memory are Adam (distrib_optimizer.py and
+// optimizer_config.py in megatron/core/optimizer).
 void limit_megatron(const Problem& problem, Target& target) {
-  if (problem.job.optimizer != Optimizer::adam && target.offload) {
+  if (problem.job.optimizer != Optimizer::adam) {
     target.offload = false;
+    target.zero = target.zero_in_pipeline = {ZeroStage::off};
     target.program = "Megatron-LM without Adam";
   }
   const auto* config = std::get_if<TransformerConfig>(&problem.model.architecture);
@@ -293,6 +318,9 @@ std::string megatron_network(const Problem& problem) {
     return "Megatron-LM has no Adam with moments of 8 bits";
   if (problem.job.pure_states)
     return "Megatron-LM keeps a copy of the weights in 32 bits, the job has none";
+  if (problem.job.precision == Precision::fp32 && problem.job.attention == AttentionKernel::flash)
+    return "Megatron-LM's flash attention computes in 16 bits, the job has it in fp32: plans made "
+           "with --attention plain are written";
   return megatron_model(problem).refusal;
 }
 
@@ -311,9 +339,10 @@ ExportedRun megatron_run(const Problem& problem, const Plan& plan) {
   add(parallel, recompute_words(problem, plan));
   add(training, optimizer_words(problem, plan));
   add(training, precision_words(problem.job));
+  add(training, gradient_words(problem.job));
+  add(training, {loss_words(problem.job), ""});
   if (!out.refusal.empty()) return out;
-  training.push_back({"--attention-backend",
-                      {problem.job.attention == AttentionKernel::flash ? "flash" : "unfused"}});
+  training.push_back({"--attention-backend", {attention_backend(problem)}});
   out.script.about = fmt::format("Megatron-LM trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
   out.script.settings = settings(problem, plan, model, parallel, training);

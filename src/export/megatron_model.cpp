@@ -218,6 +218,8 @@ TransformerConfig in_full(TransformerConfig c, int vocabulary_multiple) {
     c.moe.first_dense = 0;
     c.moe.every = 1;
     if (c.moe.ffn == 0) c.moe.ffn = c.ffn;
+    // Nobody means a weight that is always 1, which trains no router; Megatron-LM refuses it.
+    if (c.moe.top_k == 1) c.moe.normalised = false;
     if (c.moe.dense.empty()) c.ffn = c.moe.ffn;  // no layer has it
   } else {
     c.moe = {};
@@ -295,6 +297,9 @@ MegatronModel megatron_model(const Problem& problem) {
   out.flags = flags.take();
   if (const std::string field = lost_field(*config, out, multiple); !field.empty())
     out.refusal = fmt::format("Megatron-LM has no flag for this network's {}", field);
+  if (c.moe.experts > 0 && config->moe.top_k == 1 && config->moe.normalised)
+    out.losses.emplace_back(
+        "that the weight of the one expert of a token is 1: Megatron-LM has the softmax over all");
   for (const std::string& key : config->unknown_keys)
     out.losses.push_back(
         fmt::format("the key '{}' of the model's file is not known to plait and is "

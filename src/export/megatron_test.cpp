@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 
+#include "cost/framework/framework.h"
 #include "export/exporter.h"
 #include "export/megatron_model.h"
 #include "io/format/shell_flags.h"
@@ -51,6 +52,10 @@ const std::map<std::string, int> kFlags = {
     {"--fp8-recipe", 1},
     {"--fp4-format", 1},
     {"--attention-backend", 1},
+    {"--accumulate-allreduce-grads-in-fp32", 0},
+    {"--grad-reduce-in-bf16", 0},
+    {"--cross-entropy-loss-fusion", 0},
+    {"--cross-entropy-fusion-impl", 1},
     {"--num-layers", 1},
     {"--encoder-num-layers", 1},
     {"--decoder-num-layers", 1},
@@ -137,6 +142,8 @@ class RandomRuns {
     Job job;
     job.framework = samples::framework(below(2) == 0 ? "megatron" : "megatron-lm");
     job.zero_group = below(3) == 0 ? 2 : 0;
+    job.gradient_bytes = 2 * below(3);
+    job.logit_bytes = 4 * below(2);
     job.precision = std::array{Precision::bf16, Precision::fp16,    Precision::fp32,
                                Precision::fp8,  Precision::fp8_row, Precision::fp4}[below(6)];
     job.optimizer = std::array{Optimizer::adam, Optimizer::sgd, Optimizer::momentum}[below(3)];
@@ -227,6 +234,13 @@ TEST(MegatronExport, ReadBackIsThePlanAndTheNetwork) {
     EXPECT_EQ(launch->precision.value_or(Precision::fp32), problem.job.precision);
     EXPECT_EQ(launch->optimizer, problem.job.optimizer);
     EXPECT_EQ(launch->attention, problem.job.attention);
+    EXPECT_EQ(launch->logit_bytes, problem.job.logit_bytes);
+    Job same = problem.job;
+    same.gradient_bytes = launch->gradient_bytes;
+    if (same.precision != Precision::fp32) {
+      EXPECT_EQ(state_bytes(same, false).gradient, state_bytes(problem.job, false).gradient)
+          << script;
+    }
     const ConfiguredPlan read = megatron_plan("run.sh", *launch, problem);
     EXPECT_EQ(read.plan, plan) << describe(read.plan) << "\n" << describe(plan);
     EXPECT_EQ(read.global_batch, problem.job.global_batch);
@@ -298,66 +312,18 @@ TEST(MegatronExport, UnevenStagesAreALayout) {
   EXPECT_NE(even.find("export CUDA_DEVICE_MAX_CONNECTIONS=1"), std::string::npos);
 }
 
-// As Megatron-LM's own T5 of 220 million parameters: learnt positions, biases, GELU.
-TransformerConfig t5(int encoder, int decoder) {
-  TransformerConfig c = samples::gpt(encoder, 768, 12, 512);
-  c.decoder_layers = decoder;
-  c.decoder_sequence = 128;
-  c.causal = false;
-  c.head_bias = true;
-  c.vocabulary = 29184;
-  return c;
-}
-
-TEST(MegatronExport, AnEncoderDecoderIsTrainedByItsOwnProgram) {
-  const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};
-  const Cluster cluster = samples::cluster_of(samples::h100(), 1, 8);
-  const Problem problem = samples::problem_of(t5(12, 12), cluster, job);
-  Plan plan;
-  plan.micro_batches = 4;
-  plan.stages = stages_of({.tensor = 2, .data = 4, .chunks = {{.layers = 24}}}, problem.model);
-  ASSERT_TRUE(check_plan(problem, plan).empty());
-  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan), std::nullopt);
-  EXPECT_EQ(megatron().network(problem), "");
-  const std::string script = script_of(megatron().run(problem, plan));
-  for (const char* part :
-       {"pretrain_t5.py", "--encoder-num-layers 12", "--decoder-num-layers 12",
-        "--encoder-seq-length 512", "--decoder-seq-length 128", "--vocab-extra-ids 100"})
-    EXPECT_NE(script.find(part), script.npos) << part << "\n" << script;
-  EXPECT_EQ(script.find("--mock-data"), script.npos);
-  const auto launch = read_megatron_launch("run.sh", script);
-  ASSERT_TRUE(launch);
-  EXPECT_EQ(megatron_plan("run.sh", *launch, problem).plan, plan);
-  plan.stages = stages_of({.data = 4, .stages = 2, .chunks = {{.layers = 12}, {.layers = 12}}},
-                          problem.model);
-  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan),
-            "Megatron-LM's T5 has no pipeline, the plan has 2 stages");
-  EXPECT_EQ(megatron().network(samples::problem_of(t5(12, 6), cluster, job)),
-            "Megatron-LM's T5 has equally many layers in encoder and decoder, the network has 12 "
-            "and 6");
-}
-
-// Scores of T5 are not scaled, those of Megatron-LM always are.
-TEST(MegatronExport, RelativePositionsHaveTheirFlags) {
-  const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};
-  TransformerConfig config = t5(12, 12);
-  config.positions = Positions::relative;
-  config.relative_buckets = 16;
-  const Cluster cluster = samples::cluster_of(samples::h100(), 1, 8);
-  EXPECT_EQ(megatron().network(samples::problem_of(config, cluster, job)),
-            "Megatron-LM has no flag for this network's attention_scale");
-  config.attention_scale = 0.125;  // 1 / sqrt(768 / 12)
-  EXPECT_EQ(megatron().network(samples::problem_of(config, cluster, job)), "");
-}
-
-// megatron/core/optimizer/optimizer_config.py has no other one in host memory.
-TEST(MegatronExport, OnlyAdamIsInHostMemory) {
+// megatron/core/optimizer/distrib_optimizer.py asserts it, and optimizer_config.py has no other one
+// in host memory.
+TEST(MegatronExport, OnlyAdamIsCutAndInHostMemory) {
   Problem problem = llama_on_eight();
   Plan plan = plan_of(problem, {24}, 1);
   plan.zero = ZeroStage::optimizer;
   plan.offload = 1;
   EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan), std::nullopt);
   problem.job.optimizer = Optimizer::momentum;
+  EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan),
+            "Megatron-LM without Adam runs ZeRO 0, the plan has 1");
+  plan.zero = ZeroStage::off;
   EXPECT_EQ(why_not(target_of(megatron(), problem), problem, plan),
             "Megatron-LM without Adam keeps no optimizer states in host memory");
 }

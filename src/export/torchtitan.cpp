@@ -72,7 +72,14 @@ std::string refusal_of(const Problem& problem) {
   return "";
 }
 
+// PyTorch's Schedule1F1B refuses fewer micro-batches than stages.
+bool lacks_micro_batches(const Plan& plan) {
+  return plan.stage_count() > 1 && plan.schedule == Schedule::one_f_one_b &&
+         plan.micro_batches < plan.stage_count();
+}
+
 const char* schedule_name(const Plan& plan) {
+  if (lacks_micro_batches(plan)) return "GPipe";
   switch (plan.schedule) {
     case Schedule::gpipe:
       return "GPipe";
@@ -152,7 +159,10 @@ std::string training(const Problem& problem, const Plan& plan) {
       "    dtype=\"{}\", mixed_precision_param=\"{}\", disable_cuda_graphs={},\n)\n",
       pipeline ? micro_batch * plan.micro_batches : micro_batch, problem.job.global_batch,
       problem.model.sequence_length, problem.job.pure_states ? "bfloat16" : "float32",
-      problem.job.precision == Precision::bf16 ? "bfloat16" : "float32", graphs ? "False" : "True");
+      problem.job.precision == Precision::fp32 || problem.job.precision == Precision::tf32
+          ? "float32"
+          : "bfloat16",
+      graphs ? "False" : "True");
 }
 
 bool is_compiled(const Problem& problem) {
@@ -175,6 +185,8 @@ std::string function_file(const Problem& problem, const Plan& plan) {
   out += fmt::format("COMPILE = {}\n", is_compiled(problem) ? "True" : "False");
   out += fmt::format("ASYNC_TENSOR_PARALLEL = {}  # beside products, over links of a node\n",
                      is_asynchronous(problem, plan) ? "True" : "False");
+  out += fmt::format("FLOAT8 = {}  # products but the last one's, scaled by row; needs torchao\n",
+                     problem.job.precision == Precision::fp8_row ? "True" : "False");
   out += fmt::format("TF32 = {}\n", problem.job.precision == Precision::tf32 ? "True" : "False");
   return out + kTorchtitanModule;
 }
@@ -188,7 +200,7 @@ void limit_torchtitan(const Problem& problem, Target& target) {
     target.program = "TorchTitan with tied embeddings";
   }
   target.expert = false;  // the networks with experts are others than Llama 3
-  target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
+  target.precisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp8_row};
 }
 
 std::string torchtitan_network(const Problem& problem) {
@@ -243,6 +255,11 @@ ExportedRun torchtitan_run(const Problem& problem, const Plan& plan) {
     out.losses.emplace_back(
         "that tensor parallelism runs beside products, as the prediction has it: TorchTitan does "
         "so where it compiles, inside nodes only");
+  if (lacks_micro_batches(plan))
+    out.losses.emplace_back(
+        "1F1B, which PyTorch refuses with fewer micro-batches than stages: GPipe takes as long, "
+        "and "
+        "every stage keeps all micro-batches of a step");
   if (problem.job.graph_capture && !can_capture(plan))
     out.losses.emplace_back(
         "that steps are captured as CUDA graphs, which TorchTitan does not "

@@ -62,7 +62,12 @@ def plait_plan():
     if TF32:
         torch.set_float32_matmul_precision("high")
     config = llama3_8b()
-    spec = dataclasses.replace(config.model_spec, flavor="plait", model=network())
+    model = network()
+    if FLOAT8:
+        from torchtitan.components.quantization import Float8LinearConverter
+        model = Float8LinearConverter.Config(recipe_name="rowwise", filter_fqns=["lm_head"],
+                                             model_compile_enabled=COMPILE).build().convert(model)
+    spec = dataclasses.replace(config.model_spec, flavor="plait", model=model)
     recompute = {"none": None, "selective": SelectiveAC.Config(), "full": FullAC.Config()}
     return dataclasses.replace(
         config,

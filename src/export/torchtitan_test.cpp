@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 #include <regex>
+#include <tuple>
 
 #include "export/exporter.h"
 #include "io/plan/megatron_plan.h"
@@ -101,7 +102,8 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
   layout.recompute = static_cast<Recompute>(below(3));
   Job job;
   job.framework = samples::framework(below(2) == 0 ? "fsdp2" : "fsdp-compile");
-  job.precision = std::array{Precision::bf16, Precision::fp32, Precision::tf32}[below(3)];
+  job.precision =
+      std::array{Precision::bf16, Precision::fp32, Precision::tf32, Precision::fp8_row}[below(4)];
   Plan plan;
   plan.context = layout.context;
   plan.micro_batches = layout.stages * (1 + below(4));
@@ -120,6 +122,22 @@ std::pair<Problem, Plan> random_torchtitan_run(std::mt19937& random) {
                           samples::cluster_of(samples::h100(), devices / per_node, per_node), job);
   plan.stages = stages_of(layout, problem.model);
   return {std::move(problem), std::move(plan)};
+}
+
+// torch/distributed/pipelining/schedules.py, Schedule1F1B.
+TEST(TorchtitanExport, OneFOneBHasAMicroBatchForEachStage) {
+  std::mt19937 random(22);
+  auto [problem, plan] = random_torchtitan_run(random);
+  while (plan.schedule != Schedule::one_f_one_b || plan.stage_count() < 2)
+    std::tie(problem, plan) = random_torchtitan_run(random);
+  const auto name = [&] {
+    return word(module_of(torchtitan().run(problem, plan)), "pipeline_parallel_schedule");
+  };
+  const std::size_t usual = torchtitan().run(problem, plan).losses.size();
+  EXPECT_EQ(name(), "1F1B");
+  plan.micro_batches = plan.stage_count() - 1;
+  EXPECT_EQ(name(), "GPipe");
+  EXPECT_EQ(torchtitan().run(problem, plan).losses.size(), usual + 1);
 }
 
 TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {
@@ -145,7 +163,9 @@ TEST(TorchtitanExport, ReadBackIsThePlanAndTheSizesOfTheNetwork) {
     EXPECT_EQ(number(text, "vocab_size"), config.vocabulary);
     EXPECT_EQ(number(text, "seq_len"), config.sequence);
     EXPECT_EQ(number(text, "global_batch_size"), problem.job.global_batch);
-    const bool half = problem.job.precision == Precision::bf16;
+    const bool row = problem.job.precision == Precision::fp8_row;
+    const bool half = row || problem.job.precision == Precision::bf16;
+    EXPECT_EQ(word(text, "FLOAT8"), row ? "True" : "False");
     EXPECT_EQ(word(text, "mixed_precision_param"), half ? "bfloat16" : "float32");
     const bool compiled = problem.job.framework.name == "fsdp-compile";
     EXPECT_EQ(word(text, "COMPILE"), compiled ? "True" : "False");

@@ -16,17 +16,19 @@ using enum ZeroStage;
 // schedules are 1F1B and interleaved 1F1B. --recompute-method block recomputes the first
 // --recompute-num-layers layers of every virtual stage. Its sources
 // (megatron/training/arguments.py, transformer_config.py) demand that query groups are a multiple
-// of the tensor degree, that a context degree cuts sequences into twice as many parts, and sequence
-// parallelism for experts beside tensor parallelism. The rule on query groups is that of
-// Megatron-Core up to 0.15: 0.16 also takes a degree that is a multiple of the groups, and then
-// gathers queries, keys and values over the tensor group in every layer (SelfAttention's
-// get_query_key_value_tensors); that is not offered, since older ones refuse it and the gather is
-// not priced.
+// of the tensor degree, that a context degree cuts sequences into twice as many parts (and has
+// fused attention: dot_product_attention.py leaves it to Transformer Engine, whose own unfused
+// attention does not know it), and sequence parallelism for experts beside tensor parallelism. The
+// rule on query groups is that of Megatron-Core up to 0.15: 0.16 also takes a degree that is a
+// multiple of the groups, and then gathers queries, keys and values over the tensor group in every
+// layer (SelfAttention's get_query_key_value_tensors); that is not offered, since older ones refuse
+// it and the gather is not priced.
 Target megatron() {
   return {.name = "megatron",
           .program = "Megatron-LM",
           .one_layout = true,
           .context_in_halves = true,
+          .context_needs_flash = true,
           .experts_need_sequence_parallel = true,
           .key_value_heads = KeyValueHeads::divided,
           .split_choices = SplitChoices::none,

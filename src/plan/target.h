@@ -50,7 +50,8 @@ struct Target {
   bool one_layout = false;  // one tensor and data degree for all stages and layers
   bool tensor = true;
   bool context = true;
-  bool context_in_halves = false;  // a causal sequence is cut into twice as many parts
+  bool context_in_halves = false;    // a causal sequence is cut into twice as many parts
+  bool context_needs_flash = false;  // attention that keeps its scores does not run over parts
   bool expert = true;
   bool experts_over_replicas = false;  // whole ones: the expert degree divides the data degree
   bool sequence_parallel = true;
@@ -111,6 +112,9 @@ std::optional<std::string> why_not(const Target& target, const Problem& problem,
 std::optional<std::string> why_not(const Target& target, const Job& job);
 // Whether a device of this type can do what the job asks for, under the target's rules.
 std::optional<std::string> why_not(const Target& target, const Job& job, const DeviceType& type);
+
+// Whether it shares sequences among devices, with the job's attention.
+bool has_context(const Target& target, const Job& job);
 
 // The ways in which the program cuts a unit (op_cuts.h).
 int ways_to_cut(const Target& target, const LayerKind& unit);

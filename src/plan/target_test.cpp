@@ -191,6 +191,13 @@ TEST(Targets, EachRuleHasItsSentence) {
        },
        "Megatron-LM cuts sequences into 4 parts for cp 2, which 6 tokens are not a multiple of"},
       {"megatron",
+       [](Problem& problem, Plan& p) {
+         problem.job.attention = AttentionKernel::plain;
+         p.context = 2;
+         cut_as(p, 2, 2);
+       },
+       "Megatron-LM has context parallelism with flash attention only, the plan has cp 2"},
+      {"megatron",
        [](Problem& problem, Plan&) {
          problem.cluster.device_types[0].peak[static_cast<int>(DType::bf16)] = FlopsPerSecond(0);
        },

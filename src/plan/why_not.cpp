@@ -149,6 +149,9 @@ Reason context_reason(const Question& q) {
   if (!q.target.context)
     return fmt::format("{} has no context parallelism, the plan has cp {}", q.target.program,
                        context);
+  if (!has_context(q.target, q.problem.job))
+    return fmt::format("{} has context parallelism with flash attention only, the plan has cp {}",
+                       q.target.program, context);
   const int sequence = q.problem.model.sequence_length;
   if (q.target.context_in_halves && sequence % (2 * context) != 0)
     return fmt::format(
@@ -248,6 +251,10 @@ Reason order_reason(const Question& q) {
 }
 
 }  // namespace
+
+bool has_context(const Target& target, const Job& job) {
+  return target.context && (!target.context_needs_flash || job.attention == AttentionKernel::flash);
+}
 
 int key_value_heads(const Model& model) {
   if (const auto* config = std::get_if<TransformerConfig>(&model.architecture)) {

@@ -69,6 +69,9 @@ Configured from_megatron(const ConfiguredRequest& request) {
   ConfiguredPlan plan = megatron_plan(request.path, *launch, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
   loaded.problem.job.zero_group = plan.zero_group;
+  if (loaded.problem.job.gradient_bytes == 0 && !request.source.precision)
+    loaded.problem.job.gradient_bytes = launch->gradient_bytes;
+  if (loaded.problem.job.logit_bytes == 0) loaded.problem.job.logit_bytes = launch->logit_bytes;
   judge_heads(request.path, loaded, launch->pins.tensor.value_or(1), loaded.warnings);
   const int devices = loaded.problem.cluster.device_count();
   if (launch->processes && *launch->processes != devices)
@@ -116,6 +119,8 @@ Configured from_deepspeed(const ConfiguredRequest& request) {
   LoadedProblem loaded = load_problem(source);
   ConfiguredPlan plan = deepspeed_plan(name, config, loaded.problem);
   loaded.problem.job.global_batch = plan.global_batch;
+  if (config.zero_group > 0) loaded.problem.job.zero_group = config.zero_group;
+  if (loaded.problem.job.reduce_bytes == 0) loaded.problem.job.reduce_bytes = config.reduce_bytes;
   for (const std::vector<std::string>& more : {notes, config.warnings})
     loaded.warnings.insert(loaded.warnings.end(), more.begin(), more.end());
   Configured out{{std::move(loaded.problem), std::move(plan.plan)}, {}, std::move(loaded.warnings)};

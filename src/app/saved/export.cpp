@@ -20,6 +20,8 @@
 namespace plait {
 namespace {
 
+constexpr int kTried = 5;  // plans that are found, where the files have no words for the best
+
 // Rows or a text of one plan, in a folder.
 ExportedRun as_rows(const Exporter& exporter, const Problem& problem, const Plan& plan) {
   const RankedPlan ranked{plan, CostEngine(problem).simulate(plan)};
@@ -47,7 +49,7 @@ ExportedRun run_of(const Exporter& exporter, const Problem& problem, const Plan&
 
 SearchOptions options_for(const Exporter& exporter, const ExportRequest& request) {
   SearchOptions options;
-  options.keep = 1;
+  options.keep = kTried;
   options.threads = request.threads;
   options.time_limit = request.time_limit;
   options.target = target_of(exporter, request.file.problem);
@@ -77,14 +79,16 @@ void find_nearest(const Exporter& exporter, const ExportRequest& request, const 
     out.no_nearest = found.reason.empty() ? "no plan that it runs was found" : found.reason;
     return;
   }
-  const RankedPlan& best = found.plans.front();
-  const ExportedRun run = run_of(exporter, problem, best.plan);
-  if (!run.refusal.empty()) {
-    if (run.refusal != out.refusal)
+  for (const RankedPlan& best : found.plans) {
+    const ExportedRun run = run_of(exporter, problem, best.plan);
+    if (run.refusal.empty()) {
+      out.nearest = {best, best.cost.step / out.step - 1};
+      out.no_nearest.clear();
+      return;
+    }
+    if (out.no_nearest.empty() && run.refusal != out.refusal)
       out.no_nearest = "of the best plan that it runs: " + run.refusal;
-    return;
   }
-  out.nearest = {best, best.cost.step / out.step - 1};
 }
 
 void take_files(const ExportRequest& request, const Exporter& exporter, ExportedRun run,

@@ -131,13 +131,27 @@ void note_unknown_features(const ShellFlags& flags, TransformerConfig& c) {
     c.not_modelled.emplace_back("experts that are chosen by a sigmoid");
 }
 
-void read_vocabulary(const ShellFlags& flags, TransformerReading& reading) {
+// The tokenizer that the flags name, or that the training script has without them, and its words.
+std::pair<const char*, int> usual_tokenizer(const ShellFlags& flags, const std::string& text) {
+  const bool bert =
+      text.find("pretrain_bert") != text.npos || text.find("pretrain_t5") != text.npos;
+  const std::string type = flags.text("tokenizer-type", bert ? "BertWordPieceLowerCase" : "");
+  if (type == "BertWordPieceLowerCase") return {"lower-case BERT", 30522};
+  if (type == "BertWordPieceCase") return {"BERT", 28996};
+  if (type == "Llama2Tokenizer") return {"Llama 2", 32000};
+  return {"GPT-2", 50257};
+}
+
+void read_vocabulary(const ShellFlags& flags, const std::string& text,
+                     TransformerReading& reading) {
   int size = flags.size("padded-vocab-size", 0);
   if (size == 0) {
     size = flags.size("vocab-size", 0);
     if (size == 0) {
-      size = 50257;
-      reading.warnings.emplace_back("no --vocab-size: 50257 (the GPT-2 tokenizer's) is assumed");
+      const auto [tokenizer, words] = usual_tokenizer(flags, text);
+      size = words + flags.size("vocab-extra-ids", 0, 0);
+      reading.warnings.push_back(
+          fmt::format("no --vocab-size: {} (the {} tokenizer's) is assumed", size, tokenizer));
     } else if (flags.text("tokenizer-type", "") == "NullTokenizer") {
       ++size;  // for the end of a document (megatron/core/tokenizers, null_tokenizer.py)
     }
@@ -218,7 +232,7 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
   if (flags.has("qk-layernorm")) c.qk_norm = QkNorm::per_head;
   c.qk_norm_kind = c.norm;
   read_positions(flags, c);
-  read_vocabulary(flags, reading);
+  read_vocabulary(flags, text, reading);
   read_experts(flags, c);
   read_latent_attention(flags, c);
   read_family(flags, text, reading);

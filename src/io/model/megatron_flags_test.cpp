@@ -92,6 +92,17 @@ TEST(MegatronFlags, WhatIsAssumedIsSaid) {
   EXPECT_EQ(reading.warnings[2], "the vocabulary of 50257 is padded to 50304, a multiple of 128");
 }
 
+TEST(MegatronFlags, AVocabularyThatIsNotSaidIsThatOfTheTokenizer) {
+  const auto words = [](const std::string& text) {
+    return read(text + k345m + " --make-vocab-size-divisible-by 1").config.vocabulary;
+  };
+  EXPECT_EQ(words("pretrain_gpt.py "), 50257);
+  EXPECT_EQ(words("pretrain_gpt.py --tokenizer-type Llama2Tokenizer "), 32000);
+  EXPECT_EQ(words("pretrain_bert.py "), 30522);
+  EXPECT_EQ(words("pretrain_t5.py --tokenizer-type BertWordPieceCase --vocab-extra-ids 100 "),
+            29096);
+}
+
 TEST(MegatronFlags, BertIsBidirectionalWithTwoHeads) {
   const TransformerReading reading = read("pretrain_bert.py " + k345m + "--vocab-size 30592");
   EXPECT_FALSE(reading.config.causal);

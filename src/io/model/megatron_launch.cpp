@@ -151,6 +151,11 @@ void warn_of_more(const ShellFlags& flags, MegatronLaunch& out) {
   const int tensor = out.pins.tensor.value_or(1);
   const int expert_tensor = flags.size("expert-tensor-parallel-size", tensor);
   warn(expert_tensor != tensor, fmt::format("a tensor degree of {} for experts", expert_tensor));
+  for (const char* states :
+       {"main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"})
+    warn(flags.text(states, "fp32") != "fp32",
+         fmt::format("--{} {}", states, flags.text(states, "")));
+  warn(flags.has("fp8-param-gather"), "that weights are kept in 8 bits (--fp8-param-gather)");
   warn(flags.has("rampup-batch-size"), "the batch that grows (--rampup-batch-size)");
   warn(flags.has("overlap-moe-expert-parallel-comm"), "expert parallelism that overlaps");
   warn(flags.size("cpu-offloading-num-layers", 0, 0) > 0,
@@ -208,6 +213,18 @@ void read_precision(const ShellFlags& flags, MegatronLaunch& out) {
   if (out.precision) out.taken.emplace_back(name_of(*out.precision));
 }
 
+// Gradients of fp16 are added up in fp16, those of bf16 in fp32, unless a flag says otherwise.
+void read_bytes(const ShellFlags& flags, MegatronLaunch& out) {
+  const bool half = out.precision == Precision::fp16;
+  const bool other = half ? flags.has("accumulate-allreduce-grads-in-fp32")
+                          : out.precision && flags.has("grad-reduce-in-bf16");
+  if (half != other) out.gradient_bytes = 2;
+  // Transformer Engine's loss keeps logits and their gradient in 16 bits.
+  if (flags.has("cross-entropy-loss-fusion") &&
+      flags.text("cross-entropy-fusion-impl", "native") == "te")
+    out.logit_bytes = 4;
+}
+
 void read_kernels(const ShellFlags& flags, MegatronLaunch& out) {
   const std::string backend = flags.text("attention-backend", "");
   if (backend == "flash" || backend == "fused" || flags.has("use-flash-attn"))
@@ -259,6 +276,7 @@ std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
   read_pipeline(flags, out);
   read_switches(flags, out);
   read_kernels(flags, out);
+  read_bytes(flags, out);
   warn_of_more(flags, out);
   read_processes(flags, out);
   return out;

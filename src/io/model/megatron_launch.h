@@ -25,6 +25,8 @@ struct MegatronLaunch {
   // Communication that runs beside compute.
   bool overlaps_gradients = false;
   bool overlaps_tensors = false;
+  int gradient_bytes = 0;  // of an accumulated gradient; 0 = as plait has it without being told
+  int logit_bytes = 0;     // at the peak of the loss; 0 = likewise
   std::optional<int> processes;  // that the script starts, where it says so in numbers
   std::optional<AttentionKernel> attention;
   std::optional<Optimizer> optimizer;

@@ -42,6 +42,7 @@ void allow_keys(const JsonValue& root) {
                    "scheduler",
                    "fp16",
                    "bf16",
+                   "bfloat16",
                    "zero_optimization",
                    "activation_checkpointing",
                    "pipeline",
@@ -149,7 +150,8 @@ std::optional<bool> is_enabled(const JsonValue& root, const char* key) {
 std::string read_precision(const std::string& name, const JsonValue& root,
                            const std::optional<Precision>& told, Precision& out) {
   const std::optional<bool> half = is_enabled(root, "fp16");
-  const std::optional<bool> brain = is_enabled(root, "bf16");
+  const std::optional<bool> brain =
+      is_enabled(root, root.find("bf16") ? "bf16" : "bfloat16");  // of older versions
   if (half && brain && *half && *brain) throw InputError(name, "fp16 and bf16 are both enabled");
   if (half.value_or(false)) out = Precision::fp16;
   if (brain.value_or(false)) out = Precision::bf16;
@@ -182,16 +184,83 @@ void read_offload(const JsonValue& zero, DeepspeedConfig& out) {
   if (device == "nvme") out.warnings.emplace_back("a disk (nvme) is priced as host memory");
 }
 
+// Those of version 0.19 (deepspeed/runtime/zero/config.py, which refuses others), and MiCS', which
+// older ones have.
+void allow_zero_keys(const JsonValue& zero) {
+  zero.allow_only({"stage",
+                   "contiguous_gradients",
+                   "reduce_scatter",
+                   "reduce_bucket_size",
+                   "use_multi_rank_bucket_allreduce",
+                   "allgather_partitions",
+                   "allgather_bucket_size",
+                   "overlap_comm",
+                   "load_from_fp32_weights",
+                   "elastic_checkpoint",
+                   "offload_param",
+                   "offload_optimizer",
+                   "zenflow",
+                   "sub_group_size",
+                   "cpu_offload",
+                   "cpu_offload_param",
+                   "cpu_offload_use_pin_memory",
+                   "stage3_max_live_parameters",
+                   "stage3_max_reuse_distance",
+                   "stage3_prefetch_bucket_size",
+                   "stage3_param_persistence_threshold",
+                   "stage3_model_persistence_threshold",
+                   "stage3_module_granularity_threshold",
+                   "stage3_use_all_reduce_for_fetch_params",
+                   "stage3_gather_16bit_weights_on_model_save",
+                   "stage3_gather_fp16_weights_on_model_save",
+                   "stage3_allgather_sequential",
+                   "ignore_unused_parameters",
+                   "legacy_stage1",
+                   "round_robin_gradients",
+                   "parameter_alignment",
+                   "zero_hpz_partition_size",
+                   "zero_quantized_weights",
+                   "zero_quantized_nontrainable_weights",
+                   "zero_quantized_gradients",
+                   "mics_shard_size",
+                   "mics_hierarchical_params_gather",
+                   "memory_efficient_linear",
+                   "pipeline_loading_checkpoint",
+                   "override_module_apply",
+                   "log_trace_cache_warnings",
+                   "enable_sanity_checks",
+                   "leaf_module",
+                   "compute_grad_norm",
+                   "save_muon_momentum_buffer_in_memory"});
+}
+
 void read_zero(const JsonValue& root, DeepspeedConfig& out) {
   const auto zero = root.find("zero_optimization");
   if (!zero) return;
   if (!zero->is_object()) throw InputError(zero->where(), "must be an object: {\"stage\": 1}");
+  allow_zero_keys(*zero);
   if (const auto stage = zero->find("stage"))
     out.zero = static_cast<ZeroStage>(stage->integer(0, 3));
   if (out.zero != ZeroStage::off) read_offload(*zero, out);
+  if (out.zero == ZeroStage::parameters)
+    out.zero_group = std::max(0, zero->integer_or("mics_shard_size", -1, kMostBatch, 0));
+  for (const char* key : {"zero_quantized_weights", "zero_quantized_gradients"})
+    if (zero->boolean_or(key, false)) out.warnings.push_back(fmt::format("{} is not priced", key));
+  if (zero->integer_or("zero_hpz_partition_size", 0, kMostBatch, 1) > 1)
+    out.warnings.emplace_back(
+        "the second copy of parameters (zero_hpz_partition_size) is not priced");
   if (const auto parameters = zero->find("offload_param"))
     if (parameters->text_or("device", "none") != "none")
       throw InputError(parameters->where(), "parameters in host memory have no words in a plan");
+}
+
+void read_sum_type(const JsonValue& root, DeepspeedConfig& out) {
+  const auto type = root.find("communication_data_type");
+  if (!type) return;
+  const std::string name = type->text();
+  if (name != "fp32" && name != "fp16" && name != "bf16")
+    throw InputError(type->where(), "must be fp16, bf16 or fp32");
+  out.reduce_bytes = name == "fp32" ? 4 : 2;
 }
 
 void read_optimizer(const JsonValue& root, DeepspeedConfig& out) {
@@ -288,6 +357,7 @@ DeepspeedConfig read_deepspeed_config(const std::string& name, const std::string
                                        fmt::join(missing, ", and ")));
   read_zero(root, out);
   read_optimizer(root, out);
+  read_sum_type(root, out);
   read_recompute(root, filled.recompute, out);
   if (out.recomputes && filled.recompute == Recompute::none)
     throw InputError(name, "says that activations are recomputed, and `recompute` is none");

@@ -29,6 +29,8 @@ struct DeepspeedConfig {
   DeepspeedBatch sizes;
   ZeroStage zero = ZeroStage::off;
   double offload = 0;
+  int zero_group = 0;    // devices that states are cut over; 0 = all replicas
+  int reduce_bytes = 0;  // of a gradient that is summed; 0 = as DeepSpeed does
   Precision precision = Precision::fp32;
   Optimizer optimizer = Optimizer::adam;
   bool recomputes = false;

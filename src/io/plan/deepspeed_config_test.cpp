@@ -85,6 +85,24 @@ std::string complaint(const std::string& text, const DeepspeedFilled& told) {
   return samples::complaint([&] { filled(text, told); });
 }
 
+// deepspeed/runtime/zero/config.py forbids other keys, too.
+TEST(DeepspeedConfig, KeysOfZeroAreChecked) {
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64, "zero_optimization": {"stge": 2}})"),
+            "ds.json#/zero_optimization: unknown key 'stge' (did you mean 'stage'?)");
+  const DeepspeedConfig hybrid =
+      read_deepspeed_config("ds.json", R"({"train_batch_size": 64, "bfloat16": {"enabled": true},
+        "communication_data_type": "fp32",
+        "zero_optimization": {"stage": 3, "mics_shard_size": 4, "zero_hpz_partition_size": 8}})");
+  EXPECT_EQ(hybrid.precision, Precision::bf16);
+  EXPECT_EQ(hybrid.zero_group, 4);
+  EXPECT_EQ(hybrid.reduce_bytes, 4);
+  ASSERT_EQ(hybrid.warnings.size(), 1u);
+  EXPECT_EQ(hybrid.warnings[0],
+            "the second copy of parameters (zero_hpz_partition_size) is not priced");
+  EXPECT_EQ(complaint(R"({"train_batch_size": 64, "communication_data_type": "int8"})"),
+            "ds.json#/communication_data_type: must be fp16, bf16 or fp32");
+}
+
 TEST(DeepspeedConfig, AutoIsWhatTheProgramWasTold) {
   const DeepspeedConfig config = filled(kAutomatic, {.sizes = {.micro_batch = 2, .accumulation = 4},
                                                      .precision = Precision::bf16,

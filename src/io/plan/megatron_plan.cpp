@@ -157,6 +157,12 @@ ConfiguredPlan megatron_plan(const std::string& name, const MegatronLaunch& laun
   const bool interleaved = static_cast<int>(layout.chunks.size()) > layout.stages;
   plan.schedule = interleaved ? Schedule::interleaved : Schedule::one_f_one_b;
   plan.stages = stages_of(layout, problem.model);
+  if (const int copies = layout.data * layout.context; copies % plan.expert != 0)
+    throw InputError(
+        name, fmt::format("--expert-model-parallel-size {} does not divide the {} copies that tp "
+                          "{} leaves: experts over the devices of a tensor group "
+                          "(--expert-tensor-parallel-size) have no words in a plan",
+                          plan.expert, copies, layout.tensor));
   Problem trained = problem;
   trained.job.global_batch = out.global_batch;
   const std::vector<Violation> violations = check_plan(trained, plan);

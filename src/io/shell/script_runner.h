@@ -51,6 +51,8 @@ class ScriptRunner : TokenCursor {
                      int line);
   ScriptStatus follow(const std::vector<std::string>& words,
                       const std::vector<const Token*>& documents, int line);
+  ScriptStatus take(const std::vector<std::string>& words,
+                    const std::vector<const Token*>& documents);
   ScriptStatus inside(const std::string& text);
   ScriptStatus include(const std::string& path, int line);
   ScriptStatus call(std::vector<std::string> words);

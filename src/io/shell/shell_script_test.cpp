@@ -86,6 +86,14 @@ TEST(ShellScript, CallsItsFunctionsAndTurnsItsLoops) {
             "run|8\n");
 }
 
+TEST(ShellScript, ReadsDocumentsIntoVariables) {
+  EXPECT_EQ(
+      commands("L=4\nread -r -d '' ARGS <<EOF || true\n--layers $L\n--bf16\nEOF\nrun $ARGS\n"),
+      "run|--layers|4|--bf16\n");
+  EXPECT_EQ(commands("read -r TP <<< 4\nread -r A <<'EOF'\n$X b\nc\nEOF\nrun $TP \"$A\"\n"),
+            "run|$TP|$X b\n");
+}
+
 TEST(ShellScript, IncludesFiles) {
   const IncludedFile files = [](const std::string& path) -> std::optional<std::string> {
     return path == "env.sh" ? std::optional<std::string>("TP=4\n") : std::nullopt;

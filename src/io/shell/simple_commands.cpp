@@ -117,11 +117,36 @@ ScriptStatus ScriptRunner::follow(const std::vector<std::string>& words,
       if (at->starts_with('-') && !at->starts_with("--") && at->ends_with('c'))
         return inside(*(at + 1));
   }
+  if (name == "read") return take(words, documents);
   if (is_one_of(name, {"bash", "sh", "sbatch", "ssh", "qsub", "bsub"}))
     for (const Token* document : documents)
       inside(document->literal ? document->text : expand_text(document->text, variables_, true));
   out_.commands.push_back({line, words});
   return ScriptStatus::ran;
+}
+
+// read -r -d '' NAME <<WORD: the document, or its first line. What else is read, only a run tells.
+ScriptStatus ScriptRunner::take(const std::vector<std::string>& words,
+                                const std::vector<const Token*>& documents) {
+  std::vector<std::string> names;
+  bool whole = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (!words[i].starts_with('-')) {
+      names.push_back(words[i]);
+    } else if (std::string_view("adinNptu").find(words[i].back()) != std::string_view::npos) {
+      whole = whole || words[i].back() == 'd';
+      ++i;
+    }
+  }
+  for (const std::string& name : names) variables_.values.erase(name);
+  if (documents.empty() || names.size() != 1) return ScriptStatus::unknown;
+  const Token& document = *documents.back();
+  std::string text =
+      document.literal ? document.text : expand_text(document.text, variables_, true);
+  if (!whole) text.resize(std::min(text.find('\n'), text.size()));
+  count(text);
+  variables_.values[names.front()] = {std::move(text)};
+  return whole ? ScriptStatus::no : ScriptStatus::yes;
 }
 
 ScriptStatus ScriptRunner::inside(const std::string& text) {

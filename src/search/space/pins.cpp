@@ -186,8 +186,10 @@ Found lacking(const Problem& problem, const Pins& pins, const Target& target) {
   if (pins.zero && *pins.zero < *least)
     return refuse(Dimension::zero, name_of(*pins.zero),
                   fmt::format("has this in host memory from ZeRO {} on", name_of(*least)));
-  if (pins.context.value_or(1) > 1 && !target.context)
-    return refuse(Dimension::context, *pins.context, "has no context parallelism");
+  if (pins.context.value_or(1) > 1 && !has_context(target, problem.job))
+    return refuse(Dimension::context, *pins.context,
+                  target.context ? "has context parallelism with flash attention only"
+                                 : "has no context parallelism");
   if (pins.expert.value_or(1) > 1 && !target.expert)
     return refuse(Dimension::expert, *pins.expert, "has no expert parallelism");
   const int heads = key_value_heads(problem.model);

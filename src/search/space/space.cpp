@@ -167,7 +167,7 @@ void Space::list_settings() {
   std::vector<int> contexts{1};
   if (pins_.context) {
     contexts = {*pins_.context};
-  } else if (sequence >= kLongSequence && target_.context) {
+  } else if (sequence >= kLongSequence && has_context(target_, problem_.job)) {
     for (int c = 2; c <= kMaxContext && sequence % (2 * c) == 0; c *= 2) contexts.push_back(c);
   }
 

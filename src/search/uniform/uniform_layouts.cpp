@@ -51,7 +51,8 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
     contexts.insert({settings.context, settings.expert});
   // Short sequences are cut as well where a replica has fewer samples than that makes parts.
   const int sequence = problem_.model.sequence_length;
-  has_short_contexts_ = !space.pins().context && target_.context && target_.ranks_in_order &&
+  has_short_contexts_ = !space.pins().context && has_context(target_, problem_.job) &&
+                        target_.ranks_in_order &&
                         std::ranges::all_of(contexts, [](auto own) { return own.first == 1; });
   for (int c = 2; has_short_contexts_ && c <= kMostShortContext && sequence % (2 * c) == 0; c *= 2)
     for (const PlanSettings& settings : space.settings())

@@ -21,6 +21,8 @@ std::string stage_place(int stage, const char* field) {
 
 int size_of(const auto& list) { return static_cast<int>(list.size()); }
 
+constexpr int kFewUnits = 32;  // whose kinds are looked for one by one
+
 bool divides(double part, double whole) { return std::fmod(whole, part) == 0; }
 
 class Checker {
@@ -99,21 +101,21 @@ class Checker {
     if (stage.spans.empty()) report(stage_place(s, "spans"), "must not be empty");
     for (int i = 0; i < size_of(stage.spans); ++i) {
       const UnitRange units = stage.spans[i].units;
-      const std::string where = span_place(s, i, "units");
+      const auto where = [&] { return span_place(s, i, "units"); };
       if (units.begin >= units.end) {
-        report(where, fmt::format("must not be empty, is {} to {}", units.begin, units.end));
+        report(where(), fmt::format("must not be empty, is {} to {}", units.begin, units.end));
       } else if (units.begin < 0 || units.end > problem_.model.unit_count()) {
-        report(where, fmt::format("must be within the {} units of the model, is {} to {}",
-                                  problem_.model.unit_count(), units.begin, units.end));
+        report(where(), fmt::format("must be within the {} units of the model, is {} to {}",
+                                    problem_.model.unit_count(), units.begin, units.end));
       } else if (i > 0) {
         const Span& before = stage.spans[i - 1];
         if (units.begin < before.units.end)
-          report(where, fmt::format("must begin at or after unit {}, where the span before ends",
-                                    before.units.end));
+          report(where(), fmt::format("must begin at or after unit {}, where the span before ends",
+                                      before.units.end));
         else if (units.begin > before.units.end && stage.spans[i].chunk == before.chunk)
-          report(where, fmt::format("must begin at unit {}, where the span before it in the same "
-                                    "chunk ends",
-                                    before.units.end));
+          report(where(), fmt::format("must begin at unit {}, where the span before it in the same "
+                                      "chunk ends",
+                                      before.units.end));
       }
     }
   }
@@ -208,10 +210,19 @@ class Checker {
 
   // Ascending; units that there are not have none.
   std::vector<int> kinds_of(const UnitRange& units) const {
-    std::vector<bool> met(problem_.model.kinds.size());
-    const int end = std::min(units.end, problem_.model.unit_count());
-    for (int u = std::max(units.begin, 0); u < end; ++u) met[problem_.model.units[u]] = true;
+    const Model& model = problem_.model;
+    const int begin = std::max(units.begin, 0);
+    const int end = std::min(units.end, model.unit_count());
     std::vector<int> kinds;
+    if (end - begin <= kFewUnits) {
+      for (int u = begin; u < end; ++u)
+        if (std::ranges::find(kinds, model.units[u]) == kinds.end())
+          kinds.push_back(model.units[u]);
+      std::ranges::sort(kinds);
+      return kinds;
+    }
+    std::vector<bool> met(model.kinds.size());
+    for (int u = begin; u < end; ++u) met[model.units[u]] = true;
     for (std::size_t kind = 0; kind < met.size(); ++kind)
       if (met[kind]) kinds.push_back(static_cast<int>(kind));
     return kinds;
@@ -219,6 +230,7 @@ class Checker {
 
   void check_split(int s, int i) {
     const Span& span = plan_.stages[s].spans[i];
+    if (span.split == 0) return;
     const std::string where = span_place(s, i, "split");
     if (span.split < 0) report(where, fmt::format("must be at least 0, is {}", span.split));
     for (const int kind : kinds_of(span.units)) {
@@ -233,7 +245,7 @@ class Checker {
   // Whether the tensor degree cuts each op into equal parts. One complaint a span is enough.
   void check_tensor(int s, int i) {
     const Span& span = plan_.stages[s].spans[i];
-    const std::string where = span_place(s, i, "tensor");
+    const auto where = [&] { return span_place(s, i, "tensor"); };
     const auto cut = [&](const Op& op) -> std::pair<double, const char*> {
       if (op.split == Split::heads) return {op.count, "heads"};
       if (op.split == Split::column) return {op.columns * op.count, "output features"};
@@ -242,16 +254,16 @@ class Checker {
     };
     for (const int kind : kinds_of(span.units)) {
       for (const Op& op : problem_.model.kinds[kind].ops) {
-        const auto [side, name] = cut(with_cut(op, span.split));
+        const auto [side, name] = span.split == 0 ? cut(op) : cut(with_cut(op, span.split));
         if (divides(span.tensor, side)) continue;
-        return report(where, fmt::format("must divide the {} {} of {}.{}, is {}", side, name,
-                                         problem_.model.kinds[kind].name, op.name, span.tensor));
+        return report(where(), fmt::format("must divide the {} {} of {}.{}, is {}", side, name,
+                                           problem_.model.kinds[kind].name, op.name, span.tensor));
       }
     }
     if (plan_.sequence_parallel && local_sequence_ > 0 && local_sequence_ % span.tensor != 0)
-      report(where, fmt::format("must divide the {} tokens of a sequence on each device for "
-                                "sequence_parallel, is {}",
-                                local_sequence_, span.tensor));
+      report(where(), fmt::format("must divide the {} tokens of a sequence on each device for "
+                                  "sequence_parallel, is {}",
+                                  local_sequence_, span.tensor));
   }
 
   void check_tensor_groups(int s, int i) {

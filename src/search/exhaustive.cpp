@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "search/bound/proof.h"
@@ -9,9 +10,13 @@
 #include "search/space/space.h"
 
 // The oracle: every plan of the space, each one simulated. No bound, no dominance, no shortcut; the
-// only plans that are not simulated are those that do not fit.
+// only plans that are not simulated are those that do not fit, and, where there is a cutoff, those
+// whose closed form is above it.
 namespace plait {
 namespace {
+
+constexpr double kTie = 1e-12;                 // sums in another order; a bound may still be a tie
+constexpr std::int64_t kTriedForEach = 1'000;  // stages, of every plan that may be simulated
 
 class Enumeration {
  public:
@@ -20,40 +25,85 @@ class Enumeration {
         space_(space),
         table_(table),
         found_(found),
+        cutoff_(context.options.cutoff),
         used_(space.pools().size(), 0) {}
 
-  void run() { extend(space_.problem().model.unit_count()); }
+  void run() {
+    if (!has_cutoff() || !is_too_slow(table_.bounds().any_step()))
+      extend(space_.problem().model.unit_count(), {}, 0);
+  }
   bool stopped() const { return stopped_; }
 
  private:
-  // Adds a stage in front that ends before unit `end`.
-  void extend(int end) {
+  // A stage in front of those that are there.
+  struct Next {
+    int option = 0;
+    std::vector<int> begin;
+    Seconds send;  // to the stage after it
+  };
+
+  bool has_cutoff() const { return std::isfinite(cutoff_.value); }
+  bool is_too_slow(Seconds bound) const {
+    return bound > (1 + kTie) * std::min(cutoff_, found_.worst_kept());
+  }
+
+  // Adds a stage that ends before unit `end`; `first`: the option of the first stage that is there.
+  void extend(int end, const PipelineSuffix& tail, int first) {
     const int after = static_cast<int>(stages_.size());
     if (after >= space_.max_stages(table_.settings())) return;
     for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
       const std::vector<int> before = used_;
-      std::vector<int> begin;
-      if (!table_.take(o, used_, begin)) continue;
-      for (int from = end - 1; from >= 0; --from)
-        if (space_.allows({from, end}, after)) try_units(o, begin, {from, end}, after);
+      Next next{o, {}, {}};
+      if (!table_.take(o, used_, next.begin)) continue;
+      if (has_cutoff() && after > 0) next.send = table_.hand_over(o, first, end);
+      for (int from = end - 1; from >= 0; --from) {
+        const UnitRange units{from, end};
+        if (has_cutoff() && is_too_slow(longer(tail, next, alone(next, units)).length())) break;
+        if (space_.allows(units, after)) try_units(next, units, tail);
+      }
       used_ = before;
     }
   }
 
-  void try_units(int o, const std::vector<int>& begin, const UnitRange& units, int after) {
-    // Long before there is a whole plan there may be many stages that do not fit.
-    if (++tried_ % 256 == 0) stopped_ |= context_.should_stop();
-    if (stopped_) return;
-    const RunCosts& runs = table_.runs(o, begin);
+  StageTime alone(const Next& next, const UnitRange& units) {
+    return table_.runs(next.option, next.begin).alone(units);
+  }
+  PipelineSuffix longer(PipelineSuffix tail, const Next& next, const StageTime& stage) const {
+    tail.prepend(stage, next.send, table_.rhythm());
+    return tail;
+  }
+  bool is_hopeless(const PipelineSuffix& tail, int left) {
+    if (!has_cutoff()) return false;
+    if (left == 0) return is_too_slow(tail.step());
+    table_.bounds().set_rest(used_, rest_);
+    return is_too_slow(table_.bounds().step(tail, left, rest_, Seconds(0)));
+  }
+
+  void try_units(const Next& next, const UnitRange& units, const PipelineSuffix& tail) {
+    const int after = static_cast<int>(stages_.size());
+    const RunCosts& runs = table_.runs(next.option, next.begin);
+    if (has_cutoff() && is_hopeless(longer(tail, next, runs.alone(units)), units.begin)) return;
     for (const UnitsRecomputed& recompute : recomputes_of(units)) {
+      count_stage();
+      if (stopped_) return;
       if (!runs.fits(units, recompute, after)) continue;
-      stages_.push_back({table_.options()[o], begin, units, recompute});
+      PipelineSuffix whole;
+      if (has_cutoff()) whole = longer(tail, next, runs.cost(units, recompute));
+      if (is_hopeless(whole, units.begin)) continue;
+      stages_.push_back({table_.options()[next.option], next.begin, units, recompute});
       if (units.begin == 0)
         finish();
       else
-        extend(units.begin);
+        extend(units.begin, whole, next.option);
       stages_.pop_back();
     }
+  }
+
+  // Long before there is a whole plan there may be many stages that do not fit.
+  void count_stage() {
+    const std::int64_t limit = context_.options.max_evaluations;
+    if (++tried_ % 256 == 0) stopped_ |= context_.should_stop();
+    stopped_ |= has_cutoff() && limit > 0 && tried_ >= kTriedForEach * limit;
   }
 
   std::vector<UnitsRecomputed> recomputes_of(const UnitRange& units) const {
@@ -99,7 +149,9 @@ class Enumeration {
   const Space& space_;
   StageTable& table_;
   Shortlist& found_;
+  Seconds cutoff_;
   std::vector<int> used_;
+  Bounds::Rest rest_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
   std::int64_t tried_ = 0;           // stages
   bool stopped_ = false;

@@ -118,12 +118,11 @@ class Reader {
     } else {
       const Point& only = series.front();
       // What analytic times have of ops without a shape does not grow with the micro-batch.
-      at = is_only_measured(kind_) ? series.at(b)
-                                   : only.value * ratio(part(measured_conditions(b)),
-                                                        part(measured_conditions(only.x)));
+      at = is_only_measured(kind_)
+               ? series.at(b)
+               : only.value * ratio(part(there()), part(measured_conditions(only.x)));
     }
-    if (same_degrees()) return at;
-    return at * ratio(part(analytic_(kind_, sharding_)), part(measured_conditions(b)));
+    return same_degrees() ? at : at * ratio(part(here()), part(there()));
   }
 
  private:
@@ -166,6 +165,17 @@ class Reader {
     return analytic_(at_sequence_ratio(*measured_, longer), there);
   }
 
+  // At the micro-batch of the sharding.
+  const UnitCosts& there() const {
+    if (!there_) there_ = measured_conditions(sharding_.samples);
+    return *there_;
+  }
+  // The analytic costs of the sharding itself.
+  const UnitCosts& here() const {
+    if (!here_) here_ = analytic_(kind_, sharding_);
+    return *here_;
+  }
+
   const Model& model_;
   const LayerKind& kind_;
   const LayerKind* measured_;  // the kind, or as it is usually cut
@@ -175,6 +185,8 @@ class Reader {
   int tensor_ = 1;
   int sequence_ = 1;
   bool inside_ = false;
+  mutable std::optional<UnitCosts> there_;
+  mutable std::optional<UnitCosts> here_;
 };
 
 // Parts of an analytic cost that measured fields correspond to.
@@ -349,7 +361,8 @@ std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
   if (reader.empty()) return std::nullopt;
   MeasuredCost out{.costs = analytic(place.kind, place.sharding), .origin = {}};
   const double b = place.sharding.samples;
-  const double late = 1 + reader.spread() * slowest_of(place.devices);
+  const double spread = reader.spread();
+  const double late = spread > 0 ? 1 + spread * slowest_of(place.devices) : 1;
   take_times(reader, b, late, out);
   take_memory(reader, b, place.state_bytes, out);
   const auto optimizer_of = [](const UnitCosts& c) {

@@ -17,6 +17,7 @@ std::vector<Task> gpipe_list(const Pipeline& p) {
 // The k-th forward that a stage runs under the interleaved order: p micro-batches through one
 // chunk, then the same through the next chunk, and so on.
 Task interleaved_forward(const Pipeline& p, int k) {
+  if (p.chunks == 1) return {TaskKind::forward, 0, k};
   const int round = p.stages * p.chunks;
   const int chunk = k % round / p.stages;
   return {TaskKind::forward, chunk, k / round * p.stages + k % p.stages};

@@ -8,6 +8,7 @@
 #include "search/auto/fit_first.h"
 #include "search/auto/paper_plans.h"
 #include "search/auto/single_stage.h"
+#include "search/inside/inside_bound.h"
 #include "search/inside/inside_pipelines.h"
 #include "search/moves/improve.h"
 #include "search/space/planners.h"
@@ -65,8 +66,8 @@ Seconds since(Clock::time_point begin) {
 //                           shares
 //   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
 //                           recomputes all or none, so that more freedom is never worse
-//   op by op            p   inside/inside_pipelines.h: degrees and recompute of each op by itself;
-//                           what Aceso's search finds so
+//   op by op            pb  inside/inside_pipelines.h: degrees and recompute of each op by itself;
+//                           what Aceso's search finds so; inside_bound.h
 //   bound of all        b   proof.h: of every plan, where more than the space was free
 //   more effort         pb  the gap and the moves again, with more work
 //   idle ZeRO           p   plans that are as fast without ZeRO go without
@@ -126,7 +127,7 @@ SearchResult AutoSearch::run() {
     floor_ = floor_of_all(context_, engine_, found_.best(), Effort::quick);
   if (!found_.empty()) result.lower_bound = candidates_.is_listed() ? lower_bound() : floor_;
   result.left_space = chooses_inside() || !candidates_.is_listed();
-  if (is_free() || !candidates_.is_listed()) result.floor = floor_;
+  if (is_free() || !candidates_.is_listed() || floor_ > Seconds(0)) result.floor = floor_;
   return result;
 }
 
@@ -260,6 +261,9 @@ void AutoSearch::choose_inside() {
   quiet.on_progress = {};
   if (stop()) return;
   for (const RankedPlan& ranked : search_like_aceso(quiet).plans) found_.offer(ranked.plan);
+  if (!stop() && !found_.empty() && may_bound_insides(context_))
+    floor_ = std::max({floor_, floor_of_all(context_, engine_, found_.best(), Effort::quick),
+                       least_step_inside(context_, found_.best())});
 }
 
 void AutoSearch::prove() { prove_with(std::min(effort(), Effort::normal)); }

@@ -56,6 +56,8 @@ void AutoSearch::try_every_plan() {
   constexpr std::int64_t kMostPlans = 100'000;
   SearchContext context = context_;
   context.options.max_evaluations = kMostPlans;
+  if (exact_schedule())
+    context.options.cutoff = std::min(context.options.cutoff, found_.worst_kept());
   context.on_improvement = {};
   context.on_progress = {};
   const SearchResult every = search_exhaustively(context);

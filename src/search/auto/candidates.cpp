@@ -11,6 +11,16 @@ namespace {
 
 constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
 
+// Whether plans whose replicas cut the optimizer's state make the others superfluous. They do not
+// where the program has none.
+bool skips_whole_optimizer(const SearchContext& context, const Space& space) {
+  const auto has_cut = [](const std::vector<ZeroStage>& zeros) {
+    return std::ranges::find(zeros, ZeroStage::optimizer) != zeros.end();
+  };
+  return !context.options.pins.zero && has_cut(space.target().zero) &&
+         has_cut(space.target().zero_in_pipeline) && gains_by_cut_optimizer(context.problem);
+}
+
 }  // namespace
 
 Candidates::Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
@@ -31,10 +41,9 @@ Candidates::Candidates(const SearchContext& context, const Space& space, const C
 }
 
 void Candidates::list(const SearchContext& context, const Space& space, bool single) {
-  const bool skips_whole_optimizer =
-      !context.options.pins.zero && gains_by_cut_optimizer(context.problem);
+  const bool skips_whole = skips_whole_optimizer(context, space);
   for (const PlanSettings& settings : space.settings()) {
-    if (skips_whole_optimizer && settings.zero == ZeroStage::off) continue;
+    if (skips_whole && settings.zero == ZeroStage::off) continue;
     if (!is_promising(context, settings.micro_batches)) continue;
     const bool apart = single && space.max_stages(settings) == 1;
     (apart ? single_stages_ : pipelined_).push_back({settings, nullptr, {}, false});

@@ -33,48 +33,56 @@ void PricedChain::list_parts() {
     if (is_new) {
       Kind& kind = kinds_.emplace_back();
       kind.ops = {begin, end};
-      kind.before.assign(ways_ * kind.ops.size() * ways_, 0);
+      kind.before.assign(kind.ops.size() * ways_ * ways_, 0);
     }
     parts_.push_back(at->second);
     begin_.push_back(begin);
   }
 }
 
+// All first ways side by side: what a change of ways costs does not depend on them.
 void PricedChain::price_kind(Kind& kind, double price) const {
   const int ops = kind.ops.size();
   kind.value.assign(ways_ * ways_, HUGE_VAL);
-  kind.through.assign(ways_ * ways_, {});
-  std::vector<double> value(ways_), next(ways_);
+  kind.through.assign(ways_ * ways_, std::nullopt);
+  std::vector<double> value(ways_ * ways_, HUGE_VAL), next(ways_ * ways_);  // [way * ways + first]
   for (int first = 0; first < ways_; ++first) {
     if (!exists(kind.ops.begin, first)) continue;
     const ChainWay& start = way(kind.ops.begin, first);
-    std::ranges::fill(value, HUGE_VAL);
-    value[first] = start.time + price * (start.kept + start.opened);
-    for (int i = 1; i < ops; ++i) {
-      const int op = kind.ops.begin + i;
-      for (int w = 0; w < ways_; ++w) {
-        next[w] = HUGE_VAL;
-        if (!exists(op, w)) continue;
-        const ChainWay& own = way(op, w);
-        for (int v = 0; v < ways_; ++v) {
-          if (!(value[v] < HUGE_VAL)) continue;
-          const double sum = value[v] + change(op - 1, v, w) + price * opened(op, v, w);
-          if (sum >= next[w]) continue;
-          next[w] = sum;
-          kind.before[(first * ops + i) * ways_ + w] = v;
-        }
-        next[w] += own.time + price * own.kept;
-      }
-      value.swap(next);
-    }
-    for (int last = 0; last < ways_; ++last) {
-      kind.value[first * ways_ + last] = value[last];
-      if (value[last] < HUGE_VAL) kind.through[first * ways_ + last] = through(kind, first, last);
-    }
+    value[first * ways_ + first] = start.time + price * (start.kept + start.opened);
   }
+  for (int i = 1; i < ops; ++i) {
+    const int op = kind.ops.begin + i;
+    std::ranges::fill(next, HUGE_VAL);
+    for (int w = 0; w < ways_; ++w) {
+      if (!exists(op, w)) continue;
+      double* const sums = &next[w * ways_];
+      int* const before = &kind.before[(i * ways_ + w) * ways_];
+      for (int v = 0; v < ways_; ++v) {
+        if (!exists(op - 1, v)) continue;
+        const double time = change(op - 1, v, w);
+        const double bytes = price * opened(op, v, w);
+        const double* const from = &value[v * ways_];
+        for (int first = 0; first < ways_; ++first) {
+          const double sum = from[first] + time + bytes;
+          if (sum >= sums[first]) continue;
+          sums[first] = sum;
+          before[first] = v;
+        }
+      }
+      const double own = way(op, w).time + price * way(op, w).kept;
+      for (int first = 0; first < ways_; ++first) sums[first] += own;
+    }
+    value.swap(next);
+  }
+  for (int first = 0; first < ways_; ++first)
+    for (int last = 0; last < ways_; ++last)
+      kind.value[first * ways_ + last] = value[last * ways_ + first];
 }
 
-PricedChain::Part PricedChain::through(const Kind& kind, int first, int last) const {
+const PricedChain::Part& PricedChain::through(Kind& kind, int first, int last) const {
+  std::optional<Part>& known = kind.through[first * ways_ + last];
+  if (known) return *known;
   const int ops = kind.ops.size();
   Part sums;
   sums.first = first;
@@ -82,7 +90,7 @@ PricedChain::Part PricedChain::through(const Kind& kind, int first, int last) co
   double run = 0;  // from the end: that of the ops that follow
   for (int i = ops - 1, w = last; i >= 0; --i) {
     const int op = kind.ops.begin + i;
-    const int v = i > 0 ? kind.before[(first * ops + i) * ways_ + w] : -1;
+    const int v = i > 0 ? kind.before[(i * ways_ + w) * ways_ + first] : -1;
     const ChainWay& own = way(op, w);
     sums.time += own.time + (i > 0 ? change(op - 1, v, w) : 0);
     sums.kept += own.kept + opened(op, v, w);
@@ -92,7 +100,8 @@ PricedChain::Part PricedChain::through(const Kind& kind, int first, int last) co
     if (i == 0 || !goes_on(task_.ops[op], way(op - 1, v), own)) run = 0;
     w = v;
   }
-  return sums;
+  known = sums;
+  return *known;
 }
 
 void PricedChain::add_ways(const Kind& kind, const Part& part, std::vector<int>& ways) const {
@@ -100,7 +109,7 @@ void PricedChain::add_ways(const Kind& kind, const Part& part, std::vector<int>&
   ways.resize(ways.size() + ops);
   for (int i = ops - 1, w = part.last; i >= 0; --i) {
     *(ways.end() - (ops - i)) = w;
-    if (i > 0) w = kind.before[(part.first * ops + i) * ways_ + w];
+    if (i > 0) w = kind.before[(i * ways_ + w) * ways_ + part.first];
   }
 }
 
@@ -139,7 +148,7 @@ std::optional<PricedChain::Choice> PricedChain::cheapest(double price) {
   double repeated = 0, transient = 0;
   for (std::size_t p = parts; p-- > 0;) {
     const int first = begun[p * ways_ + last];
-    const Part& part = kinds_[parts_[p]].through[first * ways_ + last];
+    const Part& part = through(kinds_[parts_[p]], first, last);
     choice.parts[p] = part;
     choice.time += part.time;
     choice.kept += part.kept;

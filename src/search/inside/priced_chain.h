@@ -67,12 +67,12 @@ class PricedChain {
   struct Kind {
     UnitRange ops;              // of the first of them
     std::vector<double> value;  // by ways of the first and the last op: time and priced bytes
-    std::vector<Part> through;
-    std::vector<int> before;  // [(first way * ops + op) * ways + way] = way of the op before
+    std::vector<std::optional<Part>> through;  // the same; those that were asked for
+    std::vector<int> before;  // [(op * ways + way) * ways + first way] = way of the op before
   };
   void list_parts();
   void price_kind(Kind& kind, double price) const;
-  Part through(const Kind& kind, int first, int last) const;
+  const Part& through(Kind& kind, int first, int last) const;
   void add_ways(const Kind& kind, const Part& part, std::vector<int>& ways) const;
   double memory_of(double kept, double peak) const { return kept + std::max(peak, task_.at_least); }
 

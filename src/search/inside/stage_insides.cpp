@@ -82,7 +82,8 @@ StageInsides::UnitWay StageInsides::unit_way(const Cut& cut, int index, int unit
   const SpanFrame::Memory memory = frame.memory(0, one, recompute, 0);
   UnitWay out;
   out.time = frame.pass_time(one, recompute).total().value;
-  out.finish = (frame.least_gradient_sync(one) + frame.optimizer(one)).value;
+  out.optimizer = frame.optimizer(one).value;
+  out.finish = frame.least_gradient_sync(one).value + out.optimizer;
   out.gradients = memory.keeps_gradients ? memory.gradients.value : 0;
   out.held = (memory.weights + memory.optimizer_state + memory.workspace).value + out.gradients;
   out.way.repeated = memory.working_set.value;
@@ -125,6 +126,12 @@ void StageInsides::add_units(Ground& ground) {
 
 const std::vector<double>& StageInsides::least_times(const Place& place) {
   return ground(place).least_times;
+}
+
+Bytes StageInsides::room(const Place& place) {
+  const SpanFrame::Memory memory =
+      ground(place).cuts.front().frame->memory(0, {0, 1}, Recompute::none, 0);
+  return memory.capacity - memory.reserve - memory.fixed;
 }
 
 Span StageInsides::span_of(const Ground& ground, int way, int unit) const {

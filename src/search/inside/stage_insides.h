@@ -39,6 +39,24 @@ class StageInsides {
   // is faster than the difference. Empty where such a stage cannot be.
   const std::vector<double>& least_times(const Place& place);
 
+  // A unit by itself in one of its ways; those that it does not have take forever.
+  struct UnitWay {
+    double time = 0;
+    double finish = 0;
+    double held = 0;       // whatever is in flight
+    double gradients = 0;  // of that
+    double saved = 0;      // of each micro-batch in flight
+    ChainWay way;          // what does not depend on what is in flight
+    double loss = 0;
+    double optimizer = 0;  // of finish
+  };
+  // Of units that are alike, every way; empty where such a stage cannot be.
+  const std::vector<std::vector<UnitWay>>& ways(const Place& place) { return ground(place).units; }
+  int distinct_of(int unit) const { return distinct_of_[unit]; }
+  int distinct_count() const { return static_cast<int>(first_of_.size()); }
+  // What the units of a stage may keep on a device, at most.
+  Bytes room(const Place& place);
+
   const PlanSettings& settings() const { return settings_; }
   std::vector<DeviceId> devices_of(const Place& place) const;
   std::int64_t evaluations() const { return evaluations_; }
@@ -50,15 +68,6 @@ class StageInsides {
     int data = 1;
     int split = 0;
     std::unique_ptr<SpanFrame> frame;
-  };
-  struct UnitWay {
-    double time = 0;
-    double finish = 0;
-    double held = 0;       // whatever is in flight
-    double gradients = 0;  // of that
-    double saved = 0;      // of each micro-batch in flight
-    ChainWay way;          // what does not depend on what is in flight
-    double loss = 0;
   };
   // Of the devices of a place, wherever it is.
   struct Ground {

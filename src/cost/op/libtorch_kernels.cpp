@@ -1,6 +1,7 @@
 #include "cost/op/libtorch_kernels.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "cost/comm/overlap.h"
 #include "cost/op/eager.h"
@@ -70,27 +71,29 @@ EagerPasses passes_of(const Op& op) {
   return out;
 }
 
-// Whether a mask is handed to the kernel: T5's bias, ALiBi, a window.
-bool is_masked(const Model& model, const Op& op) {
-  const bool windowed = model.causal && op.rows == op.columns && op.rows < model.sequence_length;
-  return op.learnt_bias || windowed || (op.writes_scores && op.kv_count != 1);
+// Of the layers, those whose attention has a mask: T5's bias, ALiBi, a window.
+double masked_layers(const Model& model, const Op& op) {
+  if (op.learnt_bias || (op.writes_scores && op.kv_count != 1)) return 1;
+  const auto* config = std::get_if<TransformerConfig>(&model.architecture);
+  if (config == nullptr || config->window.size == 0 || config->window.size >= config->sequence)
+    return 0;
+  return 1 - static_cast<double>(config->window.full.size()) / config->layers;
 }
 
 }  // namespace
 
+// Layers with and without a mask are one kind of unit: it takes what they take in the mean.
 OpTime LibtorchKernels::flash_attention(const Op& op, const Sharding& s) const {
-  if (!is_masked(model(), op)) return FusedKernels::flash_attention(op, s);
+  const double masked = masked_layers(model(), op);
+  if (masked <= 0) return FusedKernels::flash_attention(op, s);
+  OpTime time = masked < 1 ? FusedKernels::flash_attention(op, s) : OpTime{};
   const double share = s.samples / s.context / s.tensor;
-  // Of a window only what it shows is counted.
-  const double shown = model().causal ? op.columns / model().sequence_length : 1;
-  const Flops work = op.forward * (share / std::min(1.0, shown));
+  const Flops work = op.forward * share;
   const FlopsPerSecond peak = device().peak_of(attention_dtype(job().precision));
   const Seconds kernel = device().efficiency.kernel;
-  OpTime time{work / (peak * kMasked) + kernel,
-              2.5 * work / (peak * kMaskedBackward) + 2 * kernel,
-              {},
-              {},
-              {}};
+  time.forward = (1 - masked) * time.forward + masked * (work / (peak * kMasked) + kernel);
+  time.backward =
+      (1 - masked) * time.backward + masked * (2.5 * work / (peak * kMaskedBackward) + 2 * kernel);
   if (!op.learnt_bias) return time;
   const double scores = op.count * op.rows * op.columns * share;
   time.forward += moving(kLearntForward * scores);

@@ -126,9 +126,11 @@ struct Gated : torch::autograd::Function<Gated> {
   }
 };
 
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
+#define PLAIT_GROUPED_PRODUCT 1
+
 // What the product of all experts at once asks for: 16 bytes are loaded at a time.
 bool is_one_product(const at::Tensor& rows, const at::Tensor& weights) {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
   constexpr std::int64_t kAligned = 8;
   constexpr std::uintptr_t kBytes = 16;
   const auto aligned = [](const at::Tensor& x) {
@@ -137,11 +139,8 @@ bool is_one_product(const at::Tensor& rows, const at::Tensor& weights) {
   };
   return rows.is_cuda() && rows.scalar_type() == at::kBFloat16 && aligned(rows) &&
          aligned(weights) && weights.size(1) % kAligned == 0;
-#else
-  (void)rows, (void)weights;
-  return false;
-#endif
 }
+#endif
 
 bool has_gated_kernel(Function function) {
   return function == Function::silu || function == Function::gelu || approximates_gelu(function);
@@ -209,7 +208,7 @@ at::Tensor activate(const at::Tensor& x, Function function, bool gated) {
 
 at::Tensor expert_products(const at::Tensor& rows, const at::Tensor& weights,
                            const at::Tensor& biases, const at::Tensor& ends) {
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
+#ifdef PLAIT_GROUPED_PRODUCT
   if (is_one_product(rows, weights)) {
     const at::Tensor out = at::_grouped_mm(rows, weights.transpose(1, 2), ends);
     if (!biases.defined()) return out;

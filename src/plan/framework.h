@@ -10,6 +10,7 @@ namespace plait {
 enum class KernelStyle {
   fused,  // norms, activations, softmax and additions are kernels that move each tensor once
   eager,  // every primitive is a kernel of its own, as PyTorch runs it (cost/op/eager.h)
+  libtorch,  // PyTorch's kernels, one for each function (cost/op/libtorch_kernels.h)
 };
 
 // Generation of a program's flash attention kernels: a property of the software, not of the device.

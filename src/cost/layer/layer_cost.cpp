@@ -97,7 +97,7 @@ void adjust(const Adjustment& by, bool tensor_group, LayerSums& sums) {
   sums.unit.backward_comm += by.wait;
 }
 
-// While the device computes the output layer, which takes one launch to start, the host goes on
+// While the device computes the output layer, which takes few launches to start, the host goes on
 // and launches the backward passes: what a layer's share of that is.
 Seconds launched_ahead(const ReplicaSetting& setting) {
   const ModelLayers& layers = setting.layers;
@@ -106,9 +106,9 @@ Seconds launched_ahead(const ReplicaSetting& setting) {
   const auto blocks = std::ranges::count_if(
       layers.shape_of, [&](int shape) { return !is_table(layers.whole(layers.shapes[shape])); });
   if (blocks == 0) return {};
-  const UnitCost unit = sums_of(setting, head).unit;
-  return std::max(Seconds(0), unit.total() - 2 * setting.traits().host_head) /
-         static_cast<double>(blocks);
+  const LayerSums sums = sums_of(setting, head);
+  const Seconds launched = sums.host + 2 * setting.traits().host_head;
+  return std::max(Seconds(0), sums.unit.total() - launched) / static_cast<double>(blocks);
 }
 
 // Of elements of a sample that enter a unit, the bytes on one device.

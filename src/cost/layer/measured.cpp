@@ -1,7 +1,5 @@
 #include "cost/layer/measured.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -41,11 +39,17 @@ std::optional<double> field(const ComputeSample& sample) {
   return value ? std::optional<double>(value->value) : std::nullopt;
 }
 
-// The pass as training sees it: the device's time, or the host's where that is longer.
-template <auto Pass, auto Launch>
-std::optional<double> pass_time(const ComputeSample& sample) {
-  if (!(sample.*Pass)) return std::nullopt;
-  return std::max(*(sample.*Pass), (sample.*Launch).value_or(Seconds(0))).value;
+// Both passes of a unit.
+struct Passes {
+  Seconds device;
+  Seconds launch;  // by the host; 0 where it is not known
+};
+
+Passes passes_of(const ComputeSample& sample) {
+  const auto sum = [](std::optional<Seconds> a, std::optional<Seconds> b) {
+    return a.value_or(Seconds(0)) + b.value_or(Seconds(0));
+  };
+  return {sum(sample.forward, sample.backward), sum(sample.forward_launch, sample.backward_launch)};
 }
 
 // All that was measured of one kind on one device type, read for one sharding.
@@ -87,6 +91,14 @@ class Reader {
       if (const auto value = of(sample))
         points.push_back({.x = static_cast<double>(micro_batch), .value = *value});
     return Series(std::move(points));
+  }
+
+  // At the micro-batch that is nearest to the wanted one.
+  Passes passes() const {
+    const auto distance = [&](const auto& entry) {
+      return std::abs(std::log(entry.first / sharding_.samples));
+    };
+    return passes_of(std::ranges::min_element(samples_, {}, distance)->second);
   }
 
   // Of the measured times, weighted with them; 0 where none is known.
@@ -244,10 +256,8 @@ void take_times(const Reader& reader, double b, double late, MeasuredCost& out) 
   const auto forward_of = [&](const UnitCosts& c) { return parts.forward(c[kNone]); };
   const auto backward_of = [&](const UnitCosts& c) { return parts.backward(c[kNone]); };
   const auto both_of = [&](const UnitCosts& c) { return forward_of(c) + backward_of(c); };
-  const Series forward =
-      reader.series(pass_time<&ComputeSample::forward, &ComputeSample::forward_launch>);
-  const Series backward =
-      reader.series(pass_time<&ComputeSample::backward, &ComputeSample::backward_launch>);
+  const Series forward = reader.series(field<&ComputeSample::forward>);
+  const Series backward = reader.series(field<&ComputeSample::backward>);
   const Series both = reader.series(field<&ComputeSample::both>);
   const Series& main = forward.empty() ? both : forward;
   if (main.empty()) return;
@@ -317,17 +327,6 @@ bool is_only_measured(const LayerKind& unit) {
   return !unit.ops.empty() && std::ranges::all_of(unit.ops, has_no_shape);
 }
 
-std::string in_words(const Origin& origin) {
-  if (origin.time == Source::analytic) return "analytic";
-  if (origin.time == Source::measured) return "measured";
-  std::string text = fmt::format("interpolated from tp {}", origin.tensor);
-  if (origin.sequence != 0) text += fmt::format(", sequence {}", origin.sequence);
-  text += fmt::format(", micro-batch {}", origin.micro_batch_low);
-  if (origin.micro_batch_high != origin.micro_batch_low)
-    text += fmt::format(" and {}", origin.micro_batch_high);
-  return text;
-}
-
 double slowest_of(int devices) {
   PLAIT_CHECK(devices >= 1);
   const double share = (devices - 0.375) / (devices + 0.25);
@@ -355,6 +354,40 @@ LayerKind at_sequence_ratio(LayerKind kind, double ratio) {
   return kind;
 }
 
+namespace {
+
+// How many times as long a unit takes because the host is late. The host waits for the device at
+// the end of a step only: what it is ahead in one unit makes up for being late in another, so that
+// all units wait as long as all of them together do.
+double waiting_for_host(const MeasuredPlace& place, const Reader& own,
+                        const AnalyticCost& analytic) {
+  Passes all = own.passes();
+  if (all.launch <= Seconds(0)) return 1;
+  const std::vector<LayerKind>& kinds = place.model.kinds;
+  const auto is_own = [&](const LayerKind& kind) { return kind.name == place.kind.name; };
+  if (std::ranges::any_of(kinds, is_own)) {
+    all = {};
+    for (int k = 0; k < static_cast<int>(kinds.size()); ++k) {
+      const MeasuredPlace there{.profile = place.profile,
+                                .model = place.model,
+                                .device_type = place.device_type,
+                                .kind = kinds[k],
+                                .usual = kinds[k],
+                                .sharding = place.sharding};
+      const Reader reader(there, analytic);
+      if (reader.empty()) continue;
+      const Passes one = reader.passes();
+      if (one.launch <= Seconds(0)) continue;
+      const auto count = static_cast<double>(std::ranges::count(place.model.units, k));
+      all.device += count * one.device;
+      all.launch += count * one.launch;
+    }
+  }
+  return all.launch > all.device ? all.launch / all.device : 1;
+}
+
+}  // namespace
+
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
                                           const AnalyticCost& analytic) {
   const Reader reader(place, analytic);
@@ -363,7 +396,7 @@ std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
   const double b = place.sharding.samples;
   const double spread = reader.spread();
   const double late = spread > 0 ? 1 + spread * slowest_of(place.devices) : 1;
-  take_times(reader, b, late, out);
+  take_times(reader, b, late * waiting_for_host(place, reader, analytic), out);
   take_memory(reader, b, place.state_bytes, out);
   const auto optimizer_of = [](const UnitCosts& c) {
     return c[kNone].parameters + c[kNone].expert_parameters;

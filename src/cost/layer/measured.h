@@ -53,6 +53,8 @@ struct MeasuredCost {
 // Where the times have the communication of the tensor group inside, none is added, and the ratios
 // are of compute and communication together.
 // A split choice that was not measured: the usual one's, times the analytic ratio of the two.
+// Where the host takes longer to launch the passes of all units than the device to run them, units
+// take as many times as long.
 // Devices take now longer, now shorter for the same work, and every step waits for the slowest:
 // times are 1 + spread * slowest_of(devices) times as long, with the spread of these measurements.
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place, const AnalyticCost& analytic);

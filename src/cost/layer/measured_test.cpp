@@ -51,6 +51,42 @@ struct Case {
   }
 };
 
+// The host launches the forward pass late and backward early: together they are not longer than
+// what the device does, which the host runs ahead of.
+TEST(Measured, TheHostDelaysAUnitOnlyByWhatBothPassesTakeToLaunch) {
+  Case c;
+  c.at(1, 2) = {.forward = Seconds(1e-3),
+                .backward = Seconds(2e-3),
+                .forward_launch = Seconds(2e-3),
+                .backward_launch = Seconds(0.5e-3)};
+  EXPECT_NEAR(c.cost(2)->costs[0].forward.value, 1e-3, 1e-12);
+  // 4.5 ms for 3: both passes are half as long again.
+  c.at(1, 2).backward_launch = Seconds(2.5e-3);
+  const UnitCost late = c.cost(2)->costs[0];
+  EXPECT_NEAR(late.forward.value, 1.5e-3, 1e-12);
+  EXPECT_NEAR((late.backward + late.weight_gradient).value, 3e-3, 1e-12);
+}
+
+// The decoder's 4.5 ms to launch find 4 ms of the head to hide behind.
+TEST(Measured, TheHostMakesUpInOneUnitForBeingLateInAnother) {
+  Case c;
+  c.model.kinds = {c.kind, c.kind};
+  c.model.kinds[1].name = "head";
+  c.model.units = {0, 1};
+  c.at(1, 2) = {.forward = Seconds(1e-3),
+                .backward = Seconds(2e-3),
+                .forward_launch = Seconds(2e-3),
+                .backward_launch = Seconds(2.5e-3)};
+  c.profile.compute[{"head", "T4", 1, 2, 0, 0}] = {
+      .forward = Seconds(4e-3), .backward = Seconds(0), .forward_launch = Seconds(0.5e-3)};
+  EXPECT_NEAR(c.cost(2)->costs[0].forward.value, 1e-3, 1e-12);
+  // Two decoders: 9.5 ms for 10; three: 14 for 13.
+  c.model.units = {0, 0, 1};
+  EXPECT_NEAR(c.cost(2)->costs[0].forward.value, 1e-3, 1e-12);
+  c.model.units = {0, 0, 0, 1};
+  EXPECT_NEAR(c.cost(2)->costs[0].forward.value, 1e-3 * 14 / 13, 1e-12);
+}
+
 // Aceso's ops: all that is known of them beside the measurements is a name.
 TEST(Measured, OpsWithoutAShapeTakeLongerInProportion) {
   Case c;

@@ -6,6 +6,7 @@
 #include "cost/op/adapters.h"
 #include "cost/op/eager_kernels.h"
 #include "cost/op/fused_kernels.h"
+#include "cost/op/libtorch_kernels.h"
 
 namespace plait {
 namespace {
@@ -54,8 +55,14 @@ Kernels::Kernels(const Job& job, const Model& model, const DeviceType& device)
 
 std::unique_ptr<const Kernels> kernels_of(const Job& job, const Model& model,
                                           const DeviceType& device) {
-  if (job.framework.traits.kernels == KernelStyle::eager)
-    return std::make_unique<EagerKernels>(job, model, device);
+  switch (job.framework.traits.kernels) {
+    case KernelStyle::eager:
+      return std::make_unique<EagerKernels>(job, model, device);
+    case KernelStyle::libtorch:
+      return std::make_unique<LibtorchKernels>(job, model, device);
+    case KernelStyle::fused:
+      break;
+  }
   return std::make_unique<FusedKernels>(job, model, device);
 }
 

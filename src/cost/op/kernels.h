@@ -19,8 +19,8 @@ struct HostWork {
 };
 
 // How a program runs the ops of a model on one device: what they take, what they keep, and how the
-// host launches them. Two strategies (KernelStyle), chosen once by kernels_of(): fused kernels, and
-// eager ones, which run every primitive by itself. Refers to model and device.
+// host launches them. Three strategies (KernelStyle), chosen once by kernels_of(): fused kernels,
+// eager ones, which run every primitive by itself, and libtorch's, in between. Refers to model and device.
 class Kernels {
  public:
   Kernels(const Job& job, const Model& model, const DeviceType& device);

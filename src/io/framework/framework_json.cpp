@@ -95,7 +95,7 @@ constexpr NumberField<MixedState> kMixedNumbers[] = {
     {"moment_bytes", 1, [](MixedState& m) -> double& { return m.moment; }},
 };
 
-const std::vector<std::string_view> kKernelNames{"fused", "eager"};
+const std::vector<std::string_view> kKernelNames{"fused", "eager", "libtorch"};
 const std::vector<std::string_view> kFp32Names{"never", "sharded", "always"};
 
 double read_number(const JsonValue& value, double per_unit) {

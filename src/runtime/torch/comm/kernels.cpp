@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace plait::runtime {
 namespace {
@@ -91,14 +94,14 @@ at::Tensor activation_of(const at::Tensor& x, Function function) {
 }
 
 // activation(first half) * second half. Gradients are written where they belong: the halves that
-// split() would give need one more pass to be put together.
+// split() would give need one more pass to be put together. The activation is computed again for
+// backward: kept, it would be a quarter of what a gated layer keeps.
 struct Gated : torch::autograd::Function<Gated> {
   static Variable forward(AutogradContext* context, const Variable& x, std::int64_t function) {
     const std::vector<at::Tensor> halves = at::split(x, x.size(-1) / 2, -1);
-    const at::Tensor open = activation_of(halves[0], static_cast<plait::Function>(function));
-    context->save_for_backward({x, open});
+    context->save_for_backward({x});
     context->saved_data["function"] = function;
-    return open * halves[1];
+    return activation_of(halves[0], static_cast<plait::Function>(function)).mul_(halves[1]);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
@@ -108,8 +111,12 @@ struct Gated : torch::autograd::Function<Gated> {
     at::Tensor out = at::empty(saved[0].sizes(), saved[0].options());
     at::Tensor of_gate = out.narrow(-1, 0, half);
     at::Tensor of_value = out.narrow(-1, half, half);
-    at::mul_out(of_value, gradient, saved[1]);
     const at::Tensor gate = saved[0].narrow(-1, 0, half);
+    if (function == plait::Function::silu)
+      at::silu_out(of_value, gate);
+    else
+      at::gelu_out(of_value, gate, gelu_kind(function));
+    of_value.mul_(gradient);
     const at::Tensor inner = gradient * saved[0].narrow(-1, half, half);
     if (function == plait::Function::silu)
       at::silu_backward_out(of_gate, inner, gate);
@@ -118,6 +125,22 @@ struct Gated : torch::autograd::Function<Gated> {
     return {out, Variable()};
   }
 };
+
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
+#define PLAIT_GROUPED_PRODUCT 1
+
+// What the product of all experts at once asks for: 16 bytes are loaded at a time.
+bool is_one_product(const at::Tensor& rows, const at::Tensor& weights) {
+  constexpr std::int64_t kAligned = 8;
+  constexpr std::uintptr_t kBytes = 16;
+  const auto aligned = [](const at::Tensor& x) {
+    return x.size(-1) % kAligned == 0 &&
+           reinterpret_cast<std::uintptr_t>(x.data_ptr()) % kBytes == 0;
+  };
+  return rows.is_cuda() && rows.scalar_type() == at::kBFloat16 && aligned(rows) &&
+         aligned(weights) && weights.size(1) % kAligned == 0;
+}
+#endif
 
 bool has_gated_kernel(Function function) {
   return function == Function::silu || function == Function::gelu || approximates_gelu(function);
@@ -181,6 +204,37 @@ at::Tensor activate(const at::Tensor& x, Function function, bool gated) {
   if (has_gated_kernel(function)) return Gated::apply(x, static_cast<std::int64_t>(function));
   const std::vector<at::Tensor> parts = at::split(x, x.size(-1) / 2, -1);
   return activation_of(parts[0], function) * parts[1];
+}
+
+at::Tensor expert_products(const at::Tensor& rows, const at::Tensor& weights,
+                           const at::Tensor& biases, const at::Tensor& ends) {
+#ifdef PLAIT_GROUPED_PRODUCT
+  if (is_one_product(rows, weights)) {
+    const at::Tensor out = at::_grouped_mm(rows, weights.transpose(1, 2), ends);
+    if (!biases.defined()) return out;
+    const at::Tensor row = at::arange(rows.size(0), ends.options());
+    return out + biases.index_select(0, at::searchsorted(ends, row, /*out_int32=*/true,
+                                                         /*right=*/true));
+  }
+#endif
+  // Taken apart at once: the gradient of a part that is picked by its number is a tensor of all
+  // parts, mostly zeros.
+  const at::Tensor known = ends.to(at::kCPU);
+  std::vector<std::int64_t> counts;
+  std::int64_t before = 0;
+  for (std::int64_t e = 0; e < known.size(0); ++e) {
+    const std::int64_t end = known.data_ptr<std::int32_t>()[e];
+    counts.push_back(end - std::exchange(before, end));
+  }
+  const std::vector<at::Tensor> own = rows.split_with_sizes(counts, 0);
+  const std::vector<at::Tensor> weight = weights.unbind(0);
+  const std::vector<at::Tensor> bias =
+      biases.defined() ? biases.unbind(0) : std::vector<at::Tensor>(weight.size());
+  std::vector<at::Tensor> outputs;
+  for (std::size_t e = 0; e < own.size(); ++e)
+    outputs.push_back(bias[e].defined() ? at::linear(own[e], weight[e], bias[e])
+                                        : at::linear(own[e], weight[e]));
+  return at::cat(outputs, 0);
 }
 
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {

@@ -34,6 +34,13 @@ at::Tensor normalise_maps(const at::Tensor& x, const at::Tensor& weight, const a
 // silu, gelu ...; with `gated` of the first half of the last dimension, times the second half.
 at::Tensor activate(const at::Tensor& x, Function function, bool gated);
 
+// Rows of experts, one expert's after the other's, times their weights [experts, outputs, inputs],
+// plus their biases [experts, outputs], which may be undefined. Rows of expert e end at ends[e],
+// whole numbers of 4 bytes on the device. In bf16 on a GPU it is one product of all, of which the
+// host need not know who has how many rows; else experts take turns, after a wait for `ends`.
+at::Tensor expert_products(const at::Tensor& rows, const at::Tensor& weights,
+                           const at::Tensor& biases, const at::Tensor& ends);
+
 // -log softmax(logits) at each label, in the wide type: [rows, classes] and [rows] give [rows]. No
 // more than 87, which is what fp32 can tell of a chance; the gradient is right beyond it. Backward
 // overwrites what forward kept, so it may run once.

@@ -26,6 +26,38 @@ double rounding_of(at::ScalarType type) {
   return type == at::kBFloat16 ? 1.0 / 256 : type == at::kFloat ? 1e-6 : 1e-14;
 }
 
+// The second of three experts has no rows.
+TEST(Kernels, ProductsOfExpertsAreThoseOfEachRow) {
+  at::manual_seed(2);
+  const at::Tensor expert = at::tensor({0, 0, 2, 2, 2, 2, 2}, at::kLong);
+  for (const at::Device device : devices())
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const auto noise = [&](at::IntArrayRef shape) {
+        return at::randn(shape, at::kDouble).to(type).to(device).set_requires_grad(true);
+      };
+      const at::Tensor rows = noise({7, 8}), weights = noise({3, 16, 8}), biases = noise({3, 16});
+      const at::Tensor ends = at::tensor({2, 2, 7}, at::kInt).to(device);
+      const at::Tensor seeds = at::randn({7, 16}, at::kDouble);
+      const auto exact = [](const at::Tensor& x) {
+        return x.detach().to(at::kCPU).to(at::kDouble).set_requires_grad(true);
+      };
+      const at::Tensor r = exact(rows), w = exact(weights), b = exact(biases);
+      const at::Tensor wanted =
+          at::bmm(w.index_select(0, expert), r.unsqueeze(2)).squeeze(2) + b.index_select(0, expert);
+      wanted.backward(seeds);
+      const at::Tensor got = expert_products(rows, weights, biases, ends);
+      got.backward(seeds.to(type).to(device));
+      const double close = 4 * rounding_of(type);
+      EXPECT_LT(apart(got.to(at::kCPU), wanted), close);
+      EXPECT_LT(apart(rows.grad().to(at::kCPU), r.grad()), close);
+      EXPECT_LT(apart(weights.grad().to(at::kCPU), w.grad()), close);
+      EXPECT_LT(apart(biases.grad().to(at::kCPU), b.grad()), close);
+      EXPECT_LT(apart(expert_products(rows, weights, {}, ends).to(at::kCPU),
+                      wanted - b.index_select(0, expert)),
+                close);
+    }
+}
+
 TEST(Kernels, CrossEntropyAndItsGradientAreThoseOfLogSoftmax) {
   at::manual_seed(1);
   for (const at::Device device : devices())

@@ -43,17 +43,11 @@ void Stopwatch::mark() {
   events_.back().record(stream_of(device_));
 }
 
-std::vector<double> Stopwatch::host_intervals() const {
-  std::vector<double> out;
-  for (std::size_t i = 1; i < times_.size(); ++i)
-    out.push_back(std::chrono::duration<double>(times_[i] - times_[i - 1]).count());
-  return out;
-}
-
 std::vector<double> Stopwatch::intervals() {
   std::vector<double> out;
   if (device_.is_cpu()) {
-    out = host_intervals();
+    for (std::size_t i = 1; i < times_.size(); ++i)
+      out.push_back(std::chrono::duration<double>(times_[i] - times_[i - 1]).count());
     times_.clear();
     return out;
   }
@@ -88,8 +82,7 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
   const auto begin = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   const auto parts = static_cast<std::size_t>(what.marks) - 1;
-  Repeats out{std::vector<std::vector<double>>(parts), {}};
-  if (!device.is_cpu()) out.launch.resize(parts);
+  Repeats out{std::vector<std::vector<double>>(parts)};
   Stopwatch watch(device);
   // The first run loads kernels and fills the allocator's pool.
   what.once(watch);
@@ -111,10 +104,6 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
       what.once(watch);
       launching.push_back(elapsed() - launch_begin);
     }
-    const std::vector<double> launched = watch.host_intervals();
-    for (std::size_t i = what.marks; i < launched.size(); ++i)
-      if (const std::size_t part = i % what.marks; part < out.launch.size())
-        out.launch[part].push_back(launched[i]);
     watch.intervals();
     warm += burst;
     one = (elapsed() - warm_begin) / warm;

@@ -22,8 +22,6 @@ class Stopwatch {
   void mark();
   // Waits for the device; seconds between each mark and the next since the last call.
   std::vector<double> intervals();
-  // The same by the clock of the host, which has only launched the work; call it first.
-  std::vector<double> host_intervals() const;
 
  private:
   c10::Device device_;
@@ -52,7 +50,6 @@ struct Repeated {
 // By interval inside a run, the times of all runs.
 struct Repeats {
   std::vector<std::vector<double>> device;
-  std::vector<std::vector<double>> launch;  // by the host, while warming up; empty on the CPU
 };
 
 // Runs it again and again: first to warm up, waiting for each, then in batches without waiting in

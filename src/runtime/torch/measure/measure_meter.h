@@ -46,6 +46,10 @@ class TorchMeter : public Meter {
   void measure_unit(const UnitPlace& place, Measurement& into);
   void measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
                       const Batch& batch, MemoryWatch& memory, Measurement& into);
+  // What the host takes to launch the passes.
+  void measure_launch(const std::vector<std::unique_ptr<UnitModule>>& copies,
+                      const std::map<std::string, at::Tensor>& pattern, const Batch& batch,
+                      Measurement& into);
   const ExecProgram& program_of(const Model& model);
   std::optional<Timing> optimizer_step(const std::vector<at::Tensor>& parameters);
   // Calls `measure`; an allocation that fails becomes a result.

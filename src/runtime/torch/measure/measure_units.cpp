@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -17,6 +18,11 @@ namespace {
 
 constexpr double kCaches = 128e6;  // bytes; copies of a unit are as many as exceed it
 constexpr int kMostCopies = 4;
+// Passes that are launched in a row, as those of a step's layers are: the engine of gradients is
+// woken once for all of them. As many as keep this much for backward.
+constexpr int kInARow = 6;
+constexpr double kKept = 4e9;  // bytes
+constexpr int kRows = 7;
 
 // Noise on the device itself: the values do not matter.
 ParameterSource noise_parameters(const ShardSpec& shard, const at::TensorOptions& options) {
@@ -88,17 +94,19 @@ std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& 
   const at::Tensor squares = at::ones_like(values);
   const Optimizer optimizer = options_.job.optimizer;
   std::int64_t turn = 0;
+  // As a step does it: gradients are converted, their norm is taken, and they are clipped.
   const auto step = [&] {
     turn = (turn + 1) % sets;
     const at::Tensor weight = weights[turn], gradient = gradients[turn], value = values[turn],
                      first = means[turn], second = squares[turn];
     const at::Tensor wide = master ? gradient.to(kept) : gradient;
+    const at::Tensor norm = at::linalg_vector_norm(wide);
     if (optimizer == Optimizer::adam) {
 #if PLAIT_FUSED_ADAM
       const at::Tensor number = at::ones({}, value.options().dtype(at::kFloat));
       at::_fused_adamw_({value}, {wide}, {first}, {second}, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
                         1e-8,
-                        /*amsgrad=*/false, /*maximize=*/false);
+                        /*amsgrad=*/false, /*maximize=*/false, norm.to(at::kFloat).clamp_min(1.0));
       if (master) weight.copy_(value);
       return;
 #endif
@@ -133,8 +141,8 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
   };
   const auto backward = [&] {
     Bundle in = leaves(pattern);
-    const std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
     memory.forget_peak();
+    const std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
     if (!out.empty()) torch::autograd::backward(out, noise_like(out));
     synchronise(device_);
   };
@@ -157,6 +165,33 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
   backward();
   into.saved = in_bytes(saved);
   into.workspace = in_bytes(memory.peak() - before - saved - handed_on);
+}
+
+void TorchMeter::measure_launch(const std::vector<std::unique_ptr<UnitModule>>& copies,
+                                const Bundle& pattern, const Batch& batch, Measurement& into) {
+  const double kept = into.saved ? into.saved->value : 0;
+  const int count = std::clamp(static_cast<int>(kKept / std::max(kept, 1.0)), 1, kInARow);
+  std::vector<double> forward, backward;
+  for (int row = 0; row < kRows; ++row) {
+    std::vector<Bundle> inputs;
+    for (int i = 0; i < count; ++i) inputs.push_back(leaves(pattern));
+    std::vector<at::Tensor> out;
+    synchronise(device_);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i)
+      for (at::Tensor& tensor : results(copies[i % copies.size()]->forward(inputs[i], batch)))
+        out.push_back(std::move(tensor));
+    const auto middle = std::chrono::steady_clock::now();
+    const std::vector<at::Tensor> gradients = noise_like(out);
+    const auto launched = std::chrono::steady_clock::now();
+    if (!out.empty()) torch::autograd::backward(out, gradients);
+    const auto end = std::chrono::steady_clock::now();
+    forward.push_back(std::chrono::duration<double>(middle - begin).count() / count);
+    backward.push_back(std::chrono::duration<double>(end - launched).count() / count);
+  }
+  synchronise(device_);
+  into.forward_launch = timing_of(forward);
+  into.backward_launch = timing_of(backward);
 }
 
 void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
@@ -214,12 +249,9 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
   into.forward = timing_of(times.device[0]);
   into.backward = timing_of(times.device[1]);
   for (const auto& part : times.device) add_flags(part, into.flags);
-  if (!times.launch.empty()) {
-    into.forward_launch = timing_of(times.launch[0]);
-    into.backward_launch = timing_of(times.launch[1]);
-  }
-  copies.clear();
   inputs.clear();
+  if (!device_.is_cpu()) measure_launch(copies, pattern, batch, into);
+  copies.clear();
   into.optimizer = optimizer_step(parameters);
 }
 

@@ -50,6 +50,13 @@ bool reads_batch(ExecOpKind kind) {
          kind == ExecOpKind::convolution;
 }
 
+// Of the input or the output layer, which are never recomputed: what a loss would free is needed
+// again at once.
+bool is_table(ExecOpKind kind) {
+  return kind == ExecOpKind::tokens || kind == ExecOpKind::loss ||
+         kind == ExecOpKind::next_sentence;
+}
+
 at::Tensor slice_of(const at::Tensor& tensor, const TensorSlice& slice) {
   return tensor.narrow(0, slice.samples.begin, slice.samples.size())
       .narrow(slice.dim + 1, slice.range.begin, slice.range.size());
@@ -141,6 +148,8 @@ void StageRunner::cut_into_pieces(LocalSpan& span) {
       span.pieces.back().learns.push_back(parameters_.number(parameter.name, span.place->tensor));
   }
   for (Piece& piece : span.pieces) {
+    for (int i = piece.range.begin; i < piece.range.end; ++i)
+      if (is_table(program_.ops[i].kind)) piece.again = false;
     std::sort(piece.learns.begin(), piece.learns.end());
     piece.learns.erase(std::unique(piece.learns.begin(), piece.learns.end()), piece.learns.end());
     for (const int tensor : piece.learns) parameters_.gradients().expect(tensor);

@@ -163,26 +163,10 @@ void UnitModule::run_embedding(const Held& held, Bundle& bundle, const Batch& ba
 }
 
 // The experts work on visits: tokens sorted by the expert that they chose. "chosen" is the expert
-// and "weights" the share of each visit; "order" says which visit is where, "counts" how many each
-// expert has.
+// and "weights" the share of each visit; "order" says which visit is where, "ends" where the visits
+// of each expert end. None of it leaves the device, so that the host goes on launching.
 void UnitModule::run_experts(const Held& held, Bundle& bundle) {
   const ExecOp& op = *held.op;
-  const auto each_expert = [&](const at::Tensor& visits, const at::Tensor& bias) {
-    const at::Tensor counts = bundle.at("counts");
-    // Taken apart at once: the gradient of one expert picked by its number is a tensor of all of
-    // them, mostly zeros.
-    const std::vector<at::Tensor> weights = held.weight.unbind(0);
-    const std::vector<at::Tensor> biases =
-        bias.defined() ? bias.unbind(0) : std::vector<at::Tensor>(weights.size());
-    std::vector<at::Tensor> outputs;
-    std::int64_t first = 0;
-    for (std::int64_t e = 0; e < op.experts; ++e) {
-      const std::int64_t count = counts.data_ptr<std::int64_t>()[e];
-      outputs.push_back(linear(visits.narrow(0, first, count), weights[e], biases[e]));
-      first += count;
-    }
-    return at::cat(outputs, 0);
-  };
   switch (op.kind) {
     case ExecOpKind::router:
       bundle["scores"] = linear(bundle.at("x"), held.weight, held.bias);
@@ -202,11 +186,13 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
       bundle["weights"] = enter(bundle.at("weights"));
       at::Tensor chosen = take(bundle, "chosen");
       if (shard_.cuts_positions()) chosen = group_.all_gather(chosen, 1);
-      const at::Tensor flat = chosen.flatten();
-      bundle["order"] = flat.argsort();
-      bundle["counts"] = at::bincount(flat, {}, op.experts).to(at::kCPU);
-      const at::Tensor token = bundle.at("order").div(chosen.size(-1), "floor");
-      bundle["x"] = each_expert(x.flatten(0, 1).index_select(0, token), held.bias);
+      const auto [sorted, order] = chosen.flatten().sort();
+      const at::Tensor experts = at::arange(op.experts, sorted.options());
+      bundle["ends"] = at::searchsorted(sorted, experts, /*out_int32=*/true, /*right=*/true);
+      bundle["order"] = order;
+      const at::Tensor token = order.div(chosen.size(-1), "floor");
+      bundle["x"] = expert_products(x.flatten(0, 1).index_select(0, token), held.weight, held.bias,
+                                    bundle.at("ends"));
       return;
     }
     case ExecOpKind::experts_activation:
@@ -214,8 +200,8 @@ void UnitModule::run_experts(const Held& held, Bundle& bundle) {
       return;
     case ExecOpKind::experts_down: {
       const at::Tensor none;
-      bundle["x"] = each_expert(bundle.at("x"), shard_.rank == 0 ? held.bias : none);
-      bundle.erase("counts");
+      bundle["x"] = expert_products(bundle.at("x"), held.weight,
+                                    shard_.rank == 0 ? held.bias : none, take(bundle, "ends"));
       return;
     }
     case ExecOpKind::combine: {

@@ -149,3 +149,14 @@ def make_placed(width=64, batch=32):
         return ((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2).mean()
     x = put(normal(3, batch, width, scale=1), "mine")
     return sgd(loss), (p, x, put(normal(4, batch, width, scale=1), ("too", "mine")))
+
+
+def make_tied(width=32, inner=64, batch=16):
+    """An autoencoder whose weights are used as they are and transposed, and multiplied by themselves."""
+    p = [normal(1, width, inner, scale=0.2), normal(2, inner, 16, scale=0.2)]
+
+    def loss(p, x):
+        h = jnp.tanh(jnp.tanh(x @ p[0]) @ p[1])
+        back = jnp.tanh(h @ p[1].T) @ p[0].T
+        return ((back - x) ** 2).mean() + 1e-3 * sum((w.T @ w).std() for w in p)
+    return sgd(loss), (p, normal(3, batch, width, scale=1))

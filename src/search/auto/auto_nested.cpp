@@ -88,7 +88,7 @@ void AutoSearch::try_one_layout() {
 }
 
 bool AutoSearch::recomputes_some() const {
-  if (!space_.recomputes_by_layer() || !is_not_enumerable() || found_.empty()) return false;
+  if (!space_.recomputes_by_layer() || !may_move() || found_.empty()) return false;
   return std::ranges::any_of(found_.plans(), [&](const RankedPlan& ranked) {
     return std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
       return std::ranges::any_of(stage.spans, [&](const Span& span) {

@@ -46,6 +46,16 @@ class Judge {
     return better;
   }
 
+  bool pin_is_better(const std::string& words) {
+    for (const Pinned& own : every_pin(problem_, target_)) {
+      if (own.words != words) continue;
+      const SearchResult found = searched(problem_, own.pins);
+      return !found.plans.empty() && is_better(found.plans.front(), own.words);
+    }
+    ADD_FAILURE() << "no pin " << words;
+    return false;
+  }
+
   bool opinion_is_better(std::int64_t evaluations) {
     const CostEngine engine(problem_);
     std::vector<Plan> given;
@@ -146,6 +156,24 @@ TEST_P(OneLayout, NothingBeatsTheFreeSearch) {
 TEST(OneLayout, HandsOverFewTimesWhereNetworksAreSlow) {
   Judge judge(*target_named("megatron"), 60'014, 64);
   EXPECT_EQ(judge.better_pins(24), 0);
+}
+
+// Of a layout that is looked at again its tied embeddings were once counted twice.
+TEST(OneLayout, BoundsCountTiedEmbeddingsOnce) {
+  Judge judge(*target_named("megatron"), 8'002, 256);
+  EXPECT_FALSE(judge.opinion_is_better(300));
+}
+
+// Devices of two types that share a sequence were once as fast as the first of them.
+TEST(OneLayout, SequencesSharedByTypesOfDevicesAreNoGain) {
+  Judge judge(*target_named("megatron"), 8'001, 256);
+  EXPECT_FALSE(judge.pin_is_better("--pp 2 --stages any"));
+}
+
+// Twenty stages of one layer or two: which have one is found by the paths of the step.
+TEST(OneLayout, MovesLayersBetweenManyStages) {
+  Judge judge(*target_named("megatron"), 8'011, 256);
+  EXPECT_FALSE(judge.pin_is_better("--dp 1"));
 }
 
 // More effort goes on from what less of it found: the plan is no slower, and more is proven of it.

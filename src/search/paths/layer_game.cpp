@@ -11,7 +11,7 @@ namespace {
 constexpr int kGameRounds = 150;
 constexpr double kSame = 1e-9;    // relative
 constexpr double kSolved = 5e-4;  // bound and division are that near
-constexpr double kNear = 1.03;    // to what is wanted, for its neighbours to be looked at
+constexpr double kNear = 1.1;     // to what is wanted, for its neighbours to be looked at
 constexpr std::size_t kFound = 4;
 constexpr int kFirstHalvings = 10;  // for the first division
 constexpr int kRowsAtOnce = 256;    // between two looks at the clock
@@ -285,27 +285,85 @@ class LayerGame {
     return bound;
   }
 
-  // Moves a layer from one stage to another as long as that makes the best step shorter.
+  // Moves a layer from one stage to another as long as that makes the best step shorter. A move
+  // that leaves some known path as long as the step is of no use; of others, the one whose paths
+  // are shortest comes first. Each move that fails tells a path more.
   void look_around(int most) {
     Division best = found_.front().stages;
     double step = found_.front().step;
     for (bool moved = true; moved && most > 0 && !stop();) {
       moved = false;
-      for (int from = 0; from < count_ && most > 0 && !moved; ++from)
-        for (int to = 0; to < count_ && most > 0 && !moved; ++to) {
-          if (from == to) continue;
-          Division other = best;
-          if (!shift(other[from], from, -1) || !shift(other[to], to, 1)) continue;
-          --most;
-          const PipelineTimes times = times_of(other);
-          const double own = graph_.longest(times).length(times) + pipeline_.after;
-          if (own >= step * (1 - kSame)) continue;
-          step = own;
-          best = other;
-          note(best, step);
-          moved = true;
+      for (const Move& move : moves_from(best, step)) {
+        if (most-- <= 0 || moved) break;
+        Division other = best;
+        shift(other[move.from], move.from, -1);
+        shift(other[move.to], move.to, 1);
+        const PipelineTimes times = times_of(other);
+        if (longest_known(times) >= step * (1 - kSame)) continue;
+        StepPath path = graph_.longest(times);
+        const double own = path.length(times) + pipeline_.after;
+        if (own >= step * (1 - kSame)) {
+          paths_.push_back(std::move(path));
+          continue;
         }
+        step = own;
+        best = other;
+        note(best, step);
+        moved = true;
+      }
     }
+  }
+
+  struct Move {
+    int from = 0;
+    int to = 0;
+    double length = 0;  // of the longest known path
+  };
+
+  double longest_known(const PipelineTimes& times) const {
+    double longest = 0;
+    for (const StepPath& path : paths_) longest = std::max(longest, path.length(times));
+    return longest + pipeline_.after;
+  }
+
+  std::vector<Move> moves_from(const Division& best, double step) const {
+    std::vector<Move> moves;
+    const PipelineTimes times = times_of(best);
+    std::vector<double> lengths;
+    for (const StepPath& path : paths_) lengths.push_back(path.length(times) + pipeline_.after);
+    // What a stage adds to each path with a layer more or less; none where it cannot have that.
+    const auto changed_by = [&](int stage, int by) {
+      std::vector<double> change;
+      const LayerDivision* way = best[stage];
+      if (!shift(way, stage, by)) return change;
+      for (const StepPath& path : paths_)
+        change.push_back(on_path(path, stage, *way) - on_path(path, stage, *best[stage]));
+      return change;
+    };
+    std::vector<std::vector<double>> less;
+    std::vector<std::vector<double>> more;
+    for (int s = 0; s < count_; ++s) {
+      less.push_back(changed_by(s, -1));
+      more.push_back(changed_by(s, 1));
+    }
+    for (int from = 0; from < count_; ++from)
+      for (int to = 0; to < count_; ++to) {
+        if (from == to || less[from].empty() || more[to].empty()) continue;
+        Move move{from, to};
+        for (std::size_t i = 0; i < lengths.size(); ++i)
+          move.length = std::max(move.length, lengths[i] + less[from][i] + more[to][i]);
+        if (move.length < step * (1 - kSame)) moves.push_back(move);
+      }
+    std::ranges::stable_sort(moves, {}, &Move::length);
+    return moves;
+  }
+
+  double on_path(const StepPath& path, int stage, const LayerDivision& way) const {
+    double sum = path.last == stage ? way.finish : 0;
+    for (int c = 0; c < chunks_; ++c)
+      sum += path.forward[stage * chunks_ + c] * way.forward[c] +
+             path.backward[stage * chunks_ + c] * way.backward[c];
+    return sum;
   }
 
   // The first way to have one layer more or less.

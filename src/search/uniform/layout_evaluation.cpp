@@ -318,7 +318,7 @@ class Evaluation {
     pipeline_ = {};
     // A V has both ends of the model on one stage.
     const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : bounds_.tied();
-    const Seconds least = layout_.bound + after;
+    const Seconds least = std::max(layout_.bound, layout_.untied + after);
     if (!bounds_.layers()) return least;
     const Seconds busy = bounds_.busiest_link();
     if (layout_.schedule == Schedule::zb_v && std::max(least, busy) < enough) {
@@ -331,7 +331,7 @@ class Evaluation {
       return std::max(least, busy);
     set_pipeline();
     note_memory(enough);
-    const double known = std::max(busy - after, layout_.bound).value;
+    const double known = std::max(busy - after, layout_.untied).value;
     InterleavedBound found =
         interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
     if (bounds_.layers()->equal) layers_ = std::move(found.layers);

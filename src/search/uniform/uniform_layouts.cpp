@@ -260,7 +260,8 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
       break;
     }
     const NodeMix& mix = mixes[all[i].mix];
-    all[i].bound = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
+    all[i].untied = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
+    all[i].bound = all[i].untied;
   }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
   return listed;

@@ -21,7 +21,8 @@ struct UniformLayout {
   bool recomputes_some = false;
   Schedule schedule = Schedule::one_f_one_b;
   int chunks = 1;
-  Seconds bound;  // no plan of it is faster
+  Seconds bound;   // no plan of it is faster
+  Seconds untied;  // the same before tied embeddings are summed
 
   int stage_devices() const { return tensor * data * settings.context; }
 };

@@ -57,7 +57,7 @@ class UniformLayouts {
   bool obeys_pins(const UniformLayout& layout) const;
   bool may_cut_samples(const UniformLayout& layout) const;
   std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
-  ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
+  ReplicaCut cut_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
   ReplicaCopies copies_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
   // Seconds of a step by unit, on a stage of nodes of one kind. `alone`: the mix has only this
   // kind.

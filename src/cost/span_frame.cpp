@@ -163,23 +163,31 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
     });
     if (is_known) continue;
     seen.push_back(place);
-    ReplicaShape shape;
-    shape.device_type = cluster.device(devices[first]).type;
-    shape.sharding = {.samples = shares.empty() ? even : shares[d],
-                      .tensor = tensor,
-                      .context = settings.context,
-                      .expert = settings.expert,
-                      .sequence_parallel = settings.sequence_parallel};
-    shape.tensor_group = groups.make(first, 1, tensor);
-    shape.context_group = groups.make(first, tensor, settings.context);
-    shape.expert_group = groups.make(block * tensor, tensor, settings.expert);
-    if (weights_are_cut_) {
-      shape.weight_group = shard_group_;
-      shape.expert_weight_group = expert_data_group_;
-      shape.gathers_backward = settings.zero == ZeroStage::parameters;
+    // Devices of several types that share a sequence wait for the slowest of them.
+    std::vector<int> types;
+    for (int c = 0; c < settings.context; ++c) {
+      const int own = first + c * tensor;
+      const int type = cluster.device(devices[own]).type;
+      if (std::ranges::find(types, type) != types.end()) continue;
+      types.push_back(type);
+      ReplicaShape shape;
+      shape.device_type = type;
+      shape.sharding = {.samples = shares.empty() ? even : shares[d],
+                        .tensor = tensor,
+                        .context = settings.context,
+                        .expert = settings.expert,
+                        .sequence_parallel = settings.sequence_parallel};
+      shape.tensor_group = groups.make(own, 1, tensor);
+      shape.context_group = groups.make(first, tensor, settings.context);
+      shape.expert_group = groups.make(block * tensor, tensor, settings.expert);
+      if (weights_are_cut_) {
+        shape.weight_group = shard_group_;
+        shape.expert_weight_group = expert_data_group_;
+        shape.gathers_backward = settings.zero == ZeroStage::parameters;
+      }
+      shape.split = split;
+      shapes.push_back(shape);
     }
-    shape.split = split;
-    shapes.push_back(shape);
   }
   std::ranges::sort(shapes);
   shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());

@@ -26,7 +26,7 @@ struct Frame {
   Frame(const Problem& problem, const PlanSettings& settings, int tensor, int data)
       : engine(problem),
         frame(
-            problem, settings, ids(tensor * data), tensor, data, {},
+            problem, settings, ids(tensor * data * settings.context), tensor, data, {},
             [this](const ReplicaShape& shape) -> const UnitTable& { return engine.table(shape); }) {
   }
   static std::vector<DeviceId> ids(int count) {
@@ -87,6 +87,34 @@ TEST(FinishRates, AreNotSaidWhereAnyReplicaIsMeasured) {
   problem.profile.compute[{"decoder", "other", 1, 1, 0, 0}] = {
       .forward = Seconds(0.01), .backward = Seconds(0.02), .optimizer = Seconds(0.01)};
   EXPECT_FALSE(Frame(problem, {}, 1, 2).frame.finish_rates());
+}
+
+// Whichever of them comes first.
+TEST(SpanFrame, DevicesThatShareASequenceWaitForTheSlowest) {
+  Cluster cluster = samples::cluster_of(samples::a100(), 1, 1);
+  cluster.device_types.push_back(samples::a100());
+  cluster.device_types.back().name = "slow";
+  cluster.device_types.back().efficiency.matmul /= 2;
+  cluster.device_types.back().memory = 0.5 * samples::a100().memory;
+  cluster.nodes.push_back(cluster.nodes.front());
+  cluster.devices.push_back({1, 1});
+  const Job job = job_of("megatron", AttentionKernel::flash, 2);
+  Problem problem = samples::problem_of(samples::gpt(4, 1024, 16, 1024), cluster, job);
+  const PlanSettings settings{.context = 2};
+  const auto time = [&] {
+    return Frame(problem, settings, 1, 1).frame.time({0, 6}, Recompute::none).total();
+  };
+  const Seconds mixed = time();
+  Frame f(problem, settings, 1, 1);
+  ASSERT_EQ(f.frame.replica_count(), 2);
+  Bytes least = samples::a100().memory;
+  for (const int r : {0, 1})
+    least = std::min(least, f.frame.memory(r, {0, 6}, Recompute::none, 0).capacity);
+  EXPECT_EQ(least, cluster.device_types[1].memory);
+  std::swap(problem.cluster.devices[0].type, problem.cluster.devices[1].type);
+  EXPECT_EQ(time(), mixed);
+  problem.cluster.devices[0].type = problem.cluster.devices[1].type = 0;
+  EXPECT_LT(1.2 * time(), mixed);
 }
 
 TEST(StageMemory, PlainGptBlocksKeepKorthikantisBytes) {

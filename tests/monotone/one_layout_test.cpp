@@ -20,10 +20,6 @@
 namespace plait::monotone {
 namespace {
 
-// Of sums in another order; and where memory is not short, a layer that is computed twice without
-// need waits for the host a little less: a plan was 6e-8 below the bound that leaves these out.
-constexpr double kRounding = 1e-6;
-
 class Judge {
  public:
   Judge(const Target& target, std::uint64_t seed, int most_devices)
@@ -46,6 +42,16 @@ class Judge {
     return better;
   }
 
+  bool pin_is_better(const std::string& words) {
+    for (const Pinned& own : every_pin(problem_, target_)) {
+      if (own.words != words) continue;
+      const SearchResult found = searched(problem_, own.pins);
+      return !found.plans.empty() && is_better(found.plans.front(), own.words);
+    }
+    ADD_FAILURE() << "no pin " << words;
+    return false;
+  }
+
   bool opinion_is_better(std::int64_t evaluations) {
     const CostEngine engine(problem_);
     std::vector<Plan> given;
@@ -55,7 +61,7 @@ class Judge {
     if (!opinion) return false;
     const Pinned own = pins_like(problem_, opinion->plan);
     const SearchResult pinned = searched(problem_, own.pins);
-    EXPECT_LE(bound(pinned), (1 + kRounding) * opinion->step) << said(own.words);
+    EXPECT_LE(bound(pinned), opinion->step) << said(own.words);
     return is_better({opinion->plan, engine.simulate(opinion->plan)}, "the second opinion");
   }
 
@@ -65,7 +71,7 @@ class Judge {
     const SearchResult found = searched(problem_, own.pins);
     ASSERT_FALSE(found.plans.empty()) << said(own.words);
     EXPECT_LE(found.plans.front().cost.step, (1 + kTolerance) * step()) << said(own.words);
-    EXPECT_LE(bound(found), (1 + kRounding) * step()) << said(own.words);
+    EXPECT_LE(bound(found), step()) << said(own.words);
   }
 
   void expect_the_same_in_another_order() {
@@ -99,7 +105,7 @@ class Judge {
 
   bool is_better(const RankedPlan& other, const std::string& words) const {
     const Seconds own = other.cost.step;
-    EXPECT_LE(bound(free_), (1 + kRounding) * own) << said(words) << "\n" << describe(other.plan);
+    EXPECT_LE(bound(free_), own) << said(words) << "\n" << describe(other.plan);
     if (own * (1 + kTolerance) >= step()) return false;
     std::puts(
         fmt::format("{}: {:.5g} s, free {:.5g} s", said(words), own.value, step().value).c_str());
@@ -146,6 +152,24 @@ TEST_P(OneLayout, NothingBeatsTheFreeSearch) {
 TEST(OneLayout, HandsOverFewTimesWhereNetworksAreSlow) {
   Judge judge(*target_named("megatron"), 60'014, 64);
   EXPECT_EQ(judge.better_pins(24), 0);
+}
+
+// Of a layout that is looked at again its tied embeddings were once counted twice.
+TEST(OneLayout, BoundsCountTiedEmbeddingsOnce) {
+  Judge judge(*target_named("megatron"), 8'002, 256);
+  EXPECT_FALSE(judge.opinion_is_better(300));
+}
+
+// Devices of two types that share a sequence were once as fast as the first of them.
+TEST(OneLayout, SequencesSharedByTypesOfDevicesAreNoGain) {
+  Judge judge(*target_named("megatron"), 8'001, 256);
+  EXPECT_FALSE(judge.pin_is_better("--pp 2 --stages any"));
+}
+
+// Twenty stages of one layer or two: which have one is found by the paths of the step.
+TEST(OneLayout, MovesLayersBetweenManyStages) {
+  Judge judge(*target_named("megatron"), 8'011, 256);
+  EXPECT_FALSE(judge.pin_is_better("--dp 1"));
 }
 
 // More effort goes on from what less of it found: the plan is no slower, and more is proven of it.

@@ -8,6 +8,7 @@
 
 #include "cost/pipeline/schedule.h"
 #include "search/bound/cover/replica_needs.h"
+#include "search/space/short_contexts.h"
 #include "search/space/space.h"
 
 namespace plait {
@@ -103,6 +104,7 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   std::set<std::tuple<int, int, int, int, bool>> cuts;  // type, tensor, context, expert, sequence
   std::set<int> micro_batches;
   const std::set<int> degrees = possible_tensor_degrees(space);
+  const std::vector<int> contexts = short_contexts(space);
   for (const PlanSettings& s : space.settings()) {
     micro_batches.insert(s.micro_batches);
     // A sequence that is cut leaves less to compute; moves cut it wherever that comes out even.
@@ -111,6 +113,7 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
       for (const int tensor : degrees) {
         const bool cut = cut_pinned && tensor > 1 && model.sequence_length % tensor == 0;
         cuts.insert({pool.type, tensor, s.context, s.expert, cut});
+        for (const int context : contexts) cuts.insert({pool.type, tensor, context, s.expert, cut});
       }
   }
   CutPaces none;

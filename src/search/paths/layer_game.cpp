@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "search/paths/layer_moves.h"
 #include "search/paths/matrix_game.h"
 
 namespace plait {
@@ -11,12 +12,12 @@ namespace {
 constexpr int kGameRounds = 150;
 constexpr double kSame = 1e-9;    // relative
 constexpr double kSolved = 5e-4;  // bound and division are that near
-constexpr double kNear = 1.03;    // to what is wanted, for its neighbours to be looked at
+constexpr double kNear = 1.1;     // to what is wanted, for its neighbours to be looked at
 constexpr std::size_t kFound = 4;
 constexpr int kFirstHalvings = 10;  // for the first division
 constexpr int kRowsAtOnce = 256;    // between two looks at the clock
 
-using Division = std::vector<const LayerDivision*>;  // of every stage
+using Division = DividedStages;
 
 // Weights of what divisions take on a mean of paths.
 struct MeanPath {
@@ -34,6 +35,7 @@ class LayerGame {
         count_(static_cast<int>(pipeline.stages.size())),
         chunks_(graph.shape().chunks) {
     set_leads();
+    set_alone();
   }
 
   LayerBound run(double enough, const LayerGameEffort& effort) {
@@ -90,35 +92,43 @@ class LayerGame {
     }
   }
 
-  // Which divisions let a stage alone finish within a step of that length.
-  void allow(double step) {
-    allowed_.assign(count_, {});
+  // What a stage takes alone with each division, and at least with so many layers.
+  void set_alone() {
     const double m = graph_.shape().micro_batches;
-    const double limit = (step - pipeline_.after) * (1 + kSame);
+    alone_.resize(count_);
+    least_alone_.resize(count_);
     for (int s = 0; s < count_; ++s) {
       const LayerPipeline::Stage& stage = pipeline_.stages[s];
       for (const auto& ways : *stage.divisions) {
-        const auto layers = static_cast<double>(allowed_[s].size());
-        std::vector<const LayerDivision*>& own = allowed_[s].emplace_back();
-        if (layers * stage.wire + stage.wire_of_ends > step * (1 + kSame)) continue;
+        const auto layers = static_cast<double>(alone_[s].size());
+        const double wire = layers * stage.wire + stage.wire_of_ends;
+        std::vector<double>& own = alone_[s].emplace_back();
+        double least = HUGE_VAL;
         for (const LayerDivision& way : ways) {
           const double busy = m * (std::accumulate(way.forward.begin(), way.forward.end(), 0.0) +
                                    std::accumulate(way.backward.begin(), way.backward.end(), 0.0));
-          if (busy + lead_in_[s] + std::max(way.finish, lead_out_[s]) > limit) continue;
-          own.push_back(&way);
+          const double time = busy + lead_in_[s] + std::max(way.finish, lead_out_[s]);
+          own.push_back(std::max(wire, time + pipeline_.after));
+          least = std::min(least, own.back());
         }
+        least_alone_[s].push_back(least);
       }
     }
   }
 
-  PipelineTimes times_of(const Division& division) const {
-    PipelineTimes times;
-    for (const LayerDivision* way : division) {
-      times.forward.insert(times.forward.end(), way->forward.begin(), way->forward.end());
-      times.backward.insert(times.backward.end(), way->backward.begin(), way->backward.end());
-      times.finish.push_back(way->finish);
+  // Which divisions let a stage alone finish within a step of that length.
+  void allow(double step) {
+    const double limit = step * (1 + kSame);
+    allowed_.resize(count_);
+    for (int s = 0; s < count_; ++s) {
+      const StageDivisions& divisions = *pipeline_.stages[s].divisions;
+      allowed_[s].resize(divisions.size());
+      for (std::size_t n = 0; n < divisions.size(); ++n) {
+        allowed_[s][n].clear();
+        for (std::size_t w = 0; w < divisions[n].size(); ++w)
+          if (alone_[s][n][w] <= limit) allowed_[s][n].push_back(&divisions[n][w]);
+      }
     }
-    return times;
   }
 
   PipelineTimes mean_times(const std::vector<double>& part) const {
@@ -256,12 +266,11 @@ class LayerGame {
   }
 
   // Whether stages that take no longer each have room for all layers.
-  bool have_room(double step) {
-    allow(step);
+  bool have_room(double step) const {
     std::size_t sum = 0;
-    for (const auto& ways : allowed_) {
-      std::size_t most = ways.size();
-      while (most > 0 && ways[most - 1].empty()) --most;
+    for (const std::vector<double>& least : least_alone_) {
+      std::size_t most = least.size();
+      while (most > 0 && least[most - 1] > step * (1 + kSame)) --most;
       if (most == 0) return false;
       sum += most - 1;
     }
@@ -285,36 +294,39 @@ class LayerGame {
     return bound;
   }
 
-  // Moves a layer from one stage to another as long as that makes the best step shorter.
+  // Moves a layer from one stage to another as long as that makes the best step shorter. Each move
+  // that fails tells a path more.
   void look_around(int most) {
     Division best = found_.front().stages;
     double step = found_.front().step;
     for (bool moved = true; moved && most > 0 && !stop();) {
       moved = false;
-      for (int from = 0; from < count_ && most > 0 && !moved; ++from)
-        for (int to = 0; to < count_ && most > 0 && !moved; ++to) {
-          if (from == to) continue;
-          Division other = best;
-          if (!shift(other[from], from, -1) || !shift(other[to], to, 1)) continue;
-          --most;
-          const PipelineTimes times = times_of(other);
-          const double own = graph_.longest(times).length(times) + pipeline_.after;
-          if (own >= step * (1 - kSame)) continue;
-          step = own;
-          best = other;
-          note(best, step);
-          moved = true;
+      const double wanted = step * (1 - kSame);
+      for (const LayerMove& move : moves_that_may_help(pipeline_, paths_, best, wanted)) {
+        if (most-- <= 0 || moved) break;
+        Division other = best;
+        shift(pipeline_, other, move.from, -1);
+        shift(pipeline_, other, move.to, 1);
+        const PipelineTimes times = times_of(other);
+        if (longest_known(times) >= wanted) continue;
+        StepPath path = graph_.longest(times);
+        const double own = path.length(times) + pipeline_.after;
+        if (own >= wanted) {
+          paths_.push_back(std::move(path));
+          continue;
         }
+        step = own;
+        best = other;
+        note(best, step);
+        moved = true;
+      }
     }
   }
 
-  // The first way to have one layer more or less.
-  bool shift(const LayerDivision*& way, int stage, int by) const {
-    const int layers = std::accumulate(way->layers.begin(), way->layers.end(), 0) + by;
-    const StageDivisions& all = *pipeline_.stages[stage].divisions;
-    if (layers < 0 || layers >= static_cast<int>(all.size()) || all[layers].empty()) return false;
-    way = &all[layers].front();
-    return true;
+  double longest_known(const PipelineTimes& times) const {
+    double longest = 0;
+    for (const StepPath& path : paths_) longest = std::max(longest, path.length(times));
+    return longest + pipeline_.after;
   }
 
   StepGraph& graph_;
@@ -324,6 +336,8 @@ class LayerGame {
   int chunks_;
   std::vector<double> lead_in_;
   std::vector<double> lead_out_;
+  std::vector<std::vector<std::vector<double>>> alone_;  // by stage, layers, way
+  std::vector<std::vector<double>> least_alone_;
   std::vector<std::vector<std::vector<const LayerDivision*>>> allowed_;  // by stage, layers
   std::vector<Division> divisions_;                                      // columns of the game
   std::vector<PipelineTimes> times_;                                     // of each

@@ -10,6 +10,7 @@
 #include "search/space/schedules.h"
 #include "search/uniform/division/chunk_descent.h"
 #include "search/uniform/division/chunk_layers.h"
+#include "search/uniform/division/v_layers.h"
 #include "search/uniform/layout_plans.h"
 #include "search/uniform/order_bounds.h"
 
@@ -36,26 +37,54 @@ class Evaluation {
         plans_(layout, ground.layouts.base_schedule(), space_, stages_) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
-    const NodeMix& mix = ground_.mixes[layout_.mix];
     limit_ = limit;
-    Seconds least(HUGE_VAL);
-    std::vector<std::vector<int>> orders = host_orders(ground_.kinds, mix);
-    if (layout_.stages == 1) orders.resize(1);
+    const auto [orders, are_all] = orders_of(ground_, layout_);
     orders_ = static_cast<double>(orders.size());
-    for (const std::vector<int>& order : orders) {
-      if (ground_.stop() && !found.empty()) return {layout_.bound, lacks_memory_, nears_};
-      keep_near();
-      if (!stages_.place(order)) continue;
+    Seconds least(HUGE_VAL);
+    std::vector<OpenOrder> open = open_orders(orders, std::min(limit, found.best()), least);
+    std::size_t tried = 0;
+    for (const OpenOrder& own : open) {
+      if (ground_.stop() && !found.empty())
+        return {layout_.bound, lacks_memory_, false, tried, nears_};
       const Seconds wanted = std::min(limit, found.best());
-      Seconds bound = order_bound(wanted);
-      if (bound < wanted) bound = std::max(bound, look_at_cuts(wanted, found));
+      Seconds bound = own.bound;
+      if (bound < wanted && tried < ground_.most_orders) {
+        keep_near();
+        if (placed_ != own.order) {
+          stages_.place(*own.order);
+          bound = order_bound(wanted);
+          placed_ = own.order;
+        }
+        ++tried;
+        if (bound < wanted) bound = std::max(bound, look_at_cuts(wanted, found));
+      }
       least = std::min(least, bound);
     }
     keep_near();
-    return {least, lacks_memory_, nears_};
+    // Of orders that were not looked at no more is known than before.
+    const bool is_settled = !are_all && least >= std::min(limit, found.best());
+    if (!are_all) least = std::min(least, layout_.bound);
+    return {least, lacks_memory_, is_settled, tried, nears_};
   }
 
  private:
+  // The orders with bounds below what is wanted, lowest first, then those with kinds in a row.
+  std::vector<OpenOrder> open_orders(const std::vector<std::vector<int>>& orders, Seconds wanted,
+                                     Seconds& least) {
+    std::vector<OpenOrder> open;
+    for (const std::vector<int>& order : orders) {
+      placed_ = stages_.place(order) ? &order : nullptr;
+      if (placed_ == nullptr) continue;
+      const Seconds bound = order_bound(wanted);
+      if (bound < wanted)
+        open.push_back({&order, bound});
+      else
+        least = std::min(least, bound);
+    }
+    sort_orders(open);
+    return open;
+  }
+
   bool is_plain() const { return layout_.schedule == ground_.layouts.base_schedule(); }
 
   // Offers the best cuts with the hosts in this order; what none undercuts.
@@ -108,7 +137,8 @@ class Evaluation {
   // is larger, changed layer by layer.
   Seconds look_at_v(Shortlist& found) {
     std::vector<int> layers = layers_;
-    if (layers.empty()) layers = layers_by_speed();
+    if (layers.empty())
+      layers = layers_by_speed(whole_layer_count(problem_.model), stages_.times_alone());
     const double tasks = 6.0 * layout_.stages * layout_.settings.micro_batches;
     ChunkDescent descent{
         ground_.engine,
@@ -120,32 +150,9 @@ class Evaluation {
         },
         static_cast<int>(ground_.work * std::min(kMostSimulations, kMostTasks / tasks) / orders_) +
             4};
-    for (const bool larger_first : {true, false}) {
-      std::vector<int> chunks(2 * layers.size());
-      for (std::size_t s = 0; s < layers.size(); ++s) {
-        chunks[s] = (layers[s] + (larger_first ? 1 : 0)) / 2;
-        chunks[chunks.size() - 1 - s] = layers[s] - chunks[s];
-      }
+    for (std::vector<int>& chunks : halves_of_stages(layers))
       descend(descent, std::move(chunks), found);
-      if (std::ranges::none_of(layers, [](int n) { return n % 2 != 0; })) break;
-    }
     return Seconds(0);
-  }
-
-  // Of each stage, where no bound says how many are best: in proportion to its speed.
-  std::vector<int> layers_by_speed() {
-    const int layers = whole_layer_count(problem_.model);
-    std::vector<int> out(layout_.stages, 2);
-    const auto busy = [&](int s) {
-      return (out[s] + 1) * stages_.runs(s)->alone({0, units_}).total();
-    };
-    for (int left = layers - 2 * layout_.stages; left > 0; --left) {
-      int best = 0;
-      for (int s = 1; s < layout_.stages; ++s)
-        if (busy(s) < busy(best)) best = s;
-      ++out[best];
-    }
-    return out;
   }
 
   // Whether layers may be divided among the stages of a plain pipeline in more than one way.
@@ -256,7 +263,7 @@ class Evaluation {
         const bool is_exact = bounds_.layers()->equal;
         const bool is_slower = is_exact && Seconds(own.step) >= std::min(limit, found.best());
         // A chunk without layers may be one of another unit, and it is not said which.
-        const std::vector<int> begins = begins_of(own);
+        const std::vector<int> begins = plans_.begins_of(own);
         // One of its neighbours may be faster.
         if (is_slower && !begins.empty() && recomputed == 0)
           note(recut(stages_.plan(), layout_.schedule, begins, units_), Seconds(own.step));
@@ -265,13 +272,6 @@ class Evaluation {
       }
     if (const auto even = plans_.even_chunks()) offer(*even);
     return Seconds(divided.step);
-  }
-
-  std::vector<int> begins_of(const DividedLayers& divided) const {
-    std::vector<int> layers;
-    for (int c = 0; c < layout_.chunks; ++c)
-      for (const LayerDivision* stage : divided.stages) layers.push_back(stage->layers[c]);
-    return begins_of_layers(problem_.model, layers);
   }
 
   std::vector<OrderBounds::Number> numbers_in_chunks(Seconds limit) {
@@ -318,7 +318,7 @@ class Evaluation {
     pipeline_ = {};
     // A V has both ends of the model on one stage.
     const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : bounds_.tied();
-    const Seconds least = layout_.bound + after;
+    const Seconds least = std::max(layout_.bound, layout_.untied + after);
     if (!bounds_.layers()) return least;
     const Seconds busy = bounds_.busiest_link();
     if (layout_.schedule == Schedule::zb_v && std::max(least, busy) < enough) {
@@ -331,7 +331,7 @@ class Evaluation {
       return std::max(least, busy);
     set_pipeline();
     note_memory(enough);
-    const double known = std::max(busy - after, layout_.bound).value;
+    const double known = std::max(busy - after, layout_.untied).value;
     InterleavedBound found =
         interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
     if (bounds_.layers()->equal) layers_ = std::move(found.layers);
@@ -383,9 +383,10 @@ class Evaluation {
   Seconds limit_ = Seconds(HUGE_VAL);
   std::optional<NearPlan> near_;  // of the order of hosts that is looked at
   std::vector<NearPlan> nears_;
-  double orders_ = 1;             // of hosts
-  bool lacks_memory_ = false;     // more of it might allow other plans
-  InterleavedPipeline pipeline_;  // of the order of hosts that is looked at
+  const std::vector<int>* placed_ = nullptr;  // the order that is looked at
+  double orders_ = 1;                         // of hosts
+  bool lacks_memory_ = false;                 // more of it might allow other plans
+  InterleavedPipeline pipeline_;              // of the order of hosts that is looked at
   std::vector<int> layers_;  // by stage, with which the bound of an interleaved order is reached
 };
 

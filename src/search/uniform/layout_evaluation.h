@@ -12,6 +12,10 @@
 
 namespace plait {
 
+// Of a layout with more orders of hosts only those with the lowest bounds are looked at in the
+// first place: one layout would take as much work as all others.
+inline constexpr std::size_t kUsualOrders = 12;
+
 // All that evaluations of layouts share.
 struct UniformGround {
   const SearchContext& context;
@@ -21,7 +25,8 @@ struct UniformGround {
   const UniformLayouts& layouts;
   std::map<Recompute, std::unique_ptr<Space>> spaces;  // with the recompute pinned
   std::function<bool()> stop;
-  double work = 1;  // that a layout may take, relative to the usual
+  double work = 1;                         // that a layout may take, relative to the usual
+  std::size_t most_orders = kUsualOrders;  // of hosts, of which cuts are looked at
 };
 
 // A plan that may become the best one when its layers are moved.
@@ -33,6 +38,8 @@ struct NearPlan {
 struct Evaluated {
   Seconds bound;              // nothing of the layout is faster than this, or than the limit
   bool lacks_memory = false;  // with more of it there might be faster plans
+  bool is_settled = false;    // looking again would tell no more
+  std::size_t orders = 0;     // of hosts, of which cuts were looked at
   // The best of some orders of hosts, of those that are not much slower than the limit.
   std::vector<NearPlan> near{};
 };

@@ -4,6 +4,7 @@
 
 #include "model/layers.h"
 #include "search/space/schedules.h"
+#include "search/uniform/division/chunk_descent.h"
 #include "search/uniform/division/chunk_layers.h"
 
 namespace plait {
@@ -71,6 +72,13 @@ std::optional<Plan> LayoutPlans::even_chunks() {
   Plan plan = recut(stages_.plan(), Schedule::interleaved, begins, units_);
   if (equal && !is_equal(plan)) return std::nullopt;
   return plan;
+}
+
+std::vector<int> LayoutPlans::begins_of(const DividedLayers& divided) const {
+  std::vector<int> layers;
+  for (int c = 0; c < layout_.chunks; ++c)
+    for (const LayerDivision* stage : divided.stages) layers.push_back(stage->layers[c]);
+  return begins_of_layers(problem_.model, layers);
 }
 
 bool LayoutPlans::is_equal(const Plan& plan) const {

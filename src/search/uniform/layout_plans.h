@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cost/stage_memo.h"
+#include "search/paths/layer_game.h"
 #include "search/uniform/division/cut_search.h"
 #include "search/uniform/layout_stages.h"
 
@@ -24,6 +25,8 @@ class LayoutPlans {
   // The pipeline under the layout's own schedule, in chunks where it has any: as the best plain
   // cuts have it, with these numbers of layers, and evenly.
   std::vector<Plan> under_own_schedule(const CutResult& cuts, const std::vector<int>& layers);
+  // First units; none where a chunk would have no unit.
+  std::vector<int> begins_of(const DividedLayers& divided) const;
   // Chunks of as many layers as each other, as far as can be.
   std::optional<Plan> even_chunks();
 

@@ -1,5 +1,8 @@
 #include "search/uniform/layout_stages.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace plait {
 
 LayoutStages::LayoutStages(const UniformGround& ground, const UniformLayout& layout,
@@ -89,6 +92,36 @@ const HandOver& LayoutStages::over(int s, int unit) {
 
 ScheduleSetting LayoutStages::rhythm() const {
   return {ground_.layouts.base_schedule(), layout_.settings.micro_batches};
+}
+
+// Of a single stage, whose gradients are summed over all replicas alike, one will do, but for
+// groups of neighbouring devices.
+HostOrders orders_of(const UniformGround& ground, const UniformLayout& layout) {
+  HostOrders out = host_orders(ground.kinds, ground.mixes[layout.mix]);
+  const bool depends = layout.stages > 1 || layout.settings.context > 1 ||
+                       layout.settings.expert > 1 || ground.context.problem.job.zero_group > 0;
+  if (depends) return out;
+  out.are_all = true;
+  out.orders.resize(1);
+  return out;
+}
+
+void sort_orders(std::vector<OpenOrder>& orders) {
+  const auto changes = [](const OpenOrder& own) {
+    int count = 0;
+    for (std::size_t i = 1; i < own.order->size(); ++i)
+      count += (*own.order)[i] != (*own.order)[i - 1] ? 1 : 0;
+    return count;
+  };
+  std::ranges::stable_sort(
+      orders, {}, [&](const OpenOrder& own) { return std::pair(own.bound, changes(own)); });
+}
+
+std::vector<double> LayoutStages::times_alone() {
+  std::vector<double> out;
+  for (int s = 0; s < layout_.stages; ++s)
+    out.push_back(runs(s)->alone({0, problem_.model.unit_count()}).total().value);
+  return out;
 }
 
 }  // namespace plait

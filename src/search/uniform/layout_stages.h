@@ -27,6 +27,9 @@ class LayoutStages {
   RunCosts* recomputing_runs(int stage) { return runs_of(stage, recomputing_); }
   void recompute_first(const RunCosts::FirstLayers& layers);
 
+  // Of every stage, with all units.
+  std::vector<double> times_alone();
+
   // From a stage to the next before a unit.
   const HandOver& over(int stage, int unit);
   ScheduleSetting rhythm() const;
@@ -56,5 +59,16 @@ class LayoutStages {
   RunCosts::FirstLayers first_;
   std::map<std::array<int, 4>, HandOver> overs_;
 };
+
+// The orders of its hosts that are looked at.
+HostOrders orders_of(const UniformGround& ground, const UniformLayout& layout);
+
+// An order of hosts that may have a plan which is wanted.
+struct OpenOrder {
+  const std::vector<int>* order = nullptr;
+  Seconds bound;
+};
+// Lowest bound first, then those with hosts of a kind in a row.
+void sort_orders(std::vector<OpenOrder>& orders);
 
 }  // namespace plait

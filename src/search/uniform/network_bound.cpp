@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "cost/stage_cost.h"
@@ -16,43 +17,87 @@ NetworkBound::NetworkBound(const Problem& problem, const std::vector<NodeKind>& 
       cuts_.push_back(u);
 }
 
-Seconds NetworkBound::of(const UniformLayout& layout, const NodeMix& mix) {
-  const int size = layout.stage_devices();
-  int nodes = 0;
-  for (std::size_t k = 0; k < kinds_.size(); ++k) {
-    nodes += mix[k];
-    if (mix[k] > 0 && kinds_[k].devices() % size != 0) return Seconds(0);
-  }
-  if (nodes < 2 || cuts_.empty()) return Seconds(0);
-  Seconds least(HUGE_VAL);
-  for (int from = 0; from < static_cast<int>(kinds_.size()); ++from)
-    for (int to = 0; to < static_cast<int>(kinds_.size()); ++to)
-      if (mix[from] > 0 && mix[to] > (from == to ? 1 : 0))
-        least = std::min(least, between(layout, from, to));
-  const double ways = layout.settings.micro_batches * layout.chunks * (nodes > 2 ? 2.0 : 1.0);
-  return ways * least;
+bool NetworkBound::has_whole_stages(const UniformLayout& layout, const NodeMix& mix) const {
+  for (std::size_t k = 0; k < kinds_.size(); ++k)
+    if (mix[k] > 0 && kinds_[k].devices() % layout.stage_devices() != 0) return false;
+  return std::accumulate(mix.begin(), mix.end(), 0) > 1;
 }
 
-Seconds NetworkBound::between(const UniformLayout& layout, int from, int to) {
-  const PlanSettings& settings = layout.settings;
-  const auto [at, is_new] =
-      known_.try_emplace({layout.tensor, layout.data, settings.context, settings.micro_batches,
-                          settings.sequence_parallel, from, to});
-  if (!is_new) return at->second;
-  const Plan plan = plan_under(settings, layout.schedule);
-  const auto stage_on = [&](int kind, int node) {
-    Stage stage;
-    const std::vector<DeviceId>& devices = kinds_[kind].on_node[node];
-    stage.devices.assign(devices.begin(), devices.begin() + layout.stage_devices());
-    stage.spans.push_back({.tensor = layout.tensor, .data = layout.data});
-    return stage;
-  };
-  const Stage sender = stage_on(from, 0);
-  const Stage receiver = stage_on(to, from == to ? 1 : 0);
+Seconds NetworkBound::of(const UniformLayout& layout, const NodeMix& mix) {
+  const int replica = layout.tensor * layout.settings.context;
+  const int size = layout.stage_devices();
+  int nodes = 0;
+  int smallest = size;
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    if (mix[k] == 0) continue;
+    nodes += mix[k];
+    smallest = std::min(smallest, kinds_[k].devices());
+    if (kinds_[k].devices() % replica != 0) return Seconds(0);
+  }
+  if (layout.stages == 1 || nodes < 2 || cuts_.empty() || !problem_.profile.collectives.empty())
+    return Seconds(0);
+  const auto at_ends = [&](int devices) { return 2 * ((size + devices - 1) / devices); };
   Seconds least(HUGE_VAL);
-  for (const int unit : cuts_)
-    least = std::min(least, hand_over(problem_, plan, sender, receiver, unit).busy);
-  return at->second = least;
+  Seconds most;
+  for (int k = 0; k < static_cast<int>(kinds_.size()); ++k) {
+    if (mix[k] == 0) continue;
+    const int own = kinds_[k].devices();
+    const Seconds side = std::min(own, size) * of_a_device(layout, k, mix);
+    least = std::min(least, side);
+    most = std::max(most, mix[k] > at_ends(own) ? 2 * side : side);
+  }
+  if (nodes > at_ends(smallest)) most = std::max(most, 2 * least);
+  return layout.settings.micro_batches * layout.chunks * most;
+}
+
+Seconds NetworkBound::tied(const UniformLayout& layout, const NodeMix& mix) const {
+  // A V has both ends of the model on one stage.
+  const bool apart = layout.stages > 1 && layout.schedule != Schedule::zb_v;
+  if (!apart || problem_.model.ties.empty() || !has_whole_stages(layout, mix)) return Seconds(0);
+  Seconds least(HUGE_VAL);
+  for (int first = 0; first < static_cast<int>(kinds_.size()); ++first)
+    for (int last = 0; last < static_cast<int>(kinds_.size()); ++last) {
+      if (mix[first] == 0 || mix[last] <= (first == last ? 1 : 0)) continue;
+      const std::vector<DeviceId> a = stage_on(layout, first, 0);
+      const std::vector<DeviceId> b = stage_on(layout, last, first == last ? 1 : 0);
+      Seconds sum;
+      for (const Tie& tie : problem_.model.ties)
+        if (tie.first == 0 && tie.second == problem_.model.unit_count() - 1)
+          sum += tied_sync_time(problem_, tie, a, b, layout.tensor);
+      least = std::min(least, sum);
+    }
+  return least;
+}
+
+std::vector<DeviceId> NetworkBound::stage_on(const UniformLayout& layout, int kind,
+                                             int node) const {
+  const std::vector<DeviceId>& devices = kinds_[kind].on_node[node];
+  return {devices.begin(), devices.begin() + layout.stage_devices()};
+}
+
+// To the neighbour that takes it fastest, as hand_over() has it (cost/stage_cost.h).
+Seconds NetworkBound::of_a_device(const UniformLayout& layout, int kind, const NodeMix& mix) {
+  const Cluster& cluster = problem_.cluster;
+  double rate = 0;
+  for (int to = 0; to < static_cast<int>(kinds_.size()); ++to) {
+    if (mix[to] <= (to == kind ? 1 : 0)) continue;
+    const DeviceId a = kinds_[kind].on_node[0].front();
+    const DeviceId b = kinds_[to].on_node[to == kind ? 1 : 0].front();
+    // Devices of a node may be of several types.
+    double reached = 0;
+    for (const int type : kinds_[kind].types)
+      reached = std::max(reached, cluster.device_types[type].efficiency.inter);
+    rate = std::max(rate, link_between(cluster, a, b).bandwidth.value * reached);
+  }
+  double output = HUGE_VAL;
+  for (const int unit : cuts_) output = std::min(output, problem_.model.unit(unit - 1).output);
+  const PlanSettings& settings = layout.settings;
+  const double samples =
+      1.0 * problem_.job.global_batch / settings.micro_batches / layout.data / settings.context;
+  const bool cut = settings.sequence_parallel || problem_.job.framework.traits.scatters_sends;
+  const double bytes =
+      activation_bytes(problem_.job.precision) * output * samples / (cut ? layout.tensor : 1.0);
+  return rate > 0 ? Seconds(bytes / rate) : Seconds(0);
 }
 
 }  // namespace plait

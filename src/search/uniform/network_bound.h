@@ -1,7 +1,5 @@
 #pragma once
 
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "plan/problem.h"
@@ -11,26 +9,32 @@
 namespace plait {
 
 // How long the network of some node is busy in a step with what stages hand over, at least, in
-// whatever order the hosts are. Where every node has whole stages on it, all of a micro-batch goes
-// from the last stage of a node to the first one of the next, once forward and once backward for
-// each chunk; and with three nodes or more, the one in the middle has two neighbours.
+// whatever order the hosts are. Replicas are on one node each and stages have consecutive devices,
+// so that what a device hands over goes to the device a stage further on. Of a node with n devices
+// and stages of z, min(n, z) devices hand over to other nodes on each side, or twice as many halves
+// of them where stages straddle nodes (busiest_network() in cost/engine.cpp counts a hand-over for
+// both of its stages): once forward and once backward for each chunk. Only nodes that the first or
+// the last stage has a part of may have nothing on one side: at most ceil(z / n) of a kind at
+// either end.
 //
-// Example: three nodes of two stages, 64 micro-batches, 10 ms each over the network: 1.28 s.
+// Example: three nodes of two stages, 64 micro-batches, 10 ms each over the network: 1.28 s, as one
+// of the nodes is in the middle.
 class NetworkBound {
  public:
   NetworkBound(const Problem& problem, const std::vector<NodeKind>& kinds);
 
   Seconds of(const UniformLayout& layout, const NodeMix& mix);
+  // Of embeddings that the first and the last stage share: what their sum takes at least.
+  Seconds tied(const UniformLayout& layout, const NodeMix& mix) const;
 
  private:
-  // tensor, data, context, micro-batches, sequence parallelism; kinds of the two nodes
-  using Key = std::tuple<int, int, int, int, bool, int, int>;
-  Seconds between(const UniformLayout& layout, int from, int to);
+  Seconds of_a_device(const UniformLayout& layout, int kind, const NodeMix& mix);
+  bool has_whole_stages(const UniformLayout& layout, const NodeMix& mix) const;
+  std::vector<DeviceId> stage_on(const UniformLayout& layout, int kind, int node) const;
 
   const Problem& problem_;
   const std::vector<NodeKind>& kinds_;
   std::vector<int> cuts_;  // a unit of each kind that a stage may begin with
-  std::map<Key, Seconds> known_;
 };
 
 }  // namespace plait

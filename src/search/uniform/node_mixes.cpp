@@ -9,7 +9,7 @@
 namespace plait {
 namespace {
 
-constexpr double kAllMixes = 2'000;   // are listed if there are no more
+constexpr double kAllMixes = 8'000;   // are listed if there are no more
 constexpr int kMostKindsInSets = 5;   // of which every set is tried
 constexpr double kAllOrders = 120;    // are listed if there are no more
 constexpr std::size_t kPermuted = 4;  // kinds that are tried in every order
@@ -65,6 +65,12 @@ void add_every_mix(const std::vector<NodeKind>& kinds, std::set<NodeMix>& mixes)
   }
 }
 
+double mix_count(const std::vector<NodeKind>& kinds) {
+  double all = 1;
+  for (const NodeKind& kind : kinds) all *= kind.count() + 1;
+  return all;
+}
+
 // Orders of so many things of each kind that can be told apart.
 double order_count(const NodeMix& mix) {
   double count = 1;
@@ -105,11 +111,13 @@ std::vector<NodeKind> node_kinds(const Problem& problem, const Target& target) {
   return out;
 }
 
+bool are_all_mixes(const std::vector<NodeKind>& kinds) {
+  return kinds.size() == 1 || mix_count(kinds) <= kAllMixes;
+}
+
 std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds) {
   std::set<NodeMix> mixes;
-  double all = 1;
-  for (const NodeKind& kind : kinds) all *= kind.count() + 1;
-  if (all <= kAllMixes) {
+  if (mix_count(kinds) <= kAllMixes) {
     add_every_mix(kinds, mixes);
   } else if (static_cast<int>(kinds.size()) <= kMostKindsInSets) {
     for (unsigned set = 1; set < (1U << kinds.size()); ++set) add_mixes(kinds, set, mixes);
@@ -136,28 +144,30 @@ std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds) {
   return out;
 }
 
-std::vector<std::vector<int>> host_orders(const std::vector<NodeKind>& kinds, const NodeMix& mix) {
+HostOrders host_orders(const std::vector<NodeKind>& kinds, const NodeMix& mix) {
   std::vector<int> used;
   for (int k = 0; k < static_cast<int>(kinds.size()); ++k)
     if (mix[k] > 0) used.push_back(k);
-  std::vector<std::vector<int>> orders;
+  HostOrders out;
+  std::vector<std::vector<int>>& orders = out.orders;
   if (order_count(mix) <= kAllOrders) {
     std::vector<int> order = in_a_row(mix, used);
     do {
       orders.push_back(order);
     } while (std::ranges::next_permutation(order).found);
-    return orders;
+    return out;
   }
+  out.are_all = false;
   if (used.size() > kPermuted) {
     orders.push_back(in_a_row(mix, used));
     std::ranges::reverse(used);
     orders.push_back(in_a_row(mix, used));
-    return orders;
+    return out;
   }
   do {
     orders.push_back(in_a_row(mix, used));
   } while (std::ranges::next_permutation(used).found);
-  return orders;
+  return out;
 }
 
 std::vector<DeviceId> devices_in(const std::vector<NodeKind>& kinds,

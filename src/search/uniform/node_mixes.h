@@ -26,10 +26,16 @@ using NodeMix = std::vector<int>;
 // All ways to leave nodes out where there are few; else whole kinds are left out, and some nodes of
 // one more kind. The fastest first.
 std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds);
+// Whether these are all ways to leave nodes out.
+bool are_all_mixes(const std::vector<NodeKind>& kinds);
 
 // The orders in which the hosts of a mix may be listed: all that differ where there are few, else
 // those with the nodes of a kind in a row. Each is a list of kinds, node by node.
-std::vector<std::vector<int>> host_orders(const std::vector<NodeKind>& kinds, const NodeMix& mix);
+struct HostOrders {
+  std::vector<std::vector<int>> orders;
+  bool are_all = true;
+};
+HostOrders host_orders(const std::vector<NodeKind>& kinds, const NodeMix& mix);
 
 // The devices of the hosts in that order.
 std::vector<DeviceId> devices_in(const std::vector<NodeKind>& kinds, const std::vector<int>& order);

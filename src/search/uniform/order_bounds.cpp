@@ -15,7 +15,7 @@ namespace {
 // Limits of work: tasks of the steps that are run through for one order of hosts.
 constexpr double kMostStepTasks = 60'000;    // of one step
 constexpr double kRoundTasks = 200'000;      // for the bound
-constexpr double kNeighbourTasks = 200'000;  // for better divisions
+constexpr double kNeighbourTasks = 600'000;  // for better divisions
 constexpr double kLeastRounds = 3;
 constexpr double kMostRounds = 12;
 constexpr double kMostNeighbours = 120;
@@ -289,7 +289,7 @@ std::vector<OrderBounds::Number> OrderBounds::numbers(Seconds limit, int most) {
   for (int first = 1; first <= most; ++first) {
     const double busiest = least_busiest(loads, units_ - 2, first, limit.value / m);
     const Seconds bound = std::max(
-        {layout_.bound, m * Seconds(busiest), Seconds(least_pipeline(loads, first, limit.value))});
+        {layout_.untied, m * Seconds(busiest), Seconds(least_pipeline(loads, first, limit.value))});
     if (bound >= limit) continue;
     numbers.push_back({first, bound + after, pipeline});
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
@@ -317,7 +317,7 @@ std::vector<OrderBounds::Number> OrderBounds::numbers_in_chunks(Seconds limit) {
       layers += own.stages[s].most_layers;
     }
     if (layers < own.layers) continue;
-    const InterleavedBound found = interleaved_bound(own, layout_.bound.value, limit.value, stop_);
+    const InterleavedBound found = interleaved_bound(own, layout_.untied.value, limit.value, stop_);
     if (Seconds(found.step) < limit)
       numbers.push_back({first, Seconds(found.step) + after, std::move(own)});
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kShapesAtOnce = 4;  // all know the same of the others
 constexpr std::size_t kShapesTried = 40;  // for each that is wanted ..
+constexpr std::size_t kInVain = 8;        // .. in a row that are not among the best, at most ..
 constexpr std::size_t kShapesAgain = 3;   // .. and of these, again with
 constexpr double kLayoutsOfShape = 24;    // so many layouts whose plans are costed
 constexpr double kFarAway = 3;            // times the best step: nobody compares with more
@@ -137,7 +138,8 @@ Seconds worst_wanted(const BestByShape& best, std::size_t wanted) {
 // In those that may be among the wanted ones.
 void look_at(std::span<ShapeSearch> searches, std::size_t wanted, int threads, auto how,
              BestByShape& best) {
-  while (!searches.empty()) {
+  std::size_t in_vain = 0;
+  for (Seconds before(HUGE_VAL); !searches.empty() && in_vain < kInVain * wanted;) {
     const std::span<ShapeSearch> round = searches.first(std::min(kShapesAtOnce, searches.size()));
     searches = searches.subspan(round.size());
     const Seconds limit = worst_wanted(best, wanted);
@@ -146,6 +148,9 @@ void look_at(std::span<ShapeSearch> searches, std::size_t wanted, int threads, a
     });
     for (const ShapeSearch& search : round)
       if (search.best()) best.insert_or_assign(search.shape(), *search.best());
+    const Seconds now = worst_wanted(best, wanted);
+    in_vain = now < before || std::isinf(now.value) ? 0 : in_vain + round.size();
+    before = now;
   }
 }
 

@@ -8,12 +8,19 @@
 
 namespace plait {
 
-ReplicaCut UniformLayouts::cut_of(const UniformLayout& layout, int kind) const {
+// Experts that are spread over more devices than a node of this kind has may stand on larger nodes
+// of other kinds, which exchange less over the network: what they exchange is not known then.
+ReplicaCut UniformLayouts::cut_of(const UniformLayout& layout, int kind, const NodeMix& mix) const {
   const bool cuts_weights =
       layout.settings.zero == ZeroStage::parameters ||
       (layout.settings.zero == ZeroStage::gradients && problem_.job.framework.fully_sharded);
   const bool enough = kinds_[kind].count() * kinds_[kind].devices() >= layout.stage_devices();
-  const bool depends = (layout.settings.expert > 1 || cuts_weights) && enough;
+  const int own = kinds_[kind].devices();
+  bool has_larger = false;
+  for (std::size_t k = 0; k < kinds_.size(); ++k)
+    has_larger = has_larger || (mix[k] > 0 && kinds_[k].devices() > own);
+  const bool is_apart = has_larger && layout.tensor * layout.settings.expert > own;
+  const bool depends = (layout.settings.expert > 1 || cuts_weights) && enough && !is_apart;
   return {.kind = kind,
           .tensor = layout.tensor,
           .context = layout.settings.context,
@@ -65,7 +72,7 @@ ReplicaCopies UniformLayouts::copies_of(const UniformLayout& layout, int kind,
 // are those of the slowest, gradients and weights hide behind all of it together.
 std::vector<double> UniformLayouts::step_times(const UniformLayout& layout, int kind,
                                                const NodeMix& mix, bool alone) const {
-  const ModelTime& time = times_.at(cut_of(layout, kind));
+  const ModelTime& time = times_.at(cut_of(layout, kind, mix));
   const FinishTimes& finish = times_.at(copies_of(layout, kind, mix));
   const double m = layout.settings.micro_batches;
   const double hidden = 1 - data_exposed_;
@@ -97,7 +104,9 @@ std::vector<double> UniformLayouts::step_times(const UniformLayout& layout, int 
 // 1F1B and GPipe the first micro-batch has to pass all stages as well (closed_form in
 // cost/pipeline/simulator.h): with X_k of one micro-batch, c_s = m - k_s + (k_s - 1) / 2 and
 // k_s = min(m, p - s),
-//   sum of the round trip + W / sum over s of 1 / (c_s X).
+//   sum of the round trip + W / sum over s of 1 / (c_s X_k(s)).
+// That sum is largest with the fastest kinds on the stages of the least c_s, the first ones; and as
+// many stages at most have no kind that is slower than the k-th as find room on the first k.
 Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix,
                                  Seconds limit) const {
   std::vector<const ModelTime*> used;
@@ -107,15 +116,17 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
   double rate = 0;      // models of a micro-batch in a second, all stages together
   double per_step = 0;  // the same of steps
   double fastest = HUGE_VAL;
+  std::vector<std::pair<double, double>> speeds;  // of each kind: a whole model, devices
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     if (mix[k] == 0) continue;
-    used.push_back(&times_.at(cut_of(layout, static_cast<int>(k))));
+    used.push_back(&times_.at(cut_of(layout, static_cast<int>(k), mix)));
     steps.push_back(step_times(layout, static_cast<int>(k), mix, kinds == 1));
     whole.push_back(std::accumulate(steps.back().begin(), steps.back().end(), 0.0));
     const double stages = 1.0 * mix[k] * kinds_[k].devices() / layout.stage_devices();
     rate += stages / used.back()->total;
     per_step += stages / whole.back();
     fastest = std::min(fastest, used.back()->total);
+    speeds.emplace_back(used.back()->total, 1.0 * mix[k] * kinds_[k].devices());
   }
   double work = 1;
   double step = 1;
@@ -139,13 +150,19 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
   const double m = layout.settings.micro_batches;
   double bound = std::max(m * work / rate, step / per_step);
   if (layout.schedule == Schedule::one_f_one_b || layout.stages == 1) {
+    std::ranges::stable_sort(speeds, {}, &std::pair<double, double>::first);
     double inverse = 0;
+    double room = 0;  // devices of the kinds up to this one
+    auto kind = speeds.begin();
     for (int s = 0; s < layout.stages; ++s) {
+      for (; kind != speeds.end() && room + kind->second < 1.0 * (s + 1) * layout.stage_devices();
+           ++kind)
+        room += kind->second;
       const double k = std::min(m, static_cast<double>(layout.stages - s));
       const double weight = m - k + (k - 1) / 2;
-      inverse += weight > 0 ? 1 / weight : HUGE_VAL;
+      inverse += weight > 0 ? 1 / (weight * kind->first) : HUGE_VAL;
     }
-    bound = std::max(bound, round_trip + work * fastest / inverse);
+    bound = std::max(bound, round_trip + work / inverse);
   } else if (layout.schedule == Schedule::gpipe) {
     bound = std::max(bound, round_trip + (m - 1) * work / rate);
   } else if (layout.schedule == Schedule::zb_v) {
@@ -181,7 +198,7 @@ double UniformLayouts::with_whole_layers(const UniformLayout& layout, const Node
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     if (mix[k] == 0) continue;
     const std::vector<double>& own = steps[kinds.size()];
-    const ModelTime& time = times_.at(cut_of(layout, static_cast<int>(k)));
+    const ModelTime& time = times_.at(cut_of(layout, static_cast<int>(k), mix));
     Kind& kind = kinds.emplace_back();
     kind.devices = 1.0 * mix[k] * kinds_[k].devices();
     kind.head = is_layer(problem_.model.unit(last)) ? 0 : own[last];

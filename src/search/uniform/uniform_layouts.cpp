@@ -8,6 +8,7 @@
 #include "cost/framework/framework.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
+#include "search/space/short_contexts.h"
 #include "search/space/worthwhile.h"
 #include "search/uniform/network_bound.h"
 
@@ -15,7 +16,6 @@ namespace plait {
 namespace {
 
 constexpr int kMostChunks = 8;
-constexpr int kMostShortContext = 8;  // devices that share a sequence which is not long
 
 bool contains(const auto& list, const auto& value) {
   return std::ranges::find(list, value) != list.end();
@@ -49,14 +49,11 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
   std::set<std::pair<int, int>> contexts;
   for (const PlanSettings& settings : space.settings())
     contexts.insert({settings.context, settings.expert});
-  // Short sequences are cut as well where a replica has fewer samples than that makes parts.
-  const int sequence = problem_.model.sequence_length;
-  has_short_contexts_ = !space.pins().context && has_context(target_, problem_.job) &&
-                        target_.ranks_in_order &&
-                        std::ranges::all_of(contexts, [](auto own) { return own.first == 1; });
-  for (int c = 2; has_short_contexts_ && c <= kMostShortContext && sequence % (2 * c) == 0; c *= 2)
+  const std::vector<int> short_ones = short_contexts(space);
+  has_short_contexts_ = !short_ones.empty();
+  for (const int context : short_ones)
     for (const PlanSettings& settings : space.settings())
-      if (settings.context == 1) contexts.insert({c, settings.expert});
+      contexts.insert({context, settings.expert});
   contexts_.assign(contexts.begin(), contexts.end());
   for (const PlanSettings& settings : space.settings())
     most_stages_ = std::max(most_stages_, space.max_stages(settings));
@@ -205,7 +202,7 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
   if (target_.experts_need_sequence_parallel && expert_count(problem_.model) > 1) return true;
   std::map<std::pair<ReplicaCut, ReplicaCut>, bool> faster;
   const auto cuts_of = [&](const UniformLayout& layout, int kind) {
-    ReplicaCut cut = cut_of(layout, kind);
+    ReplicaCut cut = cut_of(layout, kind, mixes[layout.mix]);
     ReplicaCut whole = cut;
     whole.sequence_parallel = false;
     return std::pair(cut, whole);
@@ -248,7 +245,7 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
   for (const UniformLayout& layout : all)
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
       if (mixes[layout.mix][k] > 0) {
-        const ReplicaCut cut = cut_of(layout, k);
+        const ReplicaCut cut = cut_of(layout, k, mixes[layout.mix]);
         times_.want(cut);
         times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
       }
@@ -261,7 +258,8 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
       break;
     }
     const NodeMix& mix = mixes[all[i].mix];
-    all[i].bound = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
+    all[i].untied = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
+    all[i].bound = all[i].untied + network.tied(all[i], mix);
   }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
   return listed;

@@ -21,7 +21,8 @@ struct UniformLayout {
   bool recomputes_some = false;
   Schedule schedule = Schedule::one_f_one_b;
   int chunks = 1;
-  Seconds bound;  // no plan of it is faster
+  Seconds bound;   // no plan of it is faster
+  Seconds untied;  // the same before tied embeddings are summed
 
   int stage_devices() const { return tensor * data * settings.context; }
 };
@@ -56,7 +57,7 @@ class UniformLayouts {
   bool obeys_pins(const UniformLayout& layout) const;
   bool may_cut_samples(const UniformLayout& layout) const;
   std::vector<ZeroStage> zero_stages(const UniformLayout& layout) const;
-  ReplicaCut cut_of(const UniformLayout& layout, int kind) const;
+  ReplicaCut cut_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
   ReplicaCopies copies_of(const UniformLayout& layout, int kind, const NodeMix& mix) const;
   // Seconds of a step by unit, on a stage of nodes of one kind. `alone`: the mix has only this
   // kind.

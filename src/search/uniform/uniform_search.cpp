@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -27,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kMostLayouts = 1'500;   // with all nodes; and with fewer
 constexpr double kFewLayouts = 600;      // on single nodes to begin with
 constexpr std::size_t kMostMixes = 600;  // besides the one of all nodes
-constexpr std::size_t kFewAgain = 64;    // layouts that are looked at again ..
+constexpr double kOfAnOrder = 0.03;      // of hosts, relative to a layout of which plans are costed
+constexpr std::size_t kFewAgain = 128;   // layouts that are looked at again ..
 constexpr std::size_t kAtOnce = 16;      // .. so many of them at once
 constexpr std::size_t kTried = 24;       // plans whose layers are moved in the end, a little ..
 constexpr std::size_t kPolished = 3;     // .. and, of these, further
@@ -37,6 +39,10 @@ constexpr double kQuick = 0.125;
 constexpr double kThorough = 8;
 constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
 constexpr double kProven = 0.002;     // a gap that is not worth closing
+// By so much printed bounds are lower than what is proven: sums of times are rounded, and plans
+// that recompute layers without need, which are not looked at, wait for the host a little less
+// (6e-8).
+constexpr double kSlack = 1e-6;
 
 std::span<const UniformLayout> taken_from(std::span<const UniformLayout>& rest) {
   const std::span<const UniformLayout> taken = rest.first(std::min(kAtOnce, rest.size()));
@@ -104,6 +110,7 @@ class UniformSearch {
     for (const LayoutQueue& queue : queues_) least = std::min(least, queue.bound());
     for (const UniformLayout& layout : short_of_memory_) least = std::min(least, layout.bound);
     for (const UniformLayout& layout : loose_) least = std::min(least, layout.bound);
+    least = std::min(least, settled_);
     for (std::size_t i = next_mix_; fewer_nodes_ && i < fewer_nodes_->size(); ++i)
       least = std::min(least, (*fewer_nodes_)[i].bound);
     return least;
@@ -173,6 +180,7 @@ class UniformSearch {
   // were looked at was less than is known now.
   void look_again(double work, std::size_t most) {
     ground_.work = work;
+    ground_.most_orders = std::numeric_limits<std::size_t>::max();
     std::vector<UniformLayout> all = std::exchange(loose_, {});
     std::ranges::stable_sort(all, {}, &UniformLayout::bound);
     std::span<const UniformLayout> rest = all;
@@ -181,6 +189,7 @@ class UniformSearch {
       evaluate_round(taken_from(rest), false);
     loose_.insert(loose_.end(), rest.begin(), rest.end());
     ground_.work = 1;
+    ground_.most_orders = kUsualOrders;
   }
 
   // How many plans that costed.
@@ -197,7 +206,8 @@ class UniformSearch {
     const Seconds before = found_.best();
     double costed = 0;
     for (int i = 0; i < count; ++i) {
-      costed += results[i].evaluations() > 0 ? 1 : kOfAMisfit;
+      const double found = results[i].evaluations() > 0 ? 1 : kOfAMisfit;
+      costed += std::max(found, kOfAnOrder * static_cast<double>(evaluated[i].orders));
       if (is_new && evaluated[i].lacks_memory && may_recompute_some(space_, round[i])) {
         short_of_memory_.push_back(round[i]);
         short_of_memory_.back().recomputes_some = true;
@@ -207,7 +217,8 @@ class UniformSearch {
     }
     for (int i = 0; i < count; ++i) {
       const Seconds bound = std::max(round[i].bound, evaluated[i].bound);
-      if (bound >= found_.best()) continue;
+      if (evaluated[i].is_settled) settled_ = std::min(settled_, bound);
+      if (evaluated[i].is_settled || bound >= found_.best()) continue;
       loose_.push_back(round[i]);
       loose_.back().bound = bound;
     }
@@ -318,11 +329,15 @@ class UniformSearch {
     result.evaluations = found_.evaluations() + evaluations_;
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
-    if (!found_.empty()) result.lower_bound = lower_bound();
-    if (!found_.empty() && (!fewer_nodes_ || !listed_all_))
-      result.lower_bound = std::min(lower_bound(), least_step(context_, kinds_, mixes_.front()));
+    if (!found_.empty()) result.lower_bound = (1 - kSlack) * proven();
     result.searched_whole_space = true;
     return std::move(result);
+  }
+
+  // What was not listed has no other bound than what its devices can compute.
+  Seconds proven() const {
+    if (fewer_nodes_ && listed_all_ && are_all_mixes(kinds_)) return lower_bound();
+    return std::min(lower_bound(), least_step(context_, kinds_, mixes_.front()));
   }
 
   const SearchContext& context_;
@@ -339,7 +354,9 @@ class UniformSearch {
   std::vector<LayoutQueue> queues_;
   std::vector<UniformLayout> short_of_memory_;
   std::vector<UniformLayout> loose_;  // evaluated, with bounds that were below the best plan then
-  bool listed_all_ = true;            // the layouts of the mixes that were looked at
+  // The least bound of layouts that looking again would tell no more of.
+  Seconds settled_ = Seconds(HUGE_VAL);
+  bool listed_all_ = true;  // the layouts of the mixes that were looked at
   std::optional<std::vector<BoundedMix>> fewer_nodes_;
   std::size_t next_mix_ = 0;      // of these, that has not been listed
   std::int64_t evaluations_ = 0;  // of other shapes

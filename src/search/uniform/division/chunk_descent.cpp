@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "model/layers.h"
+#include "search/uniform/division/learned_path.h"
 
 namespace plait {
 namespace {
 
-constexpr double kOfAnOutline = 0.125;  // relative to a simulation
-constexpr double kGain = 1e-6;          // relative; less is rounding
+constexpr double kOfAnOutline = 0.125;   // relative to a simulation
+constexpr double kGain = 1e-6;           // relative; less is rounding
+constexpr double kMostTraced = 300'000;  // tasks of a step whose path is looked for
 // A start that is slower than the best plan by more is not followed.
 constexpr double kFar = 1.15;
 
@@ -45,7 +47,10 @@ class Descent {
     const Seconds limit = excess_ > Bytes(0) ? Seconds(HUGE_VAL) : (1 - kGain) * step_;
     if (cost_.step >= limit) return false;
     spent_ += 1;
-    cost_ = own_.engine.simulate(next_, nullptr, &memo_, limit);
+    const double tasks = 3.0 * next_.micro_batches * static_cast<double>(layers.size());
+    Trace trace;
+    cost_ = own_.engine.simulate(next_, tasks <= kMostTraced ? &trace : nullptr, &memo_, limit);
+    if (!trace.events.empty()) paths_.push_back(learned_path(next_, layers, cost_, trace));
     return cost_.step < limit;
   }
 
@@ -67,7 +72,51 @@ class Descent {
       }
   }
 
+  // The longest of the known paths from the given one on.
+  double longest(const std::vector<int>& layers, std::size_t from) const {
+    double longest = 0;
+    for (std::size_t i = from; i < paths_.size(); ++i)
+      longest = std::max(longest, paths_[i].with(layers));
+    return longest;
+  }
+
+  // Moves that leave some known path as long as the step are of no use; of others those come first
+  // whose paths are shortest.
+  bool step_by_paths() {
+    struct Move {
+      int from = 0;
+      int to = 0;
+      double length = 0;
+    };
+    const double wanted = (1 - kGain) * step_.value;
+    std::vector<double> now;
+    for (const LearnedPath& path : paths_) now.push_back(path.with(layers_));
+    std::vector<Move> moves;
+    const int count = static_cast<int>(layers_.size());
+    for (int from = 0; from < count; ++from)
+      for (int to = 0; to < count; ++to) {
+        if (from == to || layers_[from] == 0) continue;
+        Move move{from, to};
+        for (std::size_t i = 0; i < now.size() && move.length < wanted; ++i)
+          move.length = std::max(move.length, now[i] + paths_[i].gain[to] - paths_[i].gain[from]);
+        if (move.length < wanted) moves.push_back(move);
+      }
+    std::ranges::stable_sort(moves, {}, &Move::length);
+    const std::size_t known = paths_.size();
+    for (const Move& move : moves) {
+      if (spent_ >= own_.most_simulations) return false;
+      std::vector<int> layers = layers_;
+      --layers[move.from];
+      ++layers[move.to];
+      if (longest(layers, known) >= wanted || !look(layers)) continue;
+      keep(std::move(layers));
+      return true;
+    }
+    return false;
+  }
+
   bool step_once() {
+    if (excess_ <= Bytes(0) && !paths_.empty()) return step_by_paths();
     std::vector<std::pair<int, int>> moves;
     const int count = static_cast<int>(layers_.size());
     for (int from = 0; from < count; ++from)
@@ -99,6 +148,7 @@ class Descent {
   Bytes excess_ = Bytes(HUGE_VAL);
   Plan next_;
   Estimate cost_;
+  std::vector<LearnedPath> paths_;
 };
 
 }  // namespace

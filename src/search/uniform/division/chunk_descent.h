@@ -24,9 +24,9 @@ struct ChunkDescent {
   int most_simulations = 0;
 };
 
-// Moves one layer after the other from one chunk to another as long as the step gets shorter, from
-// stages that have much to do to stages that have little first; where a plan does not fit, first
-// until it does. Offers where that ends if it may be the best plan.
+// Moves one layer after the other from one chunk to another as long as the step gets shorter, those
+// first that shorten all long paths that are known (learned_path.h); where a plan does not fit,
+// first until it does. Offers where that ends if it may be the best plan.
 void descend(const ChunkDescent& descent, std::vector<int> layers, Shortlist& found);
 
 }  // namespace plait

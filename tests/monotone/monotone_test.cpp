@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 
+#include "io/cluster/catalogue.h"
 #include "monotone/pairs.h"
+#include "named_problem.h"
+#include "search/space/search.h"
 
 // Who is better off is never slower.
 namespace plait::monotone {
@@ -43,6 +47,29 @@ TEST(Monotone, WhoIsBetterOffIsSeldomSlower) {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) compare(seed, 16, tally);
   judge(tally);
+}
+
+Seconds step_of(const std::string& model, const std::string& cluster, int batch,
+                const Pins& pins = {}) {
+  Problem problem = named_problem(model, cluster, batch);
+  problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
+  problem.job.precision = Precision::fp16;
+  SearchContext context{problem, {.keep = 1}, {}, {}, {}};
+  context.options.pins = pins;
+  const SearchResult found = run_search(planners().front(), context);
+  return found.plans.empty() ? Seconds(HUGE_VAL) : found.plans.front().cost.step;
+}
+
+// Two nodes are as many as are of use at 10 Gbit/s; with more of them the step was 13 % longer.
+TEST(Monotone, FewNodesAreLookedAtWhereTheNetworkIsSlow) {
+  const Seconds two = step_of("gpt-neo-2.7b", "2xH200:4/10Gbps", 192);
+  EXPECT_LE(step_of("gpt-neo-2.7b", "8xH200:4/10Gbps", 192), (1 + kTolerance) * two);
+}
+
+// Few degrees divide seven nodes; the step was 6.6 % longer than with six.
+TEST(Monotone, NumbersOfNodesWithSmallDivisorsAreLookedAt) {
+  const Seconds six = step_of("gpt2-xl", "6xA40:8/200Gbps", 96);
+  EXPECT_LE(step_of("gpt2-xl", "7xA40:8/200Gbps", 96), (1 + kTolerance) * six);
 }
 
 class SlowMonotone : public testing::TestWithParam<int> {};

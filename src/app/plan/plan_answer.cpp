@@ -99,7 +99,7 @@ std::string proof_in_words(const PlanAnswer& answer) {
   const std::optional<double> gap = answer.gap();
   if (!gap) return "How much faster a plan could be is not proven. ";
   if (answer.result.bounds_every_plan)
-    return fmt::format("No plan is more than {} faster, whatever its schedule. ", percent(*gap));
+    return fmt::format("No plan that was free to choose is more than {} faster. ", percent(*gap));
   if (*gap < 5e-5) return "Nothing in this space is faster. ";
   if (*gap < 5e-4) return "No plan in this space is faster by 0.1 %. ";
   return fmt::format("Within {} of the fastest plan possible in this space. ", percent(*gap));

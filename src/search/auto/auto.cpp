@@ -61,14 +61,19 @@ Seconds since(Clock::time_point begin) {
 //   branch and bound    pb  branch_and_bound.h: to the end, where that is near
 //   every plan          pb  on very few devices, for targets whose rules the bounds do not know
 //   one layout          p   uniform/uniform_search.h: plans with one tensor and one data degree
+//   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
+//                           recomputes all or none, so that more freedom is never worse
+//   fewer nodes         p   a quick search on the first half of the nodes, a quarter of them, .. as
+//                           long as their devices could be fast enough; a longer one on numbers of
+//                           nodes with small divisors and, where most are idle, on twice those that
+//                           are not
 //   moves               p   moves/improve.h: the best plans, and regular ones, changed step by step
 //                           in all that is free, beyond the space too: schedules, device order,
 //                           shares
-//   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
-//                           recomputes all or none, so that more freedom is never worse
 //   op by op            pb  inside/inside_pipelines.h: degrees and recompute of each op by itself;
 //                           what Aceso's search finds so; inside_bound.h
-//   bound of all        b   proof.h: of every plan, where more than the space was free
+//   bound of all        b   proof.h: of every plan, where more than the space was free: schedules,
+//                           or devices in places where the bounds of settings do not have them
 //   more effort         pb  the gap and the moves again, with more work
 //   idle ZeRO           p   plans that are as fast without ZeRO go without
 const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
@@ -89,9 +94,10 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"papers", normal, &A::is_small_and_alike, &A::ask_papers},
       {"branch and bound", normal, &A::may_end, &A::branch_and_bound_all},
       {"every plan", normal, &A::may_list_all, &A::try_every_plan},
-      {"one layout", normal, &A::is_not_enumerable, &A::try_one_layout},
-      {"moves", normal, &A::may_move, &A::move_best},
+      {"one layout", normal, &A::may_have_one_layout, &A::try_one_layout},
       {"recompute by stage", normal, &A::recomputes_some, &A::try_by_stage},
+      {"fewer nodes", normal, &A::has_several_nodes, &A::try_fewer_nodes},
+      {"moves", normal, &A::may_move, &A::move_best},
       {"op by op", normal, &A::chooses_inside, &A::choose_inside},
       {"bound of all", quick, &A::may_prove, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
@@ -126,7 +132,7 @@ SearchResult AutoSearch::run() {
   if (!candidates_.is_listed() && !is_free() && !found_.empty())
     floor_ = floor_of_all(context_, engine_, found_.best(), Effort::quick);
   if (!found_.empty()) result.lower_bound = candidates_.is_listed() ? lower_bound() : floor_;
-  result.left_space = chooses_inside() || !candidates_.is_listed();
+  result.left_space = chooses_inside() || !candidates_.is_listed() || is_not_enumerable();
   if (is_free() || !candidates_.is_listed() || floor_ > Seconds(0)) result.floor = floor_;
   return result;
 }
@@ -214,6 +220,7 @@ void AutoSearch::try_beam() {
 }
 
 void AutoSearch::try_to_fit() {
+  is_tight_ = true;
   sweep(candidates_.pipelined(), {0.2, 0.2}, [this](Candidate& c, Shortlist& found) {
     if (const auto pipeline = fit_first(space_, *c.table, [this] { return stop(); }))
       offer(*pipeline, c, found);

@@ -1,20 +1,26 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <numeric>
 
 #include "search/auto/auto_search.h"
+#include "search/bound/cluster_lower_bound.h"
 #include "search/space/pins.h"
 #include "search/space/planners.h"
 #include "search/space/sub_cluster.h"
 #include "search/uniform/uniform_search.h"
 
 // The passes that search a related problem, whose plans are plans of this one as well: the same
-// model by its layers, the same cluster without its slower types, the same plans with less freedom.
+// model by its layers, the same cluster without its slower types or with fewer nodes, the same
+// plans with less freedom.
 namespace plait {
 namespace {
 
 // Of the speed of all devices: what the types that are kept must have.
 constexpr double kWorthAlone = 0.5;
+// What plans of a part may take, relative to the best known, to be worth moves of their own.
+constexpr double kHopeful = 1.5;
+constexpr double kHopefulAlone = 10;
 constexpr double kMostCuts = 1e6;  // of a chain into stages, that all plans are listed for
 
 // Of a chain of units into at most so many stages.
@@ -26,6 +32,23 @@ double ways_to_cut(int units, int stages) {
     sum += ways;
   }
   return sum;
+}
+
+// 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, ..
+bool has_small_divisors(int n) {
+  for (const int d : {2, 3, 5})
+    while (n % d == 0) n /= d;
+  return n == 1;
+}
+
+// Of each kind of node as many as have small divisors only.
+std::vector<bool> rounded_nodes(const Cluster& cluster) {
+  std::vector<bool> kept(cluster.nodes.size(), true);
+  for (const std::vector<int>& kind : node_kinds(cluster)) {
+    std::size_t count = kind.size();
+    while (!has_small_divisors(static_cast<int>(count))) kept[kind[--count]] = false;
+  }
+  return kept;
 }
 
 }  // namespace
@@ -80,8 +103,8 @@ void AutoSearch::try_one_layout() {
   const Space space(context.problem, context.options.pins, target);
   context.space = &space;
   context.options.keep = 1;
-  context.options.effort = Effort::normal;
-  context.options.cutoff = wanted(found_);
+  context.options.effort = Effort::quick;  // they are starts of moves
+  context.options.cutoff = best_so_far();
   context.on_improvement = {};
   context.on_progress = {};
   for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
@@ -104,7 +127,7 @@ void AutoSearch::try_by_stage() {
   const Space space(context.problem, context.options.pins, context.options.target);
   context.space = &space;
   context.options.keep = kKept;
-  context.options.effort = Effort::normal;
+  context.options.effort = Effort::quick;
   context.on_improvement = {};
   context.on_progress = {};
   AutoSearch by_stage(context);
@@ -136,18 +159,71 @@ void AutoSearch::try_fewer_types() {
     if (left < least || stop()) return;
     for (std::size_t i = 0; i < kept.size(); ++i)
       if (cluster.devices[i].type == type) kept[i] = false;
-    try_part(kept);
+    try_part(kept, Effort::quick);
   }
 }
 
-void AutoSearch::try_part(const std::vector<bool>& kept) {
+bool AutoSearch::has_several_nodes() const {
+  return is_not_enumerable() && context_.problem.cluster.nodes.size() > 1;
+}
+
+// Where the network is slow few nodes are faster than all of them. And a number of nodes that few
+// degrees divide leaves less to choose from than a number that is a little smaller.
+void AutoSearch::try_fewer_nodes() {
+  const Cluster& cluster = context_.problem.cluster;
+  const int nodes = static_cast<int>(cluster.nodes.size());
+  const ClusterLowerBound bound(engine_, context_.options.pins, context_.options.target);
+  const auto may_gain = [&](const std::vector<bool>& kept) {
+    std::vector<int> devices(cluster.device_types.size());
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (kept[i]) ++devices[cluster.devices[i].type];
+    return bound.step(devices) < best_so_far();
+  };
+  const std::vector<bool> rounded = devices_of(rounded_nodes(cluster));
+  if (!std::ranges::all_of(rounded, std::identity()) && may_gain(rounded))
+    try_part(rounded, Effort::normal);
+  // The first nodes are the fastest.
+  for (int count = nodes / 2; count >= 1 && !stop(); count /= 2) {
+    std::vector<bool> first(nodes, false);
+    std::fill_n(first.begin(), count, true);
+    const std::vector<bool> kept = devices_of(first);
+    if (!may_gain(kept)) break;
+    try_part(kept, Effort::quick);
+  }
+  // Where most nodes are idle, as many again as are not.
+  for (int last = 0; !found_.empty() && !stop();) {
+    std::vector<bool> kept(nodes, false);
+    for (const Stage& stage : found_.plans().front().plan.stages)
+      for (const DeviceId id : stage.devices) kept[cluster.device(id).node] = true;
+    const int count = 2 * static_cast<int>(std::ranges::count(kept, true));
+    if (count > nodes / 2 || count == last) return;
+    last = count;
+    for (int n = 0; std::ranges::count(kept, true) < count; ++n) kept[n] = true;
+    try_part(devices_of(kept), Effort::normal);
+  }
+}
+
+std::vector<bool> AutoSearch::devices_of(const std::vector<bool>& nodes) const {
+  std::vector<bool> kept;
+  for (const Device& device : context_.problem.cluster.devices) kept.push_back(nodes[device.node]);
+  return kept;
+}
+
+Seconds AutoSearch::best_so_far() const {
+  return std::min(wanted(found_), aside_ ? aside_->best() : Seconds(HUGE_VAL));
+}
+
+void AutoSearch::try_part(const std::vector<bool>& kept, Effort effort) {
   const SubCluster part = keep_devices(context_.problem.cluster, kept);
   Problem smaller = context_.problem;
   smaller.cluster = part.cluster;
   if (violation_of(smaller, context_.options.pins, context_.options.target)) return;
   SearchContext context{smaller, context_.options, context_.stop, {}, {}};
-  context.options.effort = Effort::quick;
+  context.options.effort = effort;
   context.options.keep = kKept;
+  // With much effort it finds what it would find if the part were all there is.
+  const double hopeful = effort == Effort::quick ? kHopeful : kHopefulAlone;
+  context.options.cutoff = std::min(context.options.cutoff, hopeful * best_so_far());
   context.options.time_limit = Seconds(
       std::chrono::duration<double>(context_.deadline - std::chrono::steady_clock::now()).count());
   const SearchResult result = run_search(planners().front(), context);

@@ -62,7 +62,9 @@ class AutoSearch {
   void try_by_stage();
   void try_every_plan();
   void try_fewer_types();
-  void try_part(const std::vector<bool>& kept);
+  void try_fewer_nodes();
+  void try_part(const std::vector<bool>& kept, Effort effort);
+  std::vector<bool> devices_of(const std::vector<bool>& nodes) const;
   void move_first();
   void move_best();
   void go_on();
@@ -73,7 +75,11 @@ class AutoSearch {
 
   // When they run.
   bool always() const { return true; }
-  bool is_free() const { return !proves_one_schedule(context_) && !found_.empty(); }
+  // Whether plans are free to be of another schedule or beyond the space, for which the bounds of
+  // settings do not hold.
+  bool is_free() const {
+    return (!proves_one_schedule(context_) || is_not_enumerable()) && !found_.empty();
+  }
   bool may_prove() const { return is_free() && !is_nested_; }
   bool is_long() const;
   bool is_short() const { return !is_long() || found_.empty(); }
@@ -90,6 +96,9 @@ class AutoSearch {
   bool recomputes_some() const;
   bool chooses_inside() const;
   bool has_slower_types() const;
+  bool has_several_nodes() const;
+  // Where hardly anything fits, no plan with one layout does.
+  bool may_have_one_layout() const { return is_not_enumerable() && !is_tight_; }
   bool is_not_enumerable() const { return !is_small() || !is_enumerable(); }
   // Whether there are plans beyond those that are listed one by one, under other schedules.
   bool may_move() const { return is_not_enumerable() || is_free(); }
@@ -140,6 +149,8 @@ class AutoSearch {
   Seconds wanted(const Shortlist& found) const {
     return std::min(found.best(), context_.options.cutoff);
   }
+  // What was found aside counts as well.
+  Seconds best_so_far() const;
   Seconds incumbent(const Shortlist& found) const {
     return exact_schedule() ? wanted(found) : Seconds(HUGE_VAL);
   }
@@ -163,6 +174,7 @@ class AutoSearch {
   Seconds enough_ = Seconds(HUGE_VAL);         // that bounds were asked for
   bool proven_ = false;                        // every plan was listed
   bool is_nested_ = false;                     // only the plans are of interest
+  bool is_tight_ = false;                      // nothing fitted at first
   bool lowest_only_ = false;                   // have been searched for the bound
   mutable std::atomic<bool> stopped_ = false;  // some pass was told to stop
 };

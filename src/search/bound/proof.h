@@ -23,9 +23,9 @@ double most_saved_forward(const SearchContext& context, const CostEngine& engine
 
 // The one rule for what is said of the fastest plan possible. A planner bounds the plans of its
 // space under the schedule that it searches (space.h, schedules.h). Where that schedule is pinned,
-// or the framework has no other, and no plan is known below, the bound is kept as it is. Where
-// other schedules were free to choose, or moves have left the space and gone below it, it is
-// replaced by one that holds for every plan.
+// or the framework has no other, and all that it looked at is of the space, the bound is kept as it
+// is. Where other schedules were free to choose, or plans beyond the space were looked for
+// (devices in any place, any shares), it is replaced by one that holds for every plan.
 void keep_what_is_proven(const SearchContext& context, const CostEngine& engine,
                          SearchResult& result);
 

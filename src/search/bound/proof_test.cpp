@@ -56,10 +56,21 @@ TEST(Proof, HoldsForEveryScheduleOnFewDevices) {
   }
 }
 
-TEST(Proof, IsThePlannersWhereTheScheduleIsPinned) {
+// Moves put devices wherever they are best, also where the planner's own bound does not see them.
+TEST(Proof, OfOneScheduleIsThatOfEveryPlanWhereMovesWereMade) {
   const SearchResult pinned = planned(sixteen_devices(), {.schedule = Schedule::one_f_one_b});
   ASSERT_TRUE(pinned.lower_bound);
+  EXPECT_TRUE(pinned.bounds_every_plan);
   EXPECT_LE(*pinned.lower_bound, pinned.plans.front().cost.step);
+}
+
+TEST(Proof, IsThePlannersWhereItsWholeSpaceIsSearched) {
+  const Problem problem =
+      samples::problem_of(samples::gpt(8, 1024, 16, 1024),
+                          samples::cluster_of(samples::a100(), 4, 4), {.global_batch = 16});
+  const SearchResult pinned = planned(problem, {.schedule = Schedule::one_f_one_b});
+  ASSERT_TRUE(pinned.lower_bound);
+  EXPECT_FALSE(pinned.bounds_every_plan);
 }
 
 // A plan below the planner's bound takes the proof away: what is left holds for every plan.

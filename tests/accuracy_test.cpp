@@ -156,10 +156,10 @@ TEST(PredictedAccuracy, OfAmpsTrialsFromItsOwnProfile) {
   EXPECT_EQ(amp.ran_not_fitting, 0);
 }
 
-// AMP's 53 trials on a mixed cluster, twelve V100 and four T4, on which nothing was fitted; 12 % are
-// asked for. A rank correlation of .85, which is asked for too, is not reached: tensor groups in
-// pipelines with micro-batches of 1 and 2 took up to twice as long as with 4, and longer than on T4
-// alone.
+// AMP's 53 trials on a mixed cluster, twelve V100 and four T4, on which nothing was fitted; 12 %
+// are asked for. A rank correlation of .85, which is asked for too, is not reached: tensor groups
+// in pipelines with micro-batches of 1 and 2 took up to twice as long as with 4, and longer than on
+// T4 alone.
 TEST(PredictedAccuracy, OfAmpsTrialsOnAMixedCluster) {
   const std::string path = source_dir() + "/tests/published/amp_mixed_cluster.csv";
   const Accuracy analytic = accuracy_of(runs_of(path)).begin()->second;

@@ -8,8 +8,8 @@ namespace plait {
 
 // How a program runs the primitives of a model.
 enum class KernelStyle {
-  fused,  // norms, activations, softmax and additions are kernels that move each tensor once
-  eager,  // every primitive is a kernel of its own, as PyTorch runs it (cost/op/eager.h)
+  fused,     // norms, activations, softmax and additions are kernels that move each tensor once
+  eager,     // every primitive is a kernel of its own, as PyTorch runs it (cost/op/eager.h)
   libtorch,  // PyTorch's kernels, one for each function (cost/op/libtorch_kernels.h)
 };
 

@@ -20,7 +20,8 @@ struct HostWork {
 
 // How a program runs the ops of a model on one device: what they take, what they keep, and how the
 // host launches them. Three strategies (KernelStyle), chosen once by kernels_of(): fused kernels,
-// eager ones, which run every primitive by itself, and libtorch's, in between. Refers to model and device.
+// eager ones, which run every primitive by itself, and libtorch's, in between. Refers to model and
+// device.
 class Kernels {
  public:
   Kernels(const Job& job, const Model& model, const DeviceType& device);
@@ -63,6 +64,7 @@ class Kernels {
 
  private:
   virtual OpTime attention(const Op& op, const Sharding& sharding) const = 0;
+  virtual OpTime convolution(const Op& op, const Sharding& sharding) const;
   // A norm, an element-wise op or a reduction.
   virtual OpTime memory_bound(const Op& op, const Sharding& sharding) const = 0;
   // Adds what a product brings along that is not the output layer's. `device`: as product()'s.
@@ -71,7 +73,6 @@ class Kernels {
 
   // On this device, or on one like it with another bandwidth.
   OpTime product(const DeviceType& device, const Op& op, const Sharding& sharding) const;
-  OpTime convolution(const Op& op, const Sharding& sharding) const;
   OpTime loss(const Op& op, const Sharding& sharding) const;
   OpTime embedding(const Op& op, const Sharding& sharding) const;
   Seconds dispatch_time(const Op& op, const Sharding& sharding) const;

@@ -17,6 +17,7 @@ class LibtorchKernels : public FusedKernels {
 
  private:
   OpTime attention(const Op& op, const Sharding& sharding) const override;
+  OpTime convolution(const Op& op, const Sharding& sharding) const override;
   OpTime memory_bound(const Op& op, const Sharding& sharding) const override;
   void add_around_product(const DeviceType& device, const Op& op, const Sharding& sharding,
                           const Product& product, OpTime& time) const override;

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cost/comm/series.h"
-#include "model/fingerprint.h"
+#include "cost/layer/measured_points.h"
 
 namespace plait {
 namespace {
@@ -22,184 +21,6 @@ bool has_no_shape(const Op& op) {
   bare.cuts = op.cuts;
   return op == bare;
 }
-
-// Position of the degree that is nearest to `wanted`, by ratio; the smaller one of two equals.
-int nearest(const std::vector<int>& degrees, int wanted) {
-  const auto distance = [&](int degree) {
-    return std::abs(std::log(static_cast<double>(degree) / wanted));
-  };
-  return *std::ranges::min_element(degrees, {}, distance);
-}
-
-using Field = std::optional<double> (*)(const ComputeSample&);
-
-template <auto Member>
-std::optional<double> field(const ComputeSample& sample) {
-  const auto& value = sample.*Member;
-  return value ? std::optional<double>(value->value) : std::nullopt;
-}
-
-// Both passes of a unit.
-struct Passes {
-  Seconds device;
-  Seconds launch;  // by the host; 0 where it is not known
-};
-
-Passes passes_of(const ComputeSample& sample) {
-  const auto sum = [](std::optional<Seconds> a, std::optional<Seconds> b) {
-    return a.value_or(Seconds(0)) + b.value_or(Seconds(0));
-  };
-  return {sum(sample.forward, sample.backward), sum(sample.forward_launch, sample.backward_launch)};
-}
-
-// All that was measured of one kind on one device type, read for one sharding.
-class Reader {
- public:
-  Reader(const MeasuredPlace& place, const AnalyticCost& analytic)
-      : model_(place.model),
-        kind_(place.kind),
-        measured_(&place.kind),
-        sharding_(place.sharding),
-        analytic_(analytic) {
-    std::vector<const Entry*> entries = entries_of(place, place.split);
-    if (entries.empty() && place.split != 0) {
-      entries = entries_of(place, 0);
-      measured_ = &place.usual;
-    }
-    if (entries.empty()) return;
-    std::vector<int> tensors;
-    for (const Entry* entry : entries) tensors.push_back(entry->first.tensor);
-    tensor_ = nearest(tensors, sharding_.tensor);
-    std::erase_if(entries, [&](const Entry* entry) { return entry->first.tensor != tensor_; });
-    std::vector<int> sequences;
-    for (const Entry* entry : entries) sequences.push_back(tokens(entry->first));
-    sequence_ = nearest(sequences, std::max(1, model_.sequence_length));
-    for (const Entry* entry : entries)
-      if (tokens(entry->first) == sequence_)
-        samples_.emplace_back(entry->first.micro_batch, entry->second);
-    inside_ = samples_.front().second.communication_inside;
-  }
-
-  bool empty() const { return samples_.empty(); }
-  bool inside() const { return inside_; }
-  int tensor() const { return tensor_; }
-  int sequence() const { return sequence_ == model_.sequence_length ? 0 : sequence_; }
-
-  Series series(Field of) const {
-    std::vector<Point> points;
-    for (const auto& [micro_batch, sample] : samples_)
-      if (const auto value = of(sample))
-        points.push_back({.x = static_cast<double>(micro_batch), .value = *value});
-    return Series(std::move(points));
-  }
-
-  // At the micro-batch that is nearest to the wanted one.
-  Passes passes() const {
-    const auto distance = [&](const auto& entry) {
-      return std::abs(std::log(entry.first / sharding_.samples));
-    };
-    return passes_of(std::ranges::min_element(samples_, {}, distance)->second);
-  }
-
-  // Of the measured times, weighted with them; 0 where none is known.
-  double spread() const {
-    double sum = 0;
-    double weights = 0;
-    for (const auto& [micro_batch, sample] : samples_) {
-      const double time = sample.forward.value_or(sample.both.value_or(Seconds(0))).value;
-      sum += sample.spread.value_or(0) * time;
-      weights += time;
-    }
-    return weights > 0 ? sum / weights : 0;
-  }
-
-  // The degrees other than the micro-batch, and the cut, are those of a measurement.
-  bool same_degrees() const {
-    return measured_ == &kind_ && tensor_ == sharding_.tensor && sequence() == 0 &&
-           sharding_.context == 1 && sharding_.expert == 1 &&
-           (sharding_.tensor == 1 || !sharding_.sequence_parallel);
-  }
-
-  // The value of a series for the sharding; `part` picks the same from an analytic cost.
-  template <typename PartOf>
-  double value(const Series& series, const PartOf& part) const {
-    const double b = sharding_.samples;
-    double at = 0;
-    if (series.has(b) || series.size() >= 2) {
-      at = series.at(b);
-    } else {
-      const Point& only = series.front();
-      // What analytic times have of ops without a shape does not grow with the micro-batch.
-      at = is_only_measured(kind_)
-               ? series.at(b)
-               : only.value * ratio(part(there()), part(measured_conditions(only.x)));
-    }
-    return same_degrees() ? at : at * ratio(part(here()), part(there()));
-  }
-
- private:
-  using Entry = std::pair<const ComputeKey, ComputeSample>;
-
-  static std::vector<const Entry*> entries_of(const MeasuredPlace& place, int split) {
-    const ComputeKey first{.unit = place.kind.name,
-                           .device_type = place.device_type,
-                           .tensor = 0,
-                           .micro_batch = 0,
-                           .sequence = 0,
-                           .split = 0};
-    std::vector<const Entry*> entries;
-    std::string own;  // fingerprint, made when the first entry wants it
-    const auto applies = [&](const Entry& entry) {
-      if (entry.first.split != split || entry.second.out_of_memory) return false;
-      if (entry.first.shape.empty()) return true;
-      if (own.empty()) own = fingerprint(place.model, place.usual);
-      return entry.first.shape == own;
-    };
-    const auto& all = place.profile.compute;
-    for (auto it = all.lower_bound(first); it != all.end() && it->first.unit == first.unit &&
-                                           it->first.device_type == first.device_type;
-         ++it)
-      if (applies(*it)) entries.push_back(&*it);
-    return entries;
-  }
-
-  int tokens(const ComputeKey& key) const {
-    return std::max(1, key.sequence == 0 ? model_.sequence_length : key.sequence);
-  }
-
-  static double ratio(double a, double b) { return a > 0 && b > 0 ? a / b : 1; }
-
-  // The analytic costs where it was measured, but at micro-batch b.
-  UnitCosts measured_conditions(double b) const {
-    const Sharding there{.samples = b, .tensor = tensor_};
-    if (sequence() == 0) return analytic_(*measured_, there);
-    const double longer = static_cast<double>(sequence_) / std::max(1, model_.sequence_length);
-    return analytic_(at_sequence_ratio(*measured_, longer), there);
-  }
-
-  // At the micro-batch of the sharding.
-  const UnitCosts& there() const {
-    if (!there_) there_ = measured_conditions(sharding_.samples);
-    return *there_;
-  }
-  // The analytic costs of the sharding itself.
-  const UnitCosts& here() const {
-    if (!here_) here_ = analytic_(kind_, sharding_);
-    return *here_;
-  }
-
-  const Model& model_;
-  const LayerKind& kind_;
-  const LayerKind* measured_;  // the kind, or as it is usually cut
-  const Sharding& sharding_;
-  const AnalyticCost& analytic_;
-  std::vector<std::pair<int, ComputeSample>> samples_;  // by micro-batch
-  int tensor_ = 1;
-  int sequence_ = 1;
-  bool inside_ = false;
-  mutable std::optional<UnitCosts> there_;
-  mutable std::optional<UnitCosts> here_;
-};
 
 // Parts of an analytic cost that measured fields correspond to.
 struct Parts {
@@ -245,20 +66,20 @@ void set_saved(UnitCosts& costs, Bytes saved) {
   costs[kFull].saved = std::min(saved, costs[kFull].saved);
 }
 
-Source source_of(const Reader& reader, const Series& series, double b) {
+Source source_of(const MeasuredPoints& reader, const Series& series, double b) {
   return reader.same_degrees() && series.has(b) ? Source::measured : Source::interpolated;
 }
 
 // `late`: how much longer it takes than measured.
-void take_times(const Reader& reader, double b, double late, MeasuredCost& out) {
+void take_times(const MeasuredPoints& reader, double b, double late, MeasuredCost& out) {
   const Parts parts{reader.inside()};
   const UnitCost plain = out.costs[kNone];
   const auto forward_of = [&](const UnitCosts& c) { return parts.forward(c[kNone]); };
   const auto backward_of = [&](const UnitCosts& c) { return parts.backward(c[kNone]); };
   const auto both_of = [&](const UnitCosts& c) { return forward_of(c) + backward_of(c); };
-  const Series forward = reader.series(field<&ComputeSample::forward>);
-  const Series backward = reader.series(field<&ComputeSample::backward>);
-  const Series both = reader.series(field<&ComputeSample::both>);
+  const Series forward = reader.series<&ComputeSample::forward>();
+  const Series backward = reader.series<&ComputeSample::backward>();
+  const Series both = reader.series<&ComputeSample::both>();
   const Series& main = forward.empty() ? both : forward;
   if (main.empty()) return;
   double f = 0;
@@ -289,17 +110,17 @@ void take_times(const Reader& reader, double b, double late, MeasuredCost& out) 
   out.origin.communication_inside = reader.inside();
 }
 
-void take_memory(const Reader& reader, double b, double state_bytes, MeasuredCost& out) {
+void take_memory(const MeasuredPoints& reader, double b, double state_bytes, MeasuredCost& out) {
   const auto saved_of = [](const UnitCosts& c) { return c[kNone].saved.value; };
-  const Series saved = reader.series(field<&ComputeSample::saved_activations>);
-  const Series memory = reader.series(field<&ComputeSample::memory>);
+  const Series saved = reader.series<&ComputeSample::saved_activations>();
+  const Series memory = reader.series<&ComputeSample::memory>();
   if (!saved.empty()) {
     set_saved(out.costs, Bytes(reader.value(saved, saved_of)));
     out.origin.memory = source_of(reader, saved, b);
     out.saved_all = true;
-    if (const Series input = reader.series(field<&ComputeSample::input>); !input.empty())
+    if (const Series input = reader.series<&ComputeSample::input>(); !input.empty())
       out.input = Bytes(reader.value(input, saved_of));
-    if (const Series most = reader.series(field<&ComputeSample::workspace>); !most.empty())
+    if (const Series most = reader.series<&ComputeSample::workspace>(); !most.empty())
       out.workspace = Bytes(reader.value(most, saved_of));
     return;
   }
@@ -359,9 +180,9 @@ namespace {
 // How many times as long a unit takes because the host is late. The host waits for the device at
 // the end of a step only: what it is ahead in one unit makes up for being late in another, so that
 // all units wait as long as all of them together do.
-double waiting_for_host(const MeasuredPlace& place, const Reader& own,
+double waiting_for_host(const MeasuredPlace& place, const MeasuredPoints& own,
                         const AnalyticCost& analytic) {
-  Passes all = own.passes();
+  MeasuredPasses all = own.passes();
   if (all.launch <= Seconds(0)) return 1;
   const std::vector<LayerKind>& kinds = place.model.kinds;
   const auto is_own = [&](const LayerKind& kind) { return kind.name == place.kind.name; };
@@ -374,9 +195,9 @@ double waiting_for_host(const MeasuredPlace& place, const Reader& own,
                                 .kind = kinds[k],
                                 .usual = kinds[k],
                                 .sharding = place.sharding};
-      const Reader reader(there, analytic);
+      const MeasuredPoints reader(there, analytic);
       if (reader.empty()) continue;
-      const Passes one = reader.passes();
+      const MeasuredPasses one = reader.passes();
       if (one.launch <= Seconds(0)) continue;
       const auto count = static_cast<double>(std::ranges::count(place.model.units, k));
       all.device += count * one.device;
@@ -390,7 +211,7 @@ double waiting_for_host(const MeasuredPlace& place, const Reader& own,
 
 std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
                                           const AnalyticCost& analytic) {
-  const Reader reader(place, analytic);
+  const MeasuredPoints reader(place, analytic);
   if (reader.empty()) return std::nullopt;
   MeasuredCost out{.costs = analytic(place.kind, place.sharding), .origin = {}};
   const double b = place.sharding.samples;
@@ -401,7 +222,7 @@ std::optional<MeasuredCost> measured_cost(const MeasuredPlace& place,
   const auto optimizer_of = [](const UnitCosts& c) {
     return c[kNone].parameters + c[kNone].expert_parameters;
   };
-  if (const Series optimizer = reader.series(field<&ComputeSample::optimizer>); !optimizer.empty())
+  if (const Series optimizer = reader.series<&ComputeSample::optimizer>(); !optimizer.empty())
     for (UnitCost& cost : out.costs) {
       cost.optimizer = Seconds(late * reader.value(optimizer, optimizer_of));
       cost.optimizer_parameters = cost.parameters + cost.expert_parameters;

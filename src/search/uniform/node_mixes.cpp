@@ -65,6 +65,39 @@ void add_every_mix(const std::vector<NodeKind>& kinds, std::set<NodeMix>& mixes)
   }
 }
 
+// Those of which most may be expected: whole kinds left out, and some nodes of one more.
+std::set<NodeMix> mixes_by_kind(const std::vector<NodeKind>& kinds) {
+  std::set<NodeMix> mixes;
+  if (static_cast<int>(kinds.size()) <= kMostKindsInSets) {
+    for (unsigned set = 1; set < (1U << kinds.size()); ++set) add_mixes(kinds, set, mixes);
+    return mixes;
+  }
+  // The fastest kinds, one more of them at a time, and each kind alone.
+  const NodeMix none(kinds.size(), 0);
+  NodeMix fastest = none;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    for (int n = 1; n <= kinds[k].count(); ++n) {
+      fastest[k] = n;
+      mixes.insert(fastest);
+      NodeMix alone = none;
+      alone[k] = n;
+      mixes.insert(alone);
+    }
+  }
+  return mixes;
+}
+
+std::vector<NodeMix> fastest_first(const std::vector<NodeKind>& kinds,
+                                   const std::set<NodeMix>& mixes) {
+  std::vector<NodeMix> out(mixes.begin(), mixes.end());
+  std::ranges::stable_sort(out, std::ranges::greater{}, [&](const NodeMix& mix) {
+    double speed = 0;
+    for (std::size_t k = 0; k < kinds.size(); ++k) speed += mix[k] * kinds[k].speed;
+    return speed;
+  });
+  return out;
+}
+
 double mix_count(const std::vector<NodeKind>& kinds) {
   double all = 1;
   for (const NodeKind& kind : kinds) all *= kind.count() + 1;
@@ -116,31 +149,14 @@ bool are_all_mixes(const std::vector<NodeKind>& kinds) {
 }
 
 std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds) {
-  std::set<NodeMix> mixes;
-  if (mix_count(kinds) <= kAllMixes) {
-    add_every_mix(kinds, mixes);
-  } else if (static_cast<int>(kinds.size()) <= kMostKindsInSets) {
-    for (unsigned set = 1; set < (1U << kinds.size()); ++set) add_mixes(kinds, set, mixes);
-  } else {
-    // The fastest kinds, one more of them at a time, and each kind alone.
-    const NodeMix none(kinds.size(), 0);
-    NodeMix fastest = none;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      for (int n = 1; n <= kinds[k].count(); ++n) {
-        fastest[k] = n;
-        mixes.insert(fastest);
-        NodeMix alone = none;
-        alone[k] = n;
-        mixes.insert(alone);
-      }
-    }
-  }
-  std::vector<NodeMix> out(mixes.begin(), mixes.end());
-  std::ranges::stable_sort(out, std::ranges::greater{}, [&](const NodeMix& mix) {
-    double speed = 0;
-    for (std::size_t k = 0; k < kinds.size(); ++k) speed += mix[k] * kinds[k].speed;
-    return speed;
-  });
+  const std::set<NodeMix> first = mixes_by_kind(kinds);
+  std::vector<NodeMix> out = fastest_first(kinds, first);
+  if (mix_count(kinds) > kAllMixes) return out;
+  std::set<NodeMix> others;
+  add_every_mix(kinds, others);
+  std::erase_if(others, [&](const NodeMix& mix) { return first.contains(mix); });
+  const std::vector<NodeMix> rest = fastest_first(kinds, others);
+  out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
 

@@ -23,8 +23,8 @@ std::vector<NodeKind> node_kinds(const Problem& problem, const Target& target);
 // How many nodes of each kind are launched; the others rest.
 using NodeMix = std::vector<int>;
 
-// All ways to leave nodes out where there are few; else whole kinds are left out, and some nodes of
-// one more kind. The fastest first.
+// Ways to leave nodes out: whole kinds, and some nodes of one more kind; then, where there are few,
+// all others. Of both the fastest first.
 std::vector<NodeMix> node_mixes(const std::vector<NodeKind>& kinds);
 // Whether these are all ways to leave nodes out.
 bool are_all_mixes(const std::vector<NodeKind>& kinds);

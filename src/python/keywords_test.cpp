@@ -49,7 +49,7 @@ TEST(Keywords, MistakesNameTheKeyword) {
             "micro_bach: is not an argument of this function (did you mean 'micro_batch'?)");
   EXPECT_EQ(complaint({{"num_gpus", "8"}}),
             "num_gpus: is not an argument of this function: cluster 4xA100-80GB:8 says that there "
-            "are 4 nodes of 8");
+            "are 4 nodes of 8, and with a hostfile device says of what");
   EXPECT_EQ(complaint({{"tp", "4"}, {"tensor_parallel", "4"}}),
             "tensor_parallel: is the same as tp, which is also given");
   EXPECT_EQ(complaint({{"tp", true}}), "tp: needs a value (N), not True or False");

@@ -23,7 +23,7 @@ STEPS = {
 }
 # Of tests/graph_steps.py: fewer random plans, under their own optimizer only.
 KINDS = ("routed", "written", "grouped", "accumulated", "constrained", "chunked", "dilated", "placed",
-         "tied")
+         "tied", "nested", "settled", "orthogonal", "instances")
 MESHES = ("8", "2x4", "2x2x2")
 # XLA need not optimise: what a device sends is decided before, and compiling is most of the time.
 XLA_FLAGS = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
@@ -124,6 +124,25 @@ def written_again(options, step):
     return [] if ours == theirs else [f"{theirs} lines were written of {ours}"]
 
 
+def converted():
+    """Failures to turn what JAX writes into HLO text: StableHLO as text and bytes, HLO as protobuf."""
+    import jax
+    from plait.jax import to_hlo_text
+    lowered = jax.jit(lambda x: (x @ x).sum()).lower(jax.numpy.ones((4, 4)))
+    proto = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    dumped = b"\n" + bytes([len(proto) % 128 + 128, len(proto) // 128]) + proto  # an HloProto that holds it
+    forms = {"StableHLO": lowered.compiler_ir("stablehlo"), "its text": lowered.as_text(),
+             "text as bytes": lowered.as_text().encode(), "protobuf": proto, "dump": dumped,
+             "exported": jax.export.export(jax.jit(lambda x: (x @ x).sum()))(jax.numpy.ones((4, 4)))}
+    failures = [name for name, form in forms.items() if " dot(" not in to_hlo_text(form)]
+    try:
+        to_hlo_text(b"no program")
+        failures.append("bytes of nothing")
+    except ValueError:
+        pass
+    return [f"not converted: {name}" for name in failures]
+
+
 def child(options):
     """All plans of one step; a line of JSON for each."""
     sys.path.insert(0, str(SOURCE / "python"))
@@ -146,6 +165,7 @@ def child(options):
             print(json.dumps({"mesh": "2x4", "seed": "written", "failures": written_again(options, step)}))
         if options.child == next(iter(STEPS)) and not wide:
             print(json.dumps({"mesh": "8", "seed": "of another program", "failures": refused_plans(step)}))
+            print(json.dumps({"mesh": "8", "seed": "in other forms", "failures": converted()}))
     return 0
 
 

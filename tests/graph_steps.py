@@ -1,6 +1,8 @@
 """Training steps of kinds that no example has, each with something that a compiler treats in its own
 way. make_NAME() gives (step, arguments)."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy
@@ -160,3 +162,69 @@ def make_tied(width=32, inner=64, batch=16):
         back = jnp.tanh(h @ p[1].T) @ p[0].T
         return ((back - x) ** 2).mean() + 1e-3 * sum((w.T @ w).std() for w in p)
     return sgd(loss), (p, normal(3, batch, width, scale=1))
+
+
+def make_nested(width=64, batch=16):
+    """Checkpoints inside of checkpoints: weights and activations go through several barriers."""
+    p = [{"a": normal(i, width, width), "b": normal(i + 9, width, width)} for i in range(3)]
+
+    @functools.partial(jax.checkpoint, policy=jax.checkpoint_policies.dots_saveable)
+    def layer(q, x):
+        return x + jnp.tanh(jax.nn.relu(x @ q["a"]) ** 2 @ q["b"])
+
+    @jax.checkpoint
+    def layers(all_of, x):
+        for q in all_of:
+            x = layer(q, x)
+        return x
+
+    def loss(p, x, y):
+        return ((layers(p[:2], x) @ p[2]["a"] - y) ** 2).mean()
+    return sgd(loss), (p, normal(30, batch, width, scale=1), normal(31, batch, width, scale=1))
+
+
+def make_settled(width=32, batch=16):
+    """A loop until nothing changes, whose body wants what is used behind it as well."""
+    p = {"w": normal(1, width, width), "u": normal(2, width, width), "out": normal(3, width, width)}
+
+    def loss(p, x, y):
+        given = x @ p["u"]
+        start = lax.stop_gradient((jnp.zeros_like(x), p["w"], given))
+        found = lax.fori_loop(0, 6, lambda _, s: (jnp.tanh(s[0] @ s[1] + s[2]), s[1], s[2]), start)[0]
+        return ((jnp.tanh(lax.stop_gradient(found) @ p["w"] + given) @ p["out"] - y) ** 2).mean()
+    return sgd(loss), (p, normal(4, batch, width, scale=1), normal(5, batch, width, scale=1))
+
+
+def make_orthogonal(width=32, inner=64, batch=16):
+    """Momentum made orthogonal by products of matrices with themselves, transposed (Muon)."""
+    p = [normal(1, width, inner), normal(2, inner, width)]
+
+    def orthogonal(m):
+        x = m / (jnp.sqrt((m * m).sum()) + 1e-7)
+        x = x.T if x.shape[0] > x.shape[1] else x
+        for _ in range(2):
+            a = x @ x.T
+            x = 3.4445 * x + (-4.775 * a + 2.0315 * a @ a) @ x
+        return x.T if m.shape[0] > m.shape[1] else x
+
+    def loss(p, x, y):
+        return ((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2).mean()
+
+    def step(state, x, y):
+        value, g = jax.value_and_grad(loss)(state["p"], x, y)
+        m = jax.tree.map(lambda a, b: 0.9 * a + b, state["m"], g)
+        return {"p": jax.tree.map(lambda w, a: w - 0.02 * orthogonal(a), state["p"], m), "m": m}, value
+    state = {"p": p, "m": jax.tree.map(jnp.zeros_like, p)}
+    return step, (state, normal(4, batch, width, scale=1), normal(5, batch, width, scale=1))
+
+
+def make_instances(channels=16, batch=16, size=8):
+    """Statistics over the positions of each image, both dimensions of which may be divided."""
+    p = {"in": normal(1, channels, channels, scale=0.3), "out": normal(2, channels, channels, scale=0.3)}
+
+    def loss(p, x, y):
+        h = x @ p["in"]
+        h = (h - h.mean((1, 2), keepdims=True)) * lax.rsqrt(h.var((1, 2), keepdims=True) + 1e-5)
+        return ((jax.nn.relu(h) @ p["out"] - y) ** 2).mean()
+    shape = (batch, size, size, channels)
+    return sgd(loss), (p, normal(3, *shape, scale=1), normal(4, *shape, scale=1))

@@ -13,7 +13,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 HLO = SOURCE / "examples/graph/hlo"
 sys.path.insert(0, str(SOURCE / "python"))  # the module needs no JAX
-from plait.constraints import with_own_tags  # noqa: E402
+from plait.tags import with_own_tags  # noqa: E402
 PROGRAM = None
 
 

@@ -1,154 +1,10 @@
-"""Tags and sharding constraints in the StableHLO module of a JAX step: every op gets a tag, by which the
-values of a plan are found and pinned."""
+"""Sharding constraints in the StableHLO module of a JAX step: the values of a plan are found by their tags
+and pinned."""
 
 import re
 
 from plait.internals import ir, sdy, stablehlo
-
-
-def functions(module):
-    for operation in module.body.operations:
-        if operation.operation.name == "func.func":
-            yield operation
-
-
-def walk(operation):
-    """All operations inside, in the order of the text."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from walk(inner.operation)
-
-
-def tagged(module):
-    """(tag, operation) of every operation: function and position."""
-    for function in functions(module):
-        name = function.attributes["sym_name"].value
-        for position, operation in enumerate(walk(function.operation)):
-            yield f"{name}:{position}", operation
-
-
-def inline_calls(module):
-    """Makes one function of a module, so that a function that is called twice has two sets of tags.
-    (The compiler's own pass leaves calls in loops alone.)"""
-    with module.context:
-        known = {function.attributes["sym_name"].value: function for function in functions(module)}
-        _expand(known["main"], known, {"main"})
-        for name, function in known.items():
-            if name != "main":
-                function.operation.erase()
-        for operation in list(walk(known["main"].operation)):
-            if _says_nothing(operation):
-                operation.results[0].replace_all_uses_with(operation.operands[0])
-                operation.erase()
-            else:
-                _put_constant_last(operation)
-
-
-def _says_nothing(operation):
-    """A constraint to the mesh of one device, which JAX writes for keys of random numbers, but not where
-    arguments have shardings: tags must not depend on it."""
-    return operation.name == "sdy.sharding_constraint" and "<@empty_mesh," in str(operation)
-
-
-def _put_constant_last(operation):
-    """As the conversion to HLO does, so that operands have the same numbers on both sides."""
-    if operation.name.split(".")[-1] not in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"):
-        return
-    first, second = operation.operands
-    if _is_constant(first) and not _is_constant(second):
-        operation.operands[0], operation.operands[1] = second, first
-
-
-def _is_constant(value):
-    if isinstance(value.owner, ir.Block):
-        return False
-    if value.owner.name == "stablehlo.broadcast_in_dim":
-        return _is_constant(value.owner.operands[0])
-    return value.owner.name == "stablehlo.constant"
-
-
-def _expand(function, known, expanded):
-    """Replaces the calls in a function, after those in what it calls."""
-    for call in [o for o in walk(function.operation) if o.name == "func.call"]:
-        name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-        if name not in expanded:
-            expanded.add(name)
-            _expand(known[name], known, expanded)
-        _inline(call, known[name].regions[0].blocks[0])
-
-
-def _inline(call, block):
-    become = dict(zip(block.arguments, call.operands))
-    for operation in block.operations:
-        if operation.operation.name == "func.return":
-            for result, value in zip(list(call.results), operation.operands):
-                result.replace_all_uses_with(become[value])
-            break
-        with ir.InsertionPoint(call):
-            copy = operation.operation.clone()
-        for inner in [copy, *walk(copy)]:
-            for i, operand in enumerate(inner.operands):
-                if operand in become:
-                    inner.operands[i] = become[operand]
-        become.update(zip(operation.operation.results, copy.results))
-    call.erase()
-
-
-class CannotPlan(ValueError):
-    """The step has something that a plan cannot say anything about."""
-
-
-def add_tags(module):
-    inline_calls(module)
-    with module.context:
-        for tag, operation in tagged(module):
-            if operation.name == "sdy.manual_computation":
-                raise CannotPlan("the step divides a part of itself among devices (shard_map): trace it "
-                                 "without, so that the part can be planned like the rest")
-            if operation.name in ("func.return", "stablehlo.return", "func.call"):
-                continue
-            entries = {}
-            if "mhlo.frontend_attributes" in operation.attributes:
-                known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
-                entries = {a.name: a.attr for a in known}
-            entries["plait"] = ir.StringAttr.get(tag)
-            operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(entries)
-            name = f"{operation.name.split('.')[-1]}_at_{tag.partition(':')[2]}"
-            operation.location = ir.Location.name(name, operation.location)
-
-
-# "multiply_at_9_broadcast_in_dim_at_8.1 = f32[4]{0} multiply(...)" is the op at 9, of what that at 8 makes.
-_NAMED = re.compile(r"^(\s*(?:ROOT )?%?)(\w+?)_at_(\d+)((?:_\w+)?\.\d+ = .*? )([a-z][a-z\d\-]*)(\(.*)$", re.M)
-
-
-def with_own_tags(text):
-    """HLO text of a tagged module with every tag on the instructions of its own op, which their names have.
-    The conversion leaves out an op that gives back an operand of its own (x + 0, a transpose of a transpose)
-    and hands its attributes, the tag among them, to the op that made the operand; it drops those of an op
-    that it writes as several. Names stay."""
-    def own(line):
-        before, name, position, middle, opcode, rest = line.groups()
-        if 'plait="main:' in rest:
-            rest = re.sub(r'plait="main:\d+"', f'plait="main:{position}"', rest)
-        elif opcode not in ("constant", "broadcast", "tuple", "get-tuple-element"):
-            rest += f', frontend_attributes={{plait="main:{position}"}}'
-        return f"{before}{name}_at_{position}{middle}{opcode}{rest}"
-    return _without_inner_tags(re.sub(r"\b(\w+)_at_(\d+)\.(\d+)\b", r"\1.\2.\3", _NAMED.sub(own, text)))
-
-
-def _without_inner_tags(text):
-    """What an op applies to pairs of elements has no tags: it is a part of the op, and has its name."""
-    applied = set(re.findall(r"\b(?:select|scatter)=%?([\w.\-]+)", text))
-    applied |= set(re.findall(r" (?!call\()[a-z][a-z\d\-]*\([^\n]*\bto_apply=%?([\w.\-]+)", text))
-    lines, inside = [], False
-    for line in text.split("\n"):
-        head = re.match(r"%?([\w.\-]+) (?:.* )?\{$", line)
-        if head or line.startswith(("ENTRY", "}")):
-            inside = head is not None and head[1] in applied
-        lines.append(re.sub(r', frontend_attributes=\{plait="main:\d+"\}', "", line) if inside else line)
-    return "\n".join(lines)
+from plait.tags import functions, inline_calls, tagged
 
 
 def _sharding_text(dims, mesh, names):
@@ -211,6 +67,7 @@ class Pinner:
     the plan gives it."""
 
     def __init__(self, module, plan, operations):
+        self.module = module
         self.mesh = _ensure_mesh(module, plan)
         self.axes = plan["mesh"]["axes"]
         self.operations = operations  # by tag
@@ -218,6 +75,7 @@ class Pinner:
         self.orders = {tag: _leaf_order(o) for tag, o in self.operations.items()
                        if o.name == "stablehlo.while"}
         self.moved = {}  # (value, way so far): the value at the end of it
+        self.kept = {}  # (tag, result): the value where the plan keeps it
 
     def find(self, entry):
         operation = self.operations.get(entry["tag"])
@@ -244,6 +102,8 @@ class Pinner:
             for dims in entry["route"][1:]:
                 last = self.constrained(last, dims)
             value.replace_all_uses_except(last, first.owner.operation)
+            if not entry["enters"]:
+                self.kept[entry["tag"], entry["result"]] = last
 
     def pin_barriers(self, main, arguments):
         """What a barrier gives stays where it was."""
@@ -284,14 +144,18 @@ class Pinner:
             if operand >= len(operation.operands) or \
                     _dims_of(operation.operands[operand]) != use["dims"]:
                 continue
-            value = operation.operands[operand]
+            value, loop = _origin(operation.operands[operand])
+            turned, dims = use.get("moved"), use["route"][-1]
+            if turned:
+                value = self.value_at(turned)
             if use.get("again"):
-                outside, loop = _outside_loops(value)
-                moved = self.moved_value(self.behind_barrier(outside, loop), use["route"])
-                if loop is not None:
-                    moved = self.constrained(moved, use["route"][-1], before=operation)
-            else:
-                moved = self.moved_value(value, use["route"])
+                value = self.behind_barrier(value, loop)
+            moved = self.moved_value(value, use["route"])
+            if turned and turned["permutation"] != sorted(turned["permutation"]):
+                dims = [dims[d] for d in turned["permutation"]]
+                moved = self.constrained(self.transposed(moved, turned["permutation"]), dims)
+            if loop is not None:
+                moved = self.constrained(moved, dims, before=operation)
             operation.operands[operand] = moved
 
     def pin_results(self, main, entries):
@@ -309,6 +173,21 @@ class Pinner:
         if key not in self.moved:
             with _behind(value):
                 self.moved[key] = stablehlo.OptimizationBarrierOp([value]).results[0]
+        return self.moved[key]
+
+    def value_at(self, place):
+        """What an op gives, or an argument."""
+        if not place["tag"]:
+            main = next(functions(self.module))
+            return main.regions[0].blocks[0].arguments[place["number"]]
+        key = (place["tag"], place["number"])
+        return self.kept[key] if key in self.kept else self.operations[key[0]].results[self.position(*key)]
+
+    def transposed(self, value, permutation):
+        key = (value, str(permutation))
+        if key not in self.moved:
+            with _behind(value):
+                self.moved[key] = stablehlo.TransposeOp(value, ir.DenseI64ArrayAttr.get(permutation)).result
         return self.moved[key]
 
     def moved_value(self, value, route):
@@ -344,26 +223,33 @@ def _leaf_order(loop):
     return changed + [i for i in range(len(given)) if i not in changed]
 
 
-def _outside_loops(value):
-    """The value before the loops that only hand it through, seen through the barriers inside of them
-    (of checkpoints); and the outermost of these loops, or None."""
-    outside, outermost = value, None
+def _origin(value):
+    """The value before the loops that only hand it through and the barriers inside of them (of
+    checkpoints), behind the first barrier outside of these; and the outermost of these loops, or None."""
+    origin, outermost = value, None
     while True:
-        owner = value.owner
-        if not isinstance(owner, ir.Block):
-            if owner.name != "stablehlo.optimization_barrier":
-                return outside, outermost
-            value = owner.operands[list(owner.results).index(value)]
+        barrier = _barrier_of(value)
+        if barrier is not None:
+            origin, value = value, barrier
             continue
-        loop = owner.owner
-        if loop.name != "stablehlo.while":
-            return outside, outermost
-        number = list(owner.arguments).index(value)
+        loop = value.owner.owner if isinstance(value.owner, ir.Block) else None
+        if loop is None or loop.name != "stablehlo.while":
+            return origin, outermost
+        number = list(value.owner.arguments).index(value)
         body = loop.regions[1].blocks[0]
         if body.operations[len(body.operations) - 1].operands[number] != body.arguments[number]:
-            return outside, outermost
-        outside = value = loop.operands[number]
+            return origin, outermost
+        origin = value = loop.operands[number]
         outermost = loop
+
+
+def _barrier_of(value):
+    """What a barrier that gives the value was given, or None; its result may be pinned."""
+    if not isinstance(value.owner, ir.Block) and value.owner.name == "sdy.sharding_constraint":
+        value = value.owner.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.optimization_barrier":
+        return None
+    return value.owner.operands[list(value.owner.results).index(value)]
 
 
 def _behind(value):
@@ -371,14 +257,6 @@ def _behind(value):
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner)
-
-
-def tag_of(operation):
-    """The tag that an op of a converted program carries; "" where it has none."""
-    if "mhlo.frontend_attributes" not in operation.attributes:
-        return ""
-    known = ir.DictAttr(operation.attributes["mhlo.frontend_attributes"])
-    return next((ir.StringAttr(a.attr).value for a in known if a.name == "plait"), "")
 
 
 _TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8",

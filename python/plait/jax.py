@@ -27,9 +27,9 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
     sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
 
 from plait.compiled import KINDS, collectives  # noqa: E402
-from plait.constraints import (CannotPlan, WrongPlan, add_constraints, add_tags,  # noqa: E402
-                               with_own_tags)
+from plait.constraints import WrongPlan, add_constraints  # noqa: E402
 from plait.internals import editable, hlo_text_of  # noqa: E402
+from plait.tags import CannotPlan, add_tags, with_own_tags  # noqa: E402
 
 
 def _jax():
@@ -60,9 +60,10 @@ def _lower(step, arguments, donate, **shardings):
     return jax.jit(step, donate_argnums=donate, keep_unused=True, **shardings).lower(*arguments)
 
 
-def to_hlo_text(module):
-    """HLO text of a StableHLO module (an MLIR object, or its text)."""
-    return hlo_text_of(module)
+def to_hlo_text(program):
+    """HLO text of a StableHLO module (an MLIR object, its text, its bytes), of the bytes of a .pb file, of
+    what jax.export made, and of what that was serialized to."""
+    return hlo_text_of(program)
 
 
 def _argument_names(arguments):
@@ -108,11 +109,15 @@ def analyse(step, *arguments, cluster, mesh=None, donate=(0,), flags=()):
         command = [plait_program(), "graph", "search", str(program), "--cluster", cluster, "-o",
                    str(plan), *flags]
         if mesh is not None:
-            command += ["--mesh", mesh]
+            command += ["--mesh", mesh if isinstance(mesh, str) else "x".join(map(str, mesh))]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip())
         return json.loads(plan.read_text())
+
+
+class TooFewDevices(RuntimeError):
+    """The plan is for more devices than there are."""
 
 
 def _mesh(plan):
@@ -124,8 +129,8 @@ def _mesh(plan):
         count *= size
     devices = jax.devices()
     if len(devices) < count:
-        raise SystemExit(f"plait: the plan needs {count} devices, and JAX has {len(devices)}: set "
-                         f"--devices cpu:{count}")
+        raise TooFewDevices(f"the plan needs {count} devices, and JAX has {len(devices)}: --devices cpu:{count}, or in "
+                            f"Python XLA_FLAGS=--xla_force_host_platform_device_count={count}, makes them of a CPU")
     return jax.sharding.Mesh(numpy.array(devices[:count]).reshape(sizes), names)
 
 
@@ -164,7 +169,8 @@ def _anywhere(leaf):
     jax = _jax()
     if not isinstance(leaf, jax.Array):
         return leaf
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+    weak = not _is_key(leaf) and leaf.weak_type
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
 
 
 def compile_step(step, plan, arguments, donate=(0,)):
@@ -337,7 +343,8 @@ def _measure(options):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m plait.jax")
-    parser.add_argument("step", help="FILE.py:FUNCTION, which gives (step, arguments)")
+    parser.add_argument("step", help="FILE.py:FUNCTION, which gives (step, arguments); with --trace also a "
+                        "file of StableHLO, of HLO as protobuf, or of jax.export")
     parser.add_argument("--plan", help="what plait graph search wrote")
     parser.add_argument("--trace", help="only write the program as HLO text here")
     parser.add_argument("--devices", default="", help="cpu:8 makes eight devices of this machine")
@@ -361,6 +368,9 @@ def main():
     if options.measure:
         print(json.dumps(_measure(options)))
         return 0
+    if options.trace and not options.step.partition(":")[0].endswith(".py"):
+        pathlib.Path(options.trace).write_text(to_hlo_text(pathlib.Path(options.step).read_bytes()))
+        return 0
     step, arguments = load_step(options.step)(**json.loads(options.sizes))
     if options.trace:
         try:
@@ -379,7 +389,7 @@ def main():
     except WrongPlan as error:
         print(f"plait: {options.plan}: {error}", file=sys.stderr)
         return 2
-    except CannotPlan as error:
+    except (CannotPlan, TooFewDevices) as error:
         print(f"plait: {options.step}: {error}", file=sys.stderr)
         return 2
     print(json.dumps(report))

@@ -7,8 +7,9 @@ import os
 import pathlib
 import time
 
-from plait.constraints import Pinner, tag_of, tensor_type, walk
+from plait.constraints import Pinner, tensor_type
 from plait.internals import editable, ir, new_context, stablehlo_of
+from plait.tags import tag_of, walk
 
 FORM = 2  # of the file of times; src/io/graph/profile_json.cpp reads it
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 23)  # bytes of the collectives that are timed

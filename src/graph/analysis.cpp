@@ -65,6 +65,31 @@ int frozen_weight(const Program& program, int product) {
   return node->kind == NodeKind::argument ? node->argument : -1;
 }
 
+// Ops that the compiler made of one op of the traced program have the tag of that.
+std::vector<char> find_transposes(const Program& program) {
+  std::vector<char> found(program.nodes.size(), 0);
+  for (std::size_t n = 0; n < found.size(); ++n)
+    found[n] =
+        program.nodes[n].is("transpose") && program.barrier(static_cast<int>(n), 0) < 0 ? 1 : 0;
+  const auto tag = [&](int node) {
+    const Node& it = program.nodes[node];
+    return it.kind == NodeKind::argument ? "" : frontend_attribute(*it.source, "plait");
+  };
+  for (int n = 0; n < static_cast<int>(found.size()); ++n) {
+    for (const int value : program.nodes[n].operands) {
+      const int m = program.values[value].node;
+      if (found[n] == 0 && found[m] == 0) continue;
+      const Node& maker = program.nodes[m];
+      const bool one_op = !tag(n).empty() && tag(n) == tag(m);
+      const bool known = maker.kind == NodeKind::argument ||
+                         (maker.kind == NodeKind::op && (tag(n).empty() || !tag(m).empty()));
+      if (one_op || !known || program.nodes[n].loop != maker.loop) found[n] = 0;
+      if (one_op) found[m] = 0;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Analysis analyze(std::string_view text, const std::string& where) {
@@ -77,6 +102,7 @@ Analysis analyze(std::string_view text, const std::string& where) {
   refine(made.program, made.rules);
   made.phases = find_phases(made.program);
   made.updates = find_updates(made.program, made.phases);
+  made.transposes = find_transposes(made.program);
   made.blocks = find_blocks(made.program, made.rules, made.phases);
   made.segments = find_segments(made.program, made.blocks);
   return made;

@@ -21,6 +21,8 @@ struct Analysis {
   std::vector<Rule> rules;
   Phases phases;
   Updates updates;
+  // Of each node: a transpose whose operand and result are both values of the traced program.
+  std::vector<char> transposes;
   Blocks blocks;
   Segments segments;
   std::vector<std::string> warnings;

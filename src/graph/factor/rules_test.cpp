@@ -176,6 +176,13 @@ TEST(Rules, ShapesThatContradictTheirOpAreRefused) {
   EXPECT_EQ(
       message({"f32[4]", "f32[5]"}, "f32[4] add(p0, p1)"),
       "m:6:8: the shape of r contradicts add: operand 1 has other dimensions than the result");
+  for (const char* labels : {"bf01_oi01->2bf01", "bf01_oi01->bf0", "bf01_2oi01->bf01"})
+    EXPECT_EQ(
+        message({"f32[1,4,8,8]", "f32[4,4,3,3]"},
+                std::string("f32[1,4,8,8] convolution(p0, p1), window={size=3x3 pad=1_1x1_1}, "
+                            "dim_labels=") +
+                    labels),
+        "m:6:8: the shape of r contradicts convolution: dim_labels do not fit its operands");
   EXPECT_NE(message({"f32[4]"}, "f32[5] reshape(p0)"), "");
   EXPECT_NE(message({"f32[4]"}, "f32[4,5] broadcast(p0), dimensions={7}"), "");
   EXPECT_NE(message({"f32[4]", "f32[4]"}, "f32[7] concatenate(p0, p1), dimensions={0}"), "");

@@ -122,7 +122,9 @@ ConvolutionDims convolution_dims(const Instruction& it) {
                split_labels(all.substr(under + 1, arrow - under - 1), 'i', 'o', &dims.rhs_input,
                             &dims.rhs_output, dims.rhs_spatial) &&
                split_labels(all.substr(arrow + 2), 'b', 'f', &dims.out_batch, &dims.out_feature,
-                            dims.out_spatial);
+                            dims.out_spatial) &&
+               dims.rhs_spatial.size() == dims.lhs_spatial.size() &&
+               dims.out_spatial.size() == dims.lhs_spatial.size();
   return dims;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/hlo/attributes.h"
+#include "graph/hlo/drop_unused.h"
 #include "graph/hlo/program.h"
 #include "graph/hlo/trip_count.h"
 
@@ -72,6 +73,7 @@ class Flattener {
   int new_value(const Shape& shape, int node, int output) {
     program_.values.push_back({&shape, node, output});
     alias_.push_back(static_cast<int>(alias_.size()));
+    handed_.push_back({alias_.back(), -1});
     return static_cast<int>(program_.values.size()) - 1;
   }
 
@@ -172,7 +174,8 @@ class Flattener {
         it.opcode == "domain") {
       if (it.operands.size() == 1 &&
           static_cast<int>(made[it.operands[0]].size()) == leaf_count(it.shape))
-        return made[it.operands[0]];
+        return it.opcode.ends_with("barrier") ? barrier(it, made[it.operands[0]])
+                                              : made[it.operands[0]];
     }
     std::vector<int> operands;
     for (const int operand : it.operands)
@@ -181,6 +184,19 @@ class Flattener {
     Leaves outputs;
     for (const Shape* leaf : leaves_of(it.shape)) outputs.push_back(add_output(node, *leaf));
     return outputs;
+  }
+
+  // The same values, under names by which uses behind the barrier are told from those before it.
+  Leaves barrier(const Instruction& it, const Leaves& given) {
+    const int node = new_node(NodeKind::op, it, {});
+    Leaves behind;
+    for (const int value : given) {
+      behind.push_back(add_output(node, *program_.values[value].shape));
+      alias_[behind.back()] = value;
+      handed_[behind.back()] = {value, barriers_};
+    }
+    ++barriers_;
+    return behind;
   }
 
   Leaves check_result(const Instruction& it, Leaves leaves) {
@@ -230,8 +246,9 @@ class Flattener {
     loop_ = outer;
     Leaves result;
     for (std::size_t i = 0; i < carried.size(); ++i) {
-      if (after[i] == carried[i]) {
+      if (resolved(after[i]) == carried[i]) {
         alias_[carried[i]] = before[i];
+        handed_[carried[i]] = {before[i], -1};
         result.push_back(before[i]);
         continue;
       }
@@ -285,10 +302,28 @@ class Flattener {
   }
 
   void resolve_aliases() {
-    for (Node& node : program_.nodes)
-      for (int& operand : node.operands) operand = resolved(operand);
+    // A value has a smaller number than what it is handed on as.
+    std::vector<int> first(alias_.size(), -1);
+    for (std::size_t v = 0; v < first.size(); ++v) {
+      const auto [from, barrier] = handed_[v];
+      first[v] = static_cast<std::size_t>(from) == v ? -1 : first[from];
+      if (first[v] < 0 && barrier >= 0 && loop_of(static_cast<int>(v)) == loop_of(resolved(from)))
+        first[v] = barrier;
+    }
+    for (Node& node : program_.nodes) {
+      for (std::size_t i = 0; i < node.operands.size(); ++i) {
+        int& operand = node.operands[i];
+        if (first[operand] >= 0) {
+          node.barriers.resize(node.operands.size(), -1);
+          node.barriers[i] = first[operand];
+        }
+        operand = resolved(operand);
+      }
+    }
     for (int& result : program_.results) result = resolved(result);
   }
+
+  int loop_of(int value) const { return program_.nodes[program_.values[value].node].loop; }
 
   void find_donated(const std::vector<Leaves>& arguments) {
     const Shape& root =
@@ -335,54 +370,13 @@ class Flattener {
 
   const Module& module_;
   Program program_;
-  std::vector<int> alias_;  // of each value: what it is the same as
+  std::vector<int> alias_;                   // of each value: what it is the same as
+  std::vector<std::pair<int, int>> handed_;  // of each value: what was handed on, by which barrier
+  int barriers_ = 0;
   std::vector<int> stack_;  // computations being inlined
   int computation_ = 0;
   int loop_ = -1;
 };
-
-// Leaves out the nodes that no result needs.
-void drop_unused(Program& program) {
-  std::vector<char> live(program.nodes.size(), 0);
-  std::vector<int> open;
-  const auto mark = [&](int value) {
-    const int node = program.values[value].node;
-    if (live[node] != 0) return;
-    live[node] = 1;
-    open.push_back(node);
-  };
-  for (const int result : program.results) mark(result);
-  for (const int argument : program.arguments) live[argument] = 1;
-  while (!open.empty()) {
-    const int node = open.back();
-    open.pop_back();
-    for (const int operand : program.nodes[node].operands) mark(operand);
-  }
-  std::vector<int> place(program.nodes.size(), -1);
-  std::vector<Node> kept;
-  for (std::size_t i = 0; i < program.nodes.size(); ++i) {
-    if (live[i] == 0) continue;
-    place[i] = static_cast<int>(kept.size());
-    kept.push_back(std::move(program.nodes[i]));
-  }
-  program.nodes = std::move(kept);
-  std::vector<int> value_place(program.values.size(), -1);
-  std::vector<Value> values;
-  for (std::size_t v = 0; v < program.values.size(); ++v) {
-    Value value = program.values[v];
-    if (place[value.node] < 0) continue;
-    value.node = place[value.node];
-    value_place[v] = static_cast<int>(values.size());
-    values.push_back(value);
-  }
-  program.values = std::move(values);
-  for (Node& node : program.nodes) {
-    for (int& operand : node.operands) operand = value_place[operand];
-    for (int& output : node.outputs) output = value_place[output];
-  }
-  for (int& argument : program.arguments) argument = place[argument];
-  for (int& result : program.results) result = value_place[result];
-}
 
 }  // namespace
 

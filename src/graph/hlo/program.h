@@ -29,6 +29,7 @@ struct Node {
   const Instruction* source = nullptr;  // of the module; the while for loop_enter and loop_exit
   int computation = 0;                  // that the source stands in
   std::vector<int> operands;            // values
+  std::vector<int> barriers;            // of each operand, see Program::barrier; empty = none
   std::vector<int> outputs;             // values
   int loop = -1;                        // that it runs in
   int argument = -1;  // the leaf's number, of the program's, the loop's or the conditional's
@@ -61,6 +62,12 @@ struct Program {
   double trips(int node) const;  // how often it runs in a step
   // The outermost loop that the node runs in and the value is made outside of; -1 = there is none.
   int entered_loop(int value, int node) const;
+  // The first barrier that a value goes through on its way to an operand, leaving out those inside
+  // of loops that only hand it through; -1 = none. Compilers see another value behind it.
+  int barrier(int node, int operand) const {
+    const std::vector<int>& all = nodes[node].barriers;
+    return operand < 0 || all.empty() ? -1 : all[operand];
+  }
   std::vector<std::vector<int>> users() const;  // of each value: nodes, ascending
 };
 

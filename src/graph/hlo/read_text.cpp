@@ -55,6 +55,10 @@ class Reader {
   [[noreturn]] void not_hlo() {
     const std::string_view rest = cursor_.between(cursor_.position(), cursor_.position() + 4000);
     const auto has = [&](std::string_view what) { return rest.find(what) != rest.npos; };
+    if (rest.starts_with("ML\xEFR") || rest.find('\0') != rest.npos)
+      cursor_.fail(
+          "these are bytes, not HLO text: StableHLO as bytes, HLO as protobuf (.pb) and exported "
+          "functions become text with plait.jax.to_hlo_text");
     if (has("stablehlo.") || has("mhlo.") || has("func.func") || has("module @"))
       cursor_.fail(
           "this is StableHLO, not HLO: write HLO with jax.jit(f).lower(...).as_text('hlo'), or "

@@ -151,6 +151,11 @@ TEST(ReadHlo, SaysWhatIsWrongAndWhere) {
             std::string::npos);
   EXPECT_NE(message_of("HloModule m\n").find("no computation"), std::string::npos);
   EXPECT_NE(message_of("").find("not HLO"), std::string::npos);
+  const std::string bytes =
+      "these are bytes, not HLO text: StableHLO as bytes, HLO as protobuf (.pb) and exported "
+      "functions become text with plait.jax.to_hlo_text";
+  EXPECT_EQ(message_of("ML\xEFR\rStableHLO"), "step.hlo:1:1: " + bytes);
+  EXPECT_EQ(message_of(std::string("\n\4step\x12\0\0", 8)), "step.hlo:2:1: " + bytes);
 }
 
 TEST(ReadHlo, WhatTheProgramIsAndGivesMustBeMarked) {
@@ -176,6 +181,53 @@ TEST(Flatten, AnAliasNamesAResultAndAParameter) {
   EXPECT_EQ(message("{0}: (0, {3}, may-alias)"),
             "step.hlo:1:33: input_output_alias names (0, {3}), which is not an array of the "
             "parameters");
+}
+
+TEST(Flatten, UsesBehindABarrierAreToldFromThoseBeforeIt) {
+  const Module module = read_hlo(
+      "HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n  a = f32[4] negate(x)\n"
+      "  b = f32[4] opt-barrier(x)\n  c = f32[4] negate(b)\n  d = f32[4] opt-barrier(b)\n"
+      "  e = f32[4] negate(d)\n  f = f32[4] opt-barrier(x)\n  g = f32[4] negate(f)\n"
+      "  ROOT r = (f32[4], f32[4], f32[4], f32[4]) tuple(a, c, e, g)\n}\n",
+      "step.hlo");
+  const Program program = flatten(module);
+  std::vector<int> barriers;
+  for (const int result : program.results) {
+    const int node = program.values[result].node;
+    EXPECT_EQ(program.nodes[node].operands.front(), program.nodes[program.arguments[0]].outputs[0]);
+    barriers.push_back(program.barrier(node, 0));
+  }
+  EXPECT_EQ(barriers, (std::vector<int>{-1, 0, 0, 2}));  // the first of a chain counts
+  EXPECT_EQ(program.nodes.size(), 5U);
+}
+
+TEST(Flatten, ABarrierInsideOfALoopThatHandsAValueThroughDoesNotCount) {
+  const Module module = read_hlo(
+      "HloModule m\n\nbody {\n  p = (s32[], f32[4], f32[4]) parameter(0)\n"
+      "  i = s32[] get-tuple-element(p), index=0\n  x = f32[4] get-tuple-element(p), index=1\n"
+      "  w = f32[4] get-tuple-element(p), index=2\n  v = f32[4] opt-barrier(w)\n"
+      "  one = s32[] constant(1)\n  n = s32[] add(i, one)\n  y = f32[4] add(x, v)\n"
+      "  ROOT t = (s32[], f32[4], f32[4]) tuple(n, y, v)\n}\n\n"
+      "condition {\n  p = (s32[], f32[4], f32[4]) parameter(0)\n"
+      "  i = s32[] get-tuple-element(p), index=0\n  e = s32[] constant(5)\n"
+      "  ROOT c = pred[] compare(i, e), direction=LT\n}\n\n"
+      "ENTRY main {\n  x = f32[4] parameter(0)\n  w = f32[4] parameter(1)\n  z = s32[] "
+      "constant(0)\n"
+      "  t = (s32[], f32[4], f32[4]) tuple(z, x, w)\n"
+      "  l = (s32[], f32[4], f32[4]) while(t), condition=condition, body=body\n"
+      "  ROOT r = f32[4] get-tuple-element(l), index=1\n}\n",
+      "step.hlo");
+  const Program program = flatten(module);
+  const int w = program.nodes[program.arguments[1]].outputs[0];
+  int uses = 0;
+  for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n)
+    for (int i = 0; i < static_cast<int>(program.nodes[n].operands.size()); ++i)
+      if (program.nodes[n].operands[i] == w) {
+        ++uses;
+        EXPECT_EQ(program.barrier(n, i), -1);
+      }
+  EXPECT_EQ(uses, 1);  // by the sum in the body: the loop only hands it through
+  EXPECT_EQ(program.loops.front().trips, 5);
 }
 
 TEST(Flatten, RecursionIsRefused) {

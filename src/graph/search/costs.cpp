@@ -20,8 +20,9 @@ namespace {
 struct Wish {
   int value = 0;
   Placement to;
-  int loop = -1;       // that wants it, where it is made outside
+  int barrier = -1;    // that it goes through
   bool again = false;  // as gathers_again
+  int loop = -1;       // that it is moved again for
   bool alone = false;  // met by the block that is timed alone
   friend auto operator<=>(const Wish&, const Wish&) = default;
 };
@@ -250,28 +251,51 @@ class CostBuilder {
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if ((owner(node.operands[i]) == b || owner(node.operands[i]) < 0) &&
             !program.values[node.operands[i]].dims().empty())
-          wishes.push_back({node.operands[i], at.operands[i],
-                            program.entered_loop(node.operands[i], n),
-                            gathers_again(analysis_, costs.strategies[s], node.operands[i], n),
-                            piece_brings(analysis_, node.operands[i], n)});
+          wishes.push_back(
+              wish(node.operands[i], at.operands[i], n, static_cast<int>(i), costs.strategies[s]));
     }
     for (const auto& [value, argument] : uses_.replacing[b]) {
       const Placement to =
           owner(argument) == b ? outputs[place(argument)] : made_.outside(argument);
-      wishes.push_back({value, to, -1, false});
+      wishes.push_back({.value = value, .to = to});
       if (!piece_replaces(analysis_, is_read_, value, argument))
         tables_[b].handing[s] += move_time(value, outputs[place(value)], to);
     }
-    std::ranges::sort(wishes);
-    wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
+    const auto at = [&](int value) {
+      return owner(value) < 0 ? made_.outside(value) : outputs[place(value)];
+    };
+    make_unique(wishes, at);
     for (const Wish& wish : wishes) {
-      const Placement from =
-          owner(wish.value) < 0 ? made_.outside(wish.value) : outputs[place(wish.value)];
+      const Placement from = at(wish.value);
       const Seconds time = move_time(wish.value, from, wish.to);
       costs.communication[s] += time;
       if (program.nodes[program.values[wish.value].node].kind == NodeKind::argument && !wish.alone)
         tables_[b].handing[s] += time;
     }
+  }
+
+  Wish wish(int value, const Placement& to, int node, int operand, const Strategy& of_maker) const {
+    const Program& program = analysis_.program;
+    const bool again = gathers_again(analysis_, of_maker, value, node);
+    return {.value = value,
+            .to = to,
+            .barrier = program.barrier(node, operand),
+            .again = again,
+            .loop = again ? program.entered_loop(value, node) : -1,
+            .alone = operand >= 0 && piece_brings(analysis_, value, node)};
+  }
+
+  template <typename At>
+  void make_unique(std::vector<Wish>& wishes, const At& at) const {
+    for (Wish& wish : wishes) {
+      if (wish.barrier >= 0 || wish.again) continue;
+      const auto [value, to] = untransposed(analysis_, wish.value, wish.to, at);
+      wish.alone = wish.alone || value != wish.value;  // what transposes it is there
+      wish.value = value;
+      wish.to = to;
+    }
+    std::ranges::sort(wishes);
+    wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
   }
 
   void build_edges() {
@@ -315,24 +339,24 @@ class CostBuilder {
       const std::size_t s = consumer == edge.a ? chosen.first : chosen.second;
       const BlockTable& table = tables_[first_like_[consumer]];
       const int maker = owner(use.value);
-      const bool again = gathers_again(
-          analysis_, made_.blocks[maker].strategies[maker == edge.a ? chosen.first : chosen.second],
-          use.value, use.node);
-      wishes.push_back({use.value,
-                        use.operand < 0
-                            ? table.outputs[s][uses_.first_output[use.node]]
-                            : table.operands[s][uses_.first_operand[use.node] + use.operand],
-                        analysis_.program.entered_loop(use.value, use.node), again});
+      const Placement& to = use.operand < 0
+                                ? table.outputs[s][uses_.first_output[use.node]]
+                                : table.operands[s][uses_.first_operand[use.node] + use.operand];
+      wishes.push_back(
+          wish(use.value, to, use.node, use.operand,
+               made_.blocks[maker].strategies[maker == edge.a ? chosen.first : chosen.second]));
     }
-    std::ranges::sort(wishes);
-    wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
+    const auto at = [&](int value) -> const Placement& {
+      const int from = owner(value);
+      const std::size_t s = from == edge.a ? chosen.first : chosen.second;
+      return tables_[first_like_[from]].outputs[s][place(value)];
+    };
+    make_unique(wishes, at);
     Seconds sum;
     for (const Wish& wish : wishes) {
-      const int from = owner(wish.value);
-      const std::size_t s = from == edge.a ? chosen.first : chosen.second;
-      const BlockTable& table = tables_[first_like_[from]];
-      const Placement& at = table.outputs[s][place(wish.value)];
-      sum += known.get(wish.value, at, wish.to, [&] { return move_time(wish.value, at, wish.to); });
+      const Placement& from = at(wish.value);
+      sum += known.get(wish.value, from, wish.to,
+                       [&] { return move_time(wish.value, from, wish.to); });
     }
     return sum;
   }

@@ -54,7 +54,7 @@ std::vector<Copy> copies_of(const Analysis& analysis, const Mesh& mesh, const Gr
                             const std::vector<int>& choice,
                             const std::vector<Placement>& placements) {
   const Program& program = analysis.program;
-  std::map<std::tuple<int, int, bool, Placement>, std::size_t> known;
+  std::map<std::tuple<int, int, int, bool, Placement>, std::size_t> known;
   std::vector<Copy> all;
   for (int n = 0; n < static_cast<int>(program.nodes.size()); ++n) {
     const int b = analysis.blocks.of_node[n];
@@ -69,9 +69,10 @@ std::vector<Copy> copies_of(const Analysis& analysis, const Mesh& mesh, const Gr
           is_made_anywhere(program, value))
         continue;
       if (transfers(mesh, Bytes(1), placements[value], at.operands[i]).empty()) continue;
+      const bool again = again_for(analysis, costs, choice, value, n);
       const auto [it, fresh] =
-          known.try_emplace({value, program.entered_loop(value, n),
-                             again_for(analysis, costs, choice, value, n), at.operands[i]},
+          known.try_emplace({value, program.barrier(n, static_cast<int>(i)),
+                             again ? program.entered_loop(value, n) : -1, again, at.operands[i]},
                             all.size());
       if (fresh) all.push_back({value, at.operands[i], n, n});
       all[it->second].last = n;
@@ -91,20 +92,25 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   const std::vector<NodePlacement> nodes = place_all(analysis, mesh, costs, choice);
   const std::vector<Placement> placed = placements_in(analysis, costs, nodes);
   std::vector<Movement> all;
-  // Each step of a value is done once, and once more before each loop that wants its end.
-  std::set<std::tuple<int, int, bool, std::vector<Placement>>> met;
+  // Each step of a value is done once, once more behind each barrier, and, of what is moved again,
+  // once more before each loop.
+  std::set<std::tuple<int, int, int, bool, std::vector<Placement>>> met;
   std::set<std::tuple<int, Placement, std::string>> windows;
-  const auto move = [&](int value, const Placement& to, int consumer) {
+  const auto at = [&](int value) { return placed[value]; };
+  const auto move = [&](int value, Placement to, int consumer, int operand) {
     if (placed[value] == to || program.values[value].dims().empty() ||
         is_made_anywhere(program, value))
       return;
     std::vector<Placement> steps;
     const double times = program.trips(program.values[value].node);
-    const int loop = program.entered_loop(value, consumer);
+    const int barrier = program.barrier(consumer, operand);
     const bool again = again_for(analysis, costs, choice, value, consumer);
+    if (operand >= 0 && barrier < 0 && !again)
+      std::tie(value, to) = untransposed(analysis, value, to, at);
+    const int loop = again ? program.entered_loop(value, consumer) : -1;
     for (const Leg& leg : route(mesh, size_of(*program.values[value].shape), placed[value], to)) {
       steps.push_back(leg.after);
-      if (leg.transfer && met.emplace(value, loop, again, steps).second)
+      if (leg.transfer && met.emplace(value, barrier, loop, again, steps).second)
         all.push_back({*leg.transfer, value, consumer, times, leg.after});
     }
   };
@@ -117,7 +123,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
       all.push_back({at.reductions[r], value, -1, program.trips(n), placed[value]});
     }
     for (std::size_t i = 0; i < node.operands.size(); ++i)
-      move(node.operands[i], at.operands[i], n);
+      move(node.operands[i], at.operands[i], n, static_cast<int>(i));
     if (!at.window.empty() &&
         !windows.emplace(node.operands.front(), at.operands.front(), at.window).second)
       continue;
@@ -129,7 +135,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   }
   for (const auto& [argument, result] : program.donated) {
     const int node = program.arguments[argument];
-    move(program.results[result], placed[program.nodes[node].outputs.front()], node);
+    move(program.results[result], placed[program.nodes[node].outputs.front()], node, -1);
   }
   return all;
 }

@@ -36,7 +36,15 @@ class Agreed {
 using Key = std::tuple<std::string, int, int>;
 constexpr int kBody = 1;  // of a loop; 0 is its condition
 using Route = std::vector<Placement>;
-using Way = std::pair<Route, bool>;  // and whether it is gone again for the backward pass
+
+// A use; equal where what is to be done is, whatever the values are.
+struct SameWay {
+  PinnedUse use;
+  friend bool operator==(const SameWay& a, const SameWay& b) {
+    return a.use.route == b.use.route && a.use.again == b.use.again &&
+           a.use.permutation == b.use.permutation;
+  }
+};
 
 class Pinner {
  public:
@@ -67,10 +75,7 @@ class Pinner {
       pins.values.push_back(
           {std::get<0>(key), std::get<1>(key), std::get<2>(key) >= 0, value, route});
     });
-    uses_.each([&](const Key& key, int value, const Way& way) {
-      pins.uses.push_back(
-          {std::get<0>(key), std::get<1>(key), std::get<2>(key), value, way.first, way.second});
-    });
+    uses_.each([&](const Key&, int, const SameWay& way) { pins.uses.push_back(way.use); });
     return pins;
   }
 
@@ -107,17 +112,43 @@ class Pinner {
       const bool inside = !loop && !join && tags_[program_.values[value].node] == tags_[n];
       if (program_.values[value].dims().empty() || inside || is_made_anywhere(program_, value))
         continue;
-      Route steps;
-      for (const Leg& leg : route(plan_.mesh, size_of(*program_.values[value].shape),
-                                  plan_.placements[value], at.operands[i]))
-        steps.push_back(leg.after);
-      if (steps.empty()) continue;
-      const int region = join ? i : loop && i > 0 ? kBody : -1;
+      PinnedUse use{.tag = tags_[n],
+                    .operand = loop || join ? node.argument : i,
+                    .region = join            ? i
+                              : loop && i > 0 ? kBody
+                                              : -1,
+                    .value = value};
       const int owner = owner_of(analysis_, value);
-      const bool again = owner >= 0 && gathers_again(analysis_, plan_.strategies[owner], value, n);
-      if (again) steps.insert(steps.begin(), plan_.placements[value]);
-      uses_.add({tags_[n], loop || join ? node.argument : i, region}, value, {steps, again});
+      use.again = owner >= 0 && gathers_again(analysis_, plan_.strategies[owner], value, n);
+      const Placement to =
+          program_.barrier(n, i) < 0 && !use.again ? instead(use, at.operands[i]) : at.operands[i];
+      const int moved = use.moved < 0 ? value : use.moved;
+      for (const Leg& leg :
+           route(plan_.mesh, size_of(*program_.values[value].shape), plan_.placements[moved], to))
+        use.route.push_back(leg.after);
+      if (use.route.empty()) continue;
+      if (use.again) use.route.insert(use.route.begin(), plan_.placements[value]);
+      uses_.add({use.tag, use.operand, use.region}, value, {use});
     }
+  }
+
+  // Says what is moved in the place of a value and of its transposes; gives where to.
+  Placement instead(PinnedUse& use, const Placement& to) const {
+    const auto [moved, end] =
+        untransposed(analysis_, use.value, to, [&](int v) { return plan_.placements[v]; });
+    bool turned = moved != use.value;
+    for (const int user : users_[use.value]) turned = turned || analysis_.transposes[user] != 0;
+    if (!turned) return to;
+    use.moved = moved;
+    for (std::size_t d = 0; d < program_.values[use.value].dims().size(); ++d)
+      use.permutation.push_back(static_cast<std::int64_t>(d));
+    for (int value = use.value; value != moved;) {
+      const Node& node = program_.nodes[program_.values[value].node];
+      const std::vector<std::int64_t> dims = integers(*node.source, "dimensions");
+      for (std::int64_t& d : use.permutation) d = dims[d];
+      value = node.operands.front();
+    }
+    return end;
   }
 
   const Program& program_;
@@ -128,7 +159,7 @@ class Pinner {
   std::vector<std::vector<int>> users_;
   std::vector<std::string> tags_;
   Agreed<Key, Route> values_;
-  Agreed<Key, Way> uses_;
+  Agreed<Key, SameWay> uses_;
 };
 
 }  // namespace

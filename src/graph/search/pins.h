@@ -27,6 +27,10 @@ struct PinnedUse {
   std::vector<Placement> route;
   // Moved a second time, for the backward pass: the route begins with where it is kept.
   bool again = false;
+  // What is moved in the place of the operand, which is that or a transpose of it; -1 = the
+  // operand. Dimension d of the operand is dimension permutation[d] of that.
+  int moved = -1;
+  std::vector<std::int64_t> permutation{};
 };
 
 // What the runner writes into a program that carries tags (frontend_attributes={plait="main:118"}).

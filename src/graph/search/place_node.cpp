@@ -122,12 +122,13 @@ Placement scattered(const TensorFactors& tensor, const Rule& rule, const std::ve
 }
 
 // The axes that partial results are summed along, at once or one after the other: XLA's partitioner
-// sums a product's along the axes of one dimension of its operand at a time, and only the last sum
-// can be scattered.
+// sums those of products and reductions along the axes of one dimension of the operand at a time,
+// and only the last sum can be scattered.
 std::vector<AxisSet> sums_of(const Node& node, const Rule& rule, const AxisFactors& factor,
                              AxisSet partial, const Mesh& mesh) {
   if (partial == 0) return {};
-  const bool at_once = !node.is("dot") && !node.is("convolution") && !node.is("scatter");
+  const bool at_once =
+      !node.is("dot") && !node.is("convolution") && !node.is("scatter") && !node.is("reduce");
   if (at_once) return {partial};
   const TensorFactors& tensor = rule.operands[node.is("scatter") ? rule.operands.size() / 2 : 0];
   std::vector<int> spatial;

@@ -13,6 +13,7 @@ std::uint64_t signature_of(const CostContext& context, int b) {
   const Program& program = analysis.program;
   std::map<int, int> classes;
   std::map<int, int> loops;
+  std::map<int, int> barriers{{-1, 0}};
   std::uint64_t hash = mixed(hash_of("signature"), uses.updates_meet[b]);
   const auto add = [&](std::uint64_t word) { hash = mixed(hash, word); };
   const auto add_class = [&](int cls) {
@@ -54,6 +55,8 @@ std::uint64_t signature_of(const CostContext& context, int b) {
     };
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       add_tensor(rule.operands[i], node.operands[i]);
+      const int barrier = program.barrier(n, static_cast<int>(i));
+      add(barriers.try_emplace(barrier, static_cast<int>(barriers.size())).first->second);
       const int from = owner_of(analysis, node.operands[i]);
       add(from == b ? uses.place(program, node.operands[i]) : from < 0 ? 1ULL << 40 : 1ULL << 41);
       if (from < 0) add_fixed(node.operands[i]);
@@ -87,6 +90,7 @@ std::uint64_t signature_of(const CostContext& context, const std::vector<int>& f
       mixed(mixed(hash_of("edge"), first_like[pair.first]), first_like[pair.second]);
   std::map<int, int> seen;  // values used several times
   std::map<int, int> loops;
+  std::map<int, int> barriers{{-1, 0}};
   for (const Use& use : all) {
     hash = mixed(hash, owner_of(analysis, use.value) == pair.first ? 1 : 2);
     hash = mixed(mixed(hash, uses.place(program, use.value)),
@@ -97,6 +101,9 @@ std::uint64_t signature_of(const CostContext& context, const std::vector<int>& f
     hash = mixed(hash, static_cast<std::uint64_t>(analysis.phases.of_node[use.node]));
     const int loop = program.entered_loop(use.value, use.node);
     hash = mixed(hash, loops.try_emplace(loop, static_cast<int>(loops.size())).first->second);
+    const int barrier = program.barrier(use.node, use.operand);
+    hash =
+        mixed(hash, barriers.try_emplace(barrier, static_cast<int>(barriers.size())).first->second);
   }
   return hash;
 }

@@ -46,6 +46,19 @@ void add_replacements(const Analysis& analysis, Uses& uses) {
 
 }  // namespace
 
+std::optional<Placement> before_transpose(const Analysis& analysis, int value,
+                                          const Placement& to) {
+  const int n = analysis.program.values[value].node;
+  if (analysis.transposes[n] == 0) return std::nullopt;
+  const TensorFactors& result = analysis.rules[n].outputs.front();
+  const TensorFactors& operand = analysis.rules[n].operands.front();
+  Placement made = to;
+  for (std::int8_t& dim : made.dim)
+    if (dim >= 0)
+      dim = static_cast<std::int8_t>(std::ranges::find(operand, result[dim]) - operand.begin());
+  return made;
+}
+
 Uses find_uses(const Analysis& analysis) {
   Uses uses;
   uses.updates_meet.resize(analysis.blocks.blocks.size());

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "graph/analysis.h"
+#include "graph/search/placement/placement.h"
 
 namespace plait::graph {
 
@@ -37,6 +39,26 @@ Uses find_uses(const Analysis& analysis);
 // The block that makes a value; -1 = none.
 inline int owner_of(const Analysis& analysis, int value) {
   return analysis.blocks.of_node[analysis.program.values[value].node];
+}
+
+// Where the operand of a transpose is when its result is at `to`; nothing for other nodes.
+std::optional<Placement> before_transpose(const Analysis& analysis, int value, const Placement& to);
+
+// What is moved when a value is brought to `to`: of a transpose that is where its operand is, the
+// operand, so that an array and its transpose are moved once. `at` gives where a value of the same
+// block is.
+template <typename At>
+std::pair<int, Placement> untransposed(const Analysis& analysis, int value, Placement to,
+                                       const At& at) {
+  while (const std::optional<Placement> wanted = before_transpose(analysis, value, to)) {
+    const int given = analysis.program.nodes[analysis.program.values[value].node].operands.front();
+    if (owner_of(analysis, given) != owner_of(analysis, value) ||
+        before_transpose(analysis, value, at(value)) != at(given))
+      break;
+    value = given;
+    to = *wanted;
+  }
+  return {value, to};
 }
 
 }  // namespace plait::graph

@@ -1,5 +1,7 @@
 #include "io/graph/spec_json.h"
 
+#include "graph/hlo/attributes.h"
+
 namespace plait {
 namespace {
 
@@ -37,14 +39,24 @@ std::string value_json(const Analysis& analysis, const PinnedValue& pin) {
 
 std::string use_json(const Analysis& analysis, const PinnedUse& pin) {
   const auto& dims = analysis.program.values[pin.value].dims();
-  return JsonObject()
-      .text("tag", pin.tag)
+  JsonObject object;
+  object.text("tag", pin.tag)
       .number("operand", pin.operand)
       .number("region", pin.region)
       .json("dims", numbers_json(dims))
       .json("route", route_json(pin.route, dims.size()))
-      .boolean("again", pin.again)
-      .str();
+      .boolean("again", pin.again);
+  if (pin.moved >= 0) {
+    const Value& moved = analysis.program.values[pin.moved];
+    const graph::Node& maker = analysis.program.nodes[moved.node];
+    const bool given = maker.kind == NodeKind::argument;
+    object.json("moved", JsonObject()
+                             .text("tag", given ? "" : frontend_attribute(*maker.source, "plait"))
+                             .number("number", given ? maker.argument : moved.output)
+                             .json("permutation", numbers_json(pin.permutation))
+                             .str());
+  }
+  return object.str();
 }
 
 }  // namespace plait

@@ -86,6 +86,14 @@ def check_megatron(out):
     if "moe_layer_freq" in f:
         more["moe_layer_freq"] = eval(f["moe_layer_freq"])  # as Megatron-LM does
         assert len(more["moe_layer_freq"]) == layers
+    if "window_size" in f:
+        more["window_size"] = tuple(int(n) for n in f["window_size"].split(","))  # as Megatron-LM does
+        more["window_attn_skip_freq"] = eval(f.get("window_attn_skip_freq", "None"))
+        from megatron.core.transformer.utils import is_layer_window_attention
+        full = [n for n in range(layers) if not is_layer_window_attention(
+            more["window_size"], more["window_attn_skip_freq"], n + 1)]
+        assert full == plan.network["window"].get("full", []), (full, plan.network["window"])
+        assert more["window_size"] == (plan.network["window"]["size"] - 1, 0)
     if "fp8_format" in f:
         more |= dict(fp8=f["fp8_format"], fp8_recipe=f["fp8_recipe"])
     built = kind(num_layers=layers, hidden_size=int(f["hidden_size"]),

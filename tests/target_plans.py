@@ -16,6 +16,8 @@ MODELS = {
                    "rotary": {"base": 500000, "scaling": "llama3", "factor": 8}},
     "odd-llama": {**LLAMA, "layers": 7, "hidden": 960, "heads": 15, "kv_heads": 5, "ffn": 2560, "vocabulary": 49152,
                   "sequence": 2048, "tied": True},
+    "window-llama": {**LLAMA, "layers": 6, "hidden": 1024, "heads": 16, "kv_heads": 8, "ffn": 2816, "vocabulary": 32000,
+                     "sequence": 2048, "window": {"size": 512, "full": [2, 5]}},
     "small-t5": {"layers": 12, "hidden": 768, "heads": 12, "vocabulary": 29184, "sequence": 512, "decoder_layers": 12,
                  "decoder_sequence": 128, "causal": False, "head_bias": True},
     "latent-experts": {**LLAMA, "layers": 6, "hidden": 1024, "heads": 16, "ffn": 2816, "vocabulary": 32000,

@@ -305,6 +305,11 @@ void limit_megatron(const Problem& problem, Target& target) {
     if (t5) target.cuts = CutRule::none;
     target.program = t5 ? "Megatron-LM's T5" : "Megatron-LM's BERT";
   }
+  // Transformer Engine hands keys and values round in a ring, which has no windows.
+  if (config != nullptr && in_full(*config, 1).window.size > 0) {
+    target.context = false;
+    target.program = "Megatron-LM with a window of attention";
+  }
   target.precisions = {Precision::fp32, Precision::fp16,    Precision::bf16,
                        Precision::fp8,  Precision::fp8_row, Precision::fp4};
 }

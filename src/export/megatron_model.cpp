@@ -104,16 +104,26 @@ void add_positions(const TransformerConfig& c, Flags& flags) {
     flags.add("--rotary-seq-len-interpolation-factor", static_cast<int>(c.rotary.factor));
 }
 
-// "([0]*3+[1]*58)": 1 for layers with experts.
-std::string layer_pattern(const TransformerConfig& c) {
+// "([0]*3+[1]*58)": 1 for layers of which it holds.
+template <typename Holds>
+std::string layer_pattern(int layers, const Holds& holds) {
   std::vector<std::string> runs;
-  for (int layer = 0; layer < c.layers;) {
+  for (int layer = 0; layer < layers;) {
     int end = layer;
-    while (end < c.layers && is_mixture(c, end) == is_mixture(c, layer)) ++end;
-    runs.push_back(fmt::format("[{}]*{}", is_mixture(c, layer) ? 1 : 0, end - layer));
+    while (end < layers && holds(end) == holds(layer)) ++end;
+    runs.push_back(fmt::format("[{}]*{}", holds(layer) ? 1 : 0, end - layer));
     layer = end;
   }
   return fmt::format("({})", fmt::join(runs, "+"));
+}
+
+// Megatron-LM counts the positions before the own one, and those after it.
+void add_window(const TransformerConfig& c, Flags& flags) {
+  if (c.window.size == 0) return;
+  flags.add("--window-size", fmt::format("{},0", c.window.size - 1));
+  const auto windowed = [&](int layer) { return !std::ranges::count(c.window.full, layer); };
+  if (!c.window.full.empty())
+    flags.add("--window-attn-skip-freq", layer_pattern(c.layers, windowed));
 }
 
 void add_experts(const TransformerConfig& c, Flags& flags) {
@@ -121,7 +131,9 @@ void add_experts(const TransformerConfig& c, Flags& flags) {
   flags.add("--num-experts", c.moe.experts);
   flags.add("--moe-router-topk", c.moe.top_k);
   flags.add("--moe-ffn-hidden-size", c.moe.ffn);
-  if (!c.moe.dense.empty()) flags.add("--moe-layer-freq", layer_pattern(c));
+  if (!c.moe.dense.empty())
+    flags.add("--moe-layer-freq",
+              layer_pattern(c.layers, [&](int layer) { return is_mixture(c, layer); }));
   if (c.moe.shared_ffn > 0) flags.add("--moe-shared-expert-intermediate-size", c.moe.shared_ffn);
   flags.when(c.moe.shared_gate, "--moe-shared-expert-gate");
   flags.when(!c.moe.normalised, "--moe-router-pre-softmax");
@@ -165,6 +177,8 @@ std::string refusal_of(const Problem& problem, const TransformerConfig& config) 
   if (!config.not_modelled.empty())
     return fmt::format("the network has {}, which plait has no words for",
                        printable(config.not_modelled.front()));
+  if (config.patches.patch > 0)
+    return "Megatron-LM's own training scripts are for words, the network is one of images";
   // pretrain_t5.py builds both stacks with the number of the encoder's layers.
   if (is_t5(config) && config.decoder_layers != config.layers)
     return fmt::format(
@@ -224,7 +238,8 @@ TransformerConfig in_full(TransformerConfig c, int vocabulary_multiple) {
   } else {
     c.moe = {};
   }
-  c.fused_qkv = true;  // the same product
+  if (c.window.size >= c.sequence) c.window = {};  // no sequence is longer
+  c.fused_qkv = true;                              // the same product
   if (c.qk_norm == QkNorm::none) c.qk_norm_kind = c.norm;
   if (c.norm == NormKind::rms) c.norm_shift = true;  // it has none
   c.wide_norm = false;                               // a matter of rounding
@@ -283,6 +298,7 @@ MegatronModel megatron_model(const Problem& problem) {
   add_sizes(c, flags);
   add_switches(c, flags);
   add_positions(c, flags);
+  add_window(c, flags);
   add_experts(c, flags);
   add_latent_attention(c, flags);
   out.family = family_of(c);

@@ -109,6 +109,26 @@ TEST(MegatronExport, OneExpertOfATokenIsWeighedByTheSoftmaxOverAll) {
   EXPECT_EQ(megatron_exporter().run(problem, plan).losses.size(), 1u);
 }
 
+TEST(MegatronExport, AWindowHasItsFlagsAndNoContextParallelism) {
+  const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};
+  TransformerConfig config = samples::llama(4, 1024, 2816, 16, 16);
+  config.sequence = 1024;
+  config.window = {256, {3}};
+  Problem problem = samples::problem_of(config, samples::cluster_of(samples::h100(), 1, 8), job);
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.stages = stages_of({.data = 8, .chunks = {{.layers = 4}}}, problem.model);
+  EXPECT_EQ(megatron_exporter().network(problem), "");
+  const std::string script = exported_script(problem, plan);
+  EXPECT_NE(script.find("--window-size 255,0"), std::string::npos) << script;
+  EXPECT_NE(script.find("--window-attn-skip-freq '([1]*3+[0]*1)'"), std::string::npos) << script;
+  EXPECT_FALSE(target_of(megatron_exporter(), problem).context);
+  config.window.size = 1024;  // all that there is
+  problem = samples::problem_of(config, samples::cluster_of(samples::h100(), 1, 8), job);
+  EXPECT_EQ(exported_script(problem, plan).find("--window"), std::string::npos);
+  EXPECT_TRUE(target_of(megatron_exporter(), problem).context);
+}
+
 // Scores of T5 are not scaled, those of Megatron-LM always are.
 TEST(MegatronExport, RelativePositionsHaveTheirFlags) {
   const Job job{.global_batch = 16, .framework = samples::framework("megatron-lm")};

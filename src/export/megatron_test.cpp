@@ -94,6 +94,8 @@ const std::map<std::string, int> kFlags = {
     {"--moe-router-topk", 1},
     {"--moe-ffn-hidden-size", 1},
     {"--moe-layer-freq", 1},
+    {"--window-size", 1},
+    {"--window-attn-skip-freq", 1},
     {"--moe-shared-expert-intermediate-size", 1},
     {"--moe-shared-expert-gate", 0},
     {"--moe-router-pre-softmax", 0},
@@ -331,10 +333,10 @@ TEST(MegatronExport, OnlyAdamIsCutAndInHostMemory) {
 TEST(MegatronExport, AFieldWithoutAFlagIsNamed) {
   Problem problem = llama_on_eight();
   auto& config = std::get<TransformerConfig>(problem.model.architecture);
-  config.window.size = 512;
+  config.score_cap = 50;
   EXPECT_EQ(megatron_model(problem).refusal,
-            "Megatron-LM has no flag for this network's window.size");
-  config.window.size = 0;
+            "Megatron-LM has no flag for this network's score_cap");
+  config.score_cap = 0;
   config.activation = Function::relu;
   EXPECT_EQ(megatron_model(problem).refusal, "Megatron-LM has no flag for this network's gated");
   problem.model.architecture = NotRecorded{};

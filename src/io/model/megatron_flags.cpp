@@ -16,35 +16,71 @@
 namespace plait {
 namespace {
 
-// "([0]*3+[1]*58)": which layers are mixtures, as Megatron evaluates it; or one number, every
-// that many-th from the first.
-std::vector<int> expert_pattern(const ShellFlags& flags, int layers) {
-  const std::string text = flags.text("moe-layer-freq", "1");
+// "([0]*3+[1]*58)": of which layers a thing holds, as Megatron evaluates it.
+std::vector<int> layer_pattern(const ShellFlags& flags, const char* flag, int layers) {
+  const std::string text = flags.text(flag, "");
   std::vector<int> pattern;
-  if (text.find('[') == text.npos) {
-    const int every = flags.size("moe-layer-freq", 1);
-    for (int layer = 0; layer < layers; ++layer) pattern.push_back(layer % every == 0 ? 1 : 0);
-    return pattern;
-  }
   std::size_t at = 0;
   while ((at = text.find('[', at)) != text.npos) {
     const std::size_t close = text.find(']', at);
-    if (close == text.npos) flags.fail("moe-layer-freq", "a ']' is missing");
+    if (close == text.npos) flags.fail(flag, "a ']' is missing");
     std::vector<int> part;
     for (std::size_t i = at; i < close; ++i)
       if (text[i] == '0' || text[i] == '1') part.push_back(text[i] - '0');
     int times = 1;
     if (close + 1 < text.size() && text[close + 1] == '*')
       std::from_chars(text.data() + close + 2, text.data() + text.size(), times);
-    if (times < 1 || times > layers)
-      flags.fail("moe-layer-freq", "repeats more than there are layers");
+    if (times < 1 || times > layers) flags.fail(flag, "repeats more than there are layers");
     for (int i = 0; i < times && static_cast<int>(pattern.size()) <= layers; ++i)
       pattern.insert(pattern.end(), part.begin(), part.end());
     at = close;
   }
   if (static_cast<int>(pattern.size()) != layers)
-    flags.fail("moe-layer-freq", fmt::format("must describe {} layers", layers));
+    flags.fail(flag, fmt::format("must describe {} layers", layers));
   return pattern;
+}
+
+bool is_pattern(const ShellFlags& flags, const char* flag) {
+  return flags.text(flag, "").find('[') != std::string::npos;
+}
+
+// Which layers are mixtures; one number: every that many-th from the first.
+std::vector<int> expert_pattern(const ShellFlags& flags, int layers) {
+  if (is_pattern(flags, "moe-layer-freq")) return layer_pattern(flags, "moe-layer-freq", layers);
+  const int every = flags.size("moe-layer-freq", 1);
+  std::vector<int> pattern;
+  for (int layer = 0; layer < layers; ++layer) pattern.push_back(layer % every == 0 ? 1 : 0);
+  return pattern;
+}
+
+// "4095,0" or "(4095, 0)": the positions before the own one, and those after it; -1 is all of them.
+void read_window(const ShellFlags& flags, TransformerConfig& c) {
+  if (!flags.has("window-size")) return;
+  std::string words;
+  for (const std::string& word : flags.list("window-size")) words += word;
+  std::erase_if(words, [](char sign) { return sign == '(' || sign == ')' || sign == ' '; });
+  int before = 0;
+  const char* end = words.data() + words.size();
+  const auto [comma, error] = std::from_chars(words.data(), end, before);
+  int after = 0;
+  const bool two = error == std::errc() && comma + 1 < end && *comma == ',' &&
+                   std::from_chars(comma + 1, end, after).ptr == end;
+  if (!two || before < -1 || before >= 1 << 28 || after < -1)
+    flags.fail("window-size", fmt::format("must be two whole numbers from -1 on, as in 4095,0; is "
+                                          "'{}'",
+                                          words.substr(0, 40)));
+  if (before == -1) return;
+  if (!c.causal) c.not_modelled.emplace_back("attention to a window on both sides");
+  c.window.size = before + 1;
+  const char* flag = "window-attn-skip-freq";
+  const int every = is_pattern(flags, flag) ? 0 : flags.size(flag, 0);
+  if (is_pattern(flags, flag)) {
+    const std::vector<int> pattern = layer_pattern(flags, flag, c.layers);
+    for (int layer = 0; layer < c.layers; ++layer)
+      if (pattern[layer] == 0) c.window.full.push_back(layer);
+  } else if (every > 0) {
+    for (int layer = every - 1; layer < c.layers; layer += every) c.window.full.push_back(layer);
+  }
 }
 
 void read_experts(const ShellFlags& flags, TransformerConfig& c) {
@@ -119,7 +155,6 @@ void read_positions(const ShellFlags& flags, TransformerConfig& c) {
 void note_unknown_features(const ShellFlags& flags, TransformerConfig& c) {
   const std::pair<const char*, const char*> features[] = {
       {"squared-relu", "the activation 'squared-relu'"},
-      {"window-size", "a sliding window"},
       {"moe-router-num-groups", "a choice of groups of experts"},
       {"moe-router-enable-expert-bias", "experts that are chosen by a bias"},
       {"heterogeneous-layers-config-path", "layers that differ"},
@@ -236,6 +271,10 @@ TransformerReading read_megatron_flags(const std::string& name, const std::strin
   read_experts(flags, c);
   read_latent_attention(flags, c);
   read_family(flags, text, reading);
+  read_window(flags, c);
+  if (const int size = c.window.size; size > 0 && size < c.sequence)
+    reading.warnings.push_back(fmt::format(
+        "attention in a sliding window of {} tokens is counted as full attention", size));
   note_unknown_features(flags, c);
   if (const std::string fault = fault_of(c); !fault.empty()) throw InputError(name, fault);
   return reading;

@@ -60,6 +60,21 @@ TEST(MegatronFlags, LayerPatternAndLatentAttentionGiveDeepSeekV2LitesCount) {
             15'706'484'224);
 }
 
+// As is_layer_window_attention() of megatron/core/transformer/utils.py has it.
+TEST(MegatronFlags, WindowsAreThoseBeforeThePosition) {
+  const auto window = [](const std::string& flags) { return read(k345m + flags).config.window; };
+  EXPECT_EQ(window("--window-size 255,0"), (AttentionWindow{256, {}}));
+  EXPECT_EQ(window("--window-size '(255, 0)' --window-attn-skip-freq 6"),
+            (AttentionWindow{256, {5, 11, 17, 23}}));
+  EXPECT_EQ(window("--window-size 255,0 --window-attn-skip-freq '[1]*22+[0]*2'"),
+            (AttentionWindow{256, {22, 23}}));
+  EXPECT_EQ(window("--window-size -1,-1"), AttentionWindow{});
+  EXPECT_EQ(complaint(k345m + "--window-size 256"),
+            "run.sh --window-size: must be two whole numbers from -1 on, as in 4095,0; is '256'");
+  EXPECT_EQ(complaint(k345m + "--window-size 255,0 --window-attn-skip-freq [1]*3"),
+            "run.sh --window-attn-skip-freq: must describe 24 layers");
+}
+
 TEST(MegatronFlags, ScriptsVariablesAreFilledIn) {
   const TransformerReading reading = read(R"(#!/bin/bash
 # --num-layers 99 in a comment does not count

@@ -61,10 +61,16 @@ MegatronScript read_megatron_script(const std::string& path, const std::string& 
   MegatronScript out{text, {}};
   if (text.size() > kMostScriptBytes) return out;  // refused where it is read as a list of flags
   ScriptCommands commands;
+  std::error_code error;
+  const std::string own = path == "-" ? "" : fs::absolute(path, error).lexically_normal().string();
   try {
-    commands = commands_of(text, [&](const std::string& file) { return included(path, file); });
-  } catch (const ScriptFault&) {
-    return out;  // read as a list of flags
+    commands = commands_of(
+        text, [&](const std::string& file) { return included(path, file); }, own);
+  } catch (const ScriptFault& fault) {
+    out.warnings.push_back(
+        fmt::format("line {} cannot be followed ({}): all flags are taken, whatever conditions say",
+                    fault.line, fault.what));
+    return out;
   }
   std::string line;
   int first = 0;  // line of the first training
@@ -81,7 +87,7 @@ MegatronScript read_megatron_script(const std::string& path, const std::string& 
     else
       line = words, first = command.line;
   }
-  if (line.empty()) return out;
+  if (line.empty()) return {text, std::move(commands.warnings)};
   return {line, std::move(commands.warnings)};
 }
 

@@ -7,9 +7,11 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
+#include "io/format/json_reader.h"
 #include "plan/names.h"
 
 namespace plait {
@@ -47,9 +49,120 @@ std::string plain_value(std::string_view value) {
   return out;
 }
 
+// Keys that accelerate 1.15 takes. What is not named here changes neither time nor memory.
+constexpr std::string_view kTopKeys[] = {"command_file",
+                                         "commands",
+                                         "compute_environment",
+                                         "debug",
+                                         "deepspeed_config",
+                                         "distributed_type",
+                                         "downcast_bf16",
+                                         "dynamo_backend",
+                                         "dynamo_config",
+                                         "enable_cpu_affinity",
+                                         "fp16",
+                                         "fp8_config",
+                                         "fsdp_config",
+                                         "gpu_ids",
+                                         "machine_rank",
+                                         "main_process_ip",
+                                         "main_process_port",
+                                         "main_training_function",
+                                         "megatron_lm_config",
+                                         "mixed_precision",
+                                         "mpirun_config",
+                                         "num_machines",
+                                         "num_processes",
+                                         "parallelism_config",
+                                         "rdzv_backend",
+                                         "same_network",
+                                         "tpu_env",
+                                         "tpu_name",
+                                         "tpu_use_cluster",
+                                         "tpu_use_sudo",
+                                         "tpu_vm",
+                                         "tpu_zone",
+                                         "use_cpu",
+                                         "use_parallelism_config"};
+constexpr std::string_view kFsdpKeys[] = {"fsdp_activation_checkpointing",
+                                          "fsdp_activation_checkpointing_offload",
+                                          "fsdp_auto_wrap_policy",
+                                          "fsdp_backward_prefetch",
+                                          "fsdp_cpu_ram_efficient_loading",
+                                          "fsdp_forward_prefetch",
+                                          "fsdp_ignored_modules",
+                                          "fsdp_min_num_params",
+                                          "fsdp_offload_params",
+                                          "fsdp_reshard_after_forward",
+                                          "fsdp_sharding_strategy",
+                                          "fsdp_state_dict_type",
+                                          "fsdp_sync_module_states",
+                                          "fsdp_transformer_layer_cls_to_wrap",
+                                          "fsdp_use_orig_params",
+                                          "fsdp_version"};
+constexpr std::string_view kMeshKeys[] = {"parallelism_config_cp_backend",
+                                          "parallelism_config_cp_comm_strategy",
+                                          "parallelism_config_cp_size",
+                                          "parallelism_config_dp_replicate_size",
+                                          "parallelism_config_dp_shard_size",
+                                          "parallelism_config_sp_attn_implementation",
+                                          "parallelism_config_sp_backend",
+                                          "parallelism_config_sp_seq_length",
+                                          "parallelism_config_sp_seq_length_is_variable",
+                                          "parallelism_config_sp_size",
+                                          "parallelism_config_tp_size"};
+
+// A key that accelerate does not have would be left out in silence.
+void check_key(const std::string& where, std::string_view section, const std::string& key) {
+  const auto check = [&](std::span<const std::string_view> keys) {
+    if (std::ranges::find(keys, key) != keys.end()) return;
+    throw InputError(where, fmt::format("unknown key '{}'{}", key.substr(0, 80),
+                                        suggestion(key, {keys.begin(), keys.end()})));
+  };
+  if (section.empty()) check(kTopKeys);
+  if (section == "fsdp_config") check(kFsdpKeys);
+  if (section == "parallelism_config") check(kMeshKeys);
+}
+
+// Collects the keys of a file.
+struct EntryReader {
+  Entries entries{};
+  std::string section{};
+
+  void take(const std::string& where, std::string_view bare, bool inside) {
+    const std::size_t colon = bare.find(':');
+    if (colon == bare.npos || colon == 0)
+      throw InputError(where, "is not 'key: value', as in accelerate's files");
+    std::string key = plain_value(stripped(bare.substr(0, colon)));
+    const std::string_view value = stripped(bare.substr(colon + 1));
+    const bool flow = value.starts_with('{');
+    if (flow && !value.ends_with('}'))
+      throw InputError(where, "'{' is not closed on its line: write one key a line");
+    if (!inside) section = value.empty() || flow ? key : "";
+    // Its own program puts the prefix before a key that has none.
+    if (inside && section == "fsdp_config" && !key.starts_with("fsdp")) key = "fsdp_" + key;
+    check_key(where, inside ? section : "", key);
+    const std::string path = inside && !section.empty() ? fmt::format("{}/{}", section, key) : key;
+    if (!entries.emplace(path, Entry{where, flow ? "" : plain_value(value)}).second)
+      throw InputError(where, fmt::format("'{}' is there twice", key.substr(0, 80)));
+    if (flow) take_flow(where, stripped(value.substr(1, value.size() - 2)));
+  }
+
+ private:
+  // {key: value, key: value}
+  void take_flow(const std::string& where, std::string_view list) {
+    if (list.find_first_of("{}[]&*") != list.npos)
+      throw InputError(where, "has a list within braces: write one key a line");
+    while (!list.empty()) {
+      const std::size_t comma = std::min(list.find(','), list.size());
+      take(where, stripped(list.substr(0, comma)), true);
+      list = stripped(list.substr(std::min(comma + 1, list.size())));
+    }
+  }
+};
+
 Entries read_entries(const std::string& name, std::string_view text) {
-  Entries entries;
-  std::string section;
+  EntryReader reader;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t newline = std::min(text.find('\n'), text.size());
     const std::string_view line = without_comment(text.substr(0, newline));
@@ -58,19 +171,11 @@ Entries read_entries(const std::string& name, std::string_view text) {
     if (bare.empty() || bare == "---") continue;
     const std::string where = fmt::format("{}:{}", name, number);
     if (bare.starts_with("- ")) continue;  // a list: gpu_ids, commands for a TPU
-    const std::size_t colon = bare.find(':');
-    if (colon == bare.npos || colon == 0)
-      throw InputError(where, "is not 'key: value', as in accelerate's files");
-    const std::string_view key = stripped(bare.substr(0, colon));
-    const bool inside = line.front() == ' ' || line.front() == '\t';
-    const std::string value = plain_value(stripped(bare.substr(colon + 1)));
-    if (!inside) section = value.empty() || value == "{}" ? std::string(key) : "";
-    const std::string path =
-        inside && !section.empty() ? fmt::format("{}/{}", section, key) : std::string(key);
-    if (!entries.emplace(path, Entry{where, value == "{}" ? "" : value}).second)
-      throw InputError(where, fmt::format("'{}' is there twice", key.substr(0, 80)));
+    const std::size_t blanks = line.find_first_not_of(" \r");
+    if (line[blanks] == '\t') throw InputError(where, "a tab is not YAML: put blanks before a key");
+    reader.take(where, bare, blanks > 0);
   }
-  return entries;
+  return std::move(reader.entries);
 }
 
 const Entry* find(const Entries& entries, std::string_view key) {

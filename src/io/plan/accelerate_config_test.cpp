@@ -56,6 +56,15 @@ TEST(AccelerateConfig, EachStrategyIsAStageOfZero) {
   EXPECT_EQ(read("distributed_type: MULTI_GPU\n").layout.zero, ZeroStage::off);
 }
 
+TEST(AccelerateConfig, SectionsMayStandInBracesAndKeysWithoutTheirPrefix) {
+  const AccelerateConfig config = read(
+      "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP, "
+      "activation_checkpointing: \"true\"}\nmixed_precision: fp16\n");
+  EXPECT_EQ(config.layout.zero, ZeroStage::gradients);
+  EXPECT_TRUE(config.layout.recomputes);
+  EXPECT_EQ(config.layout.precision, Precision::fp16);
+}
+
 TEST(AccelerateConfig, ReplicasOfShardsAreAGroup) {
   const AccelerateConfig config = read(
       "distributed_type: FSDP\nparallelism_config:\n"
@@ -92,6 +101,15 @@ TEST(AccelerateConfig, EachMistakeHasItsMessage) {
             "a.yaml:3: tp_size 2: plait has no words for FSDP2 with it");
   EXPECT_EQ(complaint("distributed_type: FSDP\nnum_processes: many\n"),
             "a.yaml:2: num_processes must be a whole number from 1 to 1000000, is 'many'");
+  EXPECT_EQ(complaint("distributed_type: FSDP\nmixed_presicion: bf16\n"),
+            "a.yaml:2: unknown key 'mixed_presicion' (did you mean 'mixed_precision'?)");
+  EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_stategy: NO_SHARD\n"),
+            "a.yaml:3: unknown key 'fsdp_sharding_stategy' (did you mean "
+            "'fsdp_sharding_strategy'?)");
+  EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config:\n\tfsdp_version: 2\n"),
+            "a.yaml:3: a tab is not YAML: put blanks before a key");
+  EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2,\n"),
+            "a.yaml:2: '{' is not closed on its line: write one key a line");
   EXPECT_EQ(complaint("distributed_type\n"),
             "a.yaml:1: is not 'key: value', as in accelerate's files");
   EXPECT_EQ(complaint("distributed_type: NO\ndistributed_type: NO\n"),

@@ -181,6 +181,12 @@ void read_offload(const JsonValue& zero, DeepspeedConfig& out) {
   out.offload = offload->number_or("ratio", 1);
   if (!(out.offload >= 0 && out.offload <= 1))
     throw InputError(offload->at("ratio").where(), "must be from 0 to 1");
+  if (out.offload < 1 && out.zero != ZeroStage::parameters) {
+    out.offload = 1;
+    out.warnings.emplace_back(
+        "DeepSpeed heeds the ratio of offload_optimizer under ZeRO 3 only: all states are in host "
+        "memory");
+  }
   if (device == "nvme") out.warnings.emplace_back("a disk (nvme) is priced as host memory");
 }
 

@@ -1,5 +1,6 @@
 #include "io/plan/deepspeed_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/sample_complaint.h"
@@ -38,18 +39,29 @@ TEST(DeepspeedConfig, TwoBatchSizesGiveTheThird) {
 TEST(DeepspeedConfig, ZeroOffloadPrecisionAndPipelineAreRead) {
   const std::string text = R"({"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2,
     "bf16": {"enabled": true}, "zero_optimization": {"stage": 1,
-    "offload_optimizer": {"device": "cpu", "ratio": 0.5}}, "pipeline": {"stages": 4,
+    "offload_optimizer": {"device": "cpu"}}, "pipeline": {"stages": 4,
     "activation_checkpoint_interval": 1}, "optimizer": {"type": "SGD"}})";
   const DeepspeedConfig config = read_deepspeed_config("ds.json", text);
   EXPECT_EQ(config.precision, Precision::bf16);
   EXPECT_EQ(config.optimizer, Optimizer::sgd);
   const Plan plan = plan_of(text).plan;
   EXPECT_EQ(plan.zero, ZeroStage::optimizer);
-  EXPECT_EQ(plan.offload, 0.5);
+  EXPECT_EQ(plan.offload, 1);
   ASSERT_EQ(plan.stage_count(), 4);  // six layers: 2, 2, 1, 1, with embedding and head 3, 2, 1, 2
   EXPECT_EQ(plan.stages[0].spans[0].units, (UnitRange{0, 3}));
   EXPECT_EQ(plan.stages[3].spans[0].units, (UnitRange{6, 8}));
   EXPECT_EQ(plan.stages[0].spans[0].recompute, Recompute::full);
+}
+
+TEST(DeepspeedConfig, APartInHostMemoryIsForZero3) {
+  for (const int stage : {2, 3}) {
+    const DeepspeedConfig config = read_deepspeed_config(
+        "ds.json", fmt::format(R"({{"train_batch_size": 16, "zero_optimization": {{"stage": {},
+        "offload_optimizer": {{"device": "cpu", "ratio": 0.5}}}}}})",
+                               stage));
+    EXPECT_EQ(config.offload, stage == 3 ? 0.5 : 1);
+    EXPECT_EQ(config.warnings.size(), stage == 3 ? 0U : 1U);
+  }
 }
 
 TEST(DeepspeedConfig, ContradictingBatchSizesAreRefused) {

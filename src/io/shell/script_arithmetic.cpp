@@ -167,4 +167,8 @@ std::optional<long long> arithmetic(const std::string& text, ScriptVariables& va
   return Calculator(filled, variables).all();
 }
 
+std::optional<long long> value_of_word(const std::string& word, ScriptVariables& variables) {
+  return has_unknown(word) ? std::nullopt : arithmetic(word, variables);
+}
+
 }  // namespace plait

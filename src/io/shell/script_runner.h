@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,11 @@ namespace plait {
 inline constexpr std::size_t kMostScriptWarnings = 5;
 inline constexpr int kMostScriptNesting = 40;  // compound commands, functions and included files
 
-// Follows a script: compound commands in shell_script.cpp, simple ones in simple_commands.cpp. What
-// is not `live` is read, not followed.
+// Follows a script: compound commands in shell_script.cpp, simple ones in simple_commands.cpp, what
+// they read and print in script_streams.cpp. What is not `live` is read, not followed.
 class ScriptRunner : TokenCursor {
  public:
-  ScriptRunner(const IncludedFile& included, ScriptCommands& out)
-      : included_(included), out_(out) {}
+  ScriptRunner(const IncludedFile& included, ScriptCommands& out, const std::string& path);
 
   // A text of its own: that of a script, a function's file or an eval.
   void run_text(const std::string& text);
@@ -42,8 +42,10 @@ class ScriptRunner : TokenCursor {
   ScriptStatus branches(bool live);
   ScriptStatus cases(bool live);
   ScriptStatus each(bool live);
-  // How often a loop runs that waits for something is not known: it is read, not followed.
-  ScriptStatus turns();
+  ScriptStatus counted(bool live);  // for ((..; ..; ..))
+  // While the condition is known to be so; how often a loop runs that waits for something is not.
+  ScriptStatus turns(bool live, ScriptStatus goes_on);
+  void turn(std::size_t body);
   ScriptStatus function(std::string name, bool keyword);
 
   ScriptStatus simple(bool live);
@@ -53,6 +55,16 @@ class ScriptRunner : TokenCursor {
                       const std::vector<const Token*>& documents, int line);
   ScriptStatus take(const std::vector<std::string>& words,
                     const std::vector<const Token*>& documents);
+  // The shell's words that print; nothing where the word is none of them.
+  std::optional<std::string> printed(const std::vector<std::string>& words);
+  std::optional<std::string> printed_path(const std::vector<std::string>& words) const;
+  std::optional<std::string> printed_by(const std::string& commands);
+  bool pipe(bool live);  // `| bc` of what is known
+  void change_folder(const std::vector<std::string>& words);
+  void set_arguments(const std::vector<std::string>& words);
+  std::string text_of(const Token& document);
+  std::vector<std::string> lines_of(const Token& document);
+  bool script_file(const std::vector<std::string>& words);
   ScriptStatus inside(const std::string& text);
   ScriptStatus include(const std::string& path, int line);
   ScriptStatus call(std::vector<std::string> words);
@@ -66,6 +78,11 @@ class ScriptRunner : TokenCursor {
     std::size_t body;
   };
 
+  struct Printed {
+    std::string text;
+    bool known = true;
+  };
+
   const IncludedFile& included_;
   ScriptCommands& out_;
   ScriptVariables variables_;
@@ -76,6 +93,13 @@ class ScriptRunner : TokenCursor {
   std::size_t characters_ = 0;
   Leaving leaving_ = Leaving::no;
   std::string unknown_;
+  std::vector<std::string> lines_;  // that a loop's `read` has not yet taken, the last first
+  Printed* printed_ = nullptr;      // what $( .. ) gets
+  std::string folder_;              // where the script has gone to; "": not known
+  std::map<std::string, std::string> written_;  // scripts that it writes, by path
 };
+
+// The words of a list, {1..4} among them.
+std::vector<std::string> in_braces(const std::string& raw, ScriptVariables& variables);
 
 }  // namespace plait

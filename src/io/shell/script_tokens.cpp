@@ -104,6 +104,12 @@ class Lexer {
   }
 
   void separator() {
+    for (const std::string_view branch : {";;&", ";&"})  // which go on with the branches below
+      if (starts(branch)) {
+        mark(";;");
+        at_ += branch.size();
+        return;
+      }
     for (const char* two : {";;", "&&", "||"})
       if (starts(two)) {
         mark(two);
@@ -143,6 +149,7 @@ class Lexer {
     const bool number = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
     if (number && end < text_.size() && (text_[end] == '<' || text_[end] == '>')) {
       at_ = end;  // 2> file
+      descriptor_ = std::move(text);
     } else if (end < text_.size() && text_[end] == '(' && text.ends_with('=')) {
       array(std::move(text), end);
     } else if (text == "[[") {
@@ -198,16 +205,21 @@ class Lexer {
     throw ScriptFault{0, "a ]] is missing"};
   }
 
-  // Where output goes is nothing to a reader; what follows << stands after the end of the line.
+  // Where output goes is kept with the word before; what follows << stands after the line's end.
   void redirection() {
-    const bool document = starts("<<") && !starts("<<<");
+    const bool string = starts("<<<");
+    const bool document = starts("<<") && !string;
     const bool indented = starts("<<-");
+    const std::string descriptor = std::exchange(descriptor_, "");
+    const bool output = here() != '<' && (descriptor.empty() || descriptor == "1");
     while (std::string_view("<>&|-").find(here()) != std::string_view::npos && here() != '\0')
       if (++at_, here() == '(') break;
     while (is_blank(here())) ++at_;
     const std::size_t end = here() == '(' ? end_of_bracket(text_, at_, 0) : end_of_word(at_);
     std::string target = text_.substr(at_, end - at_);
     at_ = end;
+    if (output && !tokens_.empty()) tokens_.back().into = target;
+    if (string) tokens_.push_back({TokenKind::here, target, line_, {}, false, true});
     if (!document) return;
     Token token{TokenKind::here, "", line_};
     token.literal = target.find_first_of("'\"\\") != target.npos;
@@ -241,6 +253,7 @@ class Lexer {
   const std::string& text_;
   std::size_t at_ = 0;
   int line_ = 1;
+  std::string descriptor_;  // the 2 of 2> file
   std::vector<Token> tokens_;
   std::vector<Waiting> waiting_;
 };

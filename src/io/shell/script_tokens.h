@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plait {
@@ -16,7 +18,7 @@ enum class TokenKind {
   array,       // NAME=( .. ) or NAME+=( .. ): `text` is the part before the parenthesis
   test,        // [[ .. ]]: the words between
   arithmetic,  // (( .. )): what stands between
-  here,        // the lines of a here-document
+  here,        // the lines of a here-document, or the word of a here-string
   mark,        // ; & && | || ( ) ;; and the end of a line, which is "\n"
 };
 
@@ -25,7 +27,9 @@ struct Token {
   std::string text;
   int line = 1;
   std::vector<std::string> items{};
-  bool literal = false;  // of a here-document: nothing in it is filled in
+  bool literal = false;               // of a here-document: nothing in it is filled in
+  bool string = false;                // of a here-string: `text` is a word as it is written
+  std::optional<std::string> into{};  // where what the command prints goes
 };
 
 // The tokens of a script, comments and redirections left out; throws ScriptFault.

@@ -8,7 +8,8 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t kLongest = 65'536;  // characters of all words of one
+constexpr std::size_t kLongest = 65'536;    // characters of all words of one
+constexpr long long kMostElements = 1'000;  // of an array, that are set one by one
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_name_part(char c) {
@@ -91,8 +92,13 @@ class Expander {
     }
     if (c == '`') {
       const std::size_t end = end_of_nested(raw, at);
-      const std::size_t first = raw.find_first_not_of(" \t", at + 1);
-      if (first != raw.npos && raw[first] != '#') add("$(" + raw.substr(at + 1, 20) + "..)");
+      const std::string inside = raw.substr(at + 1, end - at - 2);
+      const std::size_t first = inside.find_first_not_of(" \t");
+      if (first == inside.npos || inside[first] == '#') return end;
+      if (const auto text = printed(inside))
+        add_value(*text, quoted);
+      else
+        add(not_run(inside));
       return end;
     }
     if (c == '$') return dollar(raw, at, quoted);
@@ -111,8 +117,10 @@ class Expander {
         if (const auto value = arithmetic(inside.substr(1, inside.size() - 2), variables_))
           found.values = {std::to_string(*value)};
       }
+      if (!found.values)
+        if (auto text = printed(inside)) found.values = {std::move(*text)};
       if (!found.values) {
-        add("$(" + inside.substr(0, inside.find_first_of(" \t\n")) + "..)");
+        add(not_run(inside));
         return end;
       }
     } else if (next == '{') {
@@ -143,10 +151,18 @@ class Expander {
     return end;
   }
 
+  static std::string not_run(const std::string& commands) {
+    return "$(" + commands.substr(0, commands.find_first_of(" \t\n")) + "..)";
+  }
+  std::optional<std::string> printed(const std::string& commands) {
+    return variables_.printed_by ? variables_.printed_by(commands) : std::nullopt;
+  }
+
   Reference named(const std::string& name) const {
     const auto& arguments = variables_.arguments;
     if (name == "@" || name == "*") return {arguments, name == "@"};
     if (!name.empty() && (name[0] == '#' || (name[0] >= '0' && name[0] <= '9'))) {
+      if (name == "0" && !variables_.script.empty()) return {std::vector{variables_.script}};
       if (!variables_.arguments_known) return {};
       if (name == "#") return {std::vector{std::to_string(arguments.size())}};
       const std::size_t number = name.size() > 3 ? 1000 : std::stoul(name);
@@ -161,6 +177,7 @@ class Expander {
 
   // Of "NAME", "NAME[@]", "#NAME[@]", "NAME:-default" and their relatives.
   Reference braced(const std::string& inside) {
+    if (inside.starts_with('!')) return indirect(inside.substr(1));
     const bool counts = inside.size() > 1 && inside[0] == '#';
     std::size_t end = counts ? 1 : 0;
     if (end < inside.size() && (inside[end] == '@' || inside[end] == '*'))
@@ -183,7 +200,22 @@ class Expander {
     return end == inside.size() ? found : with_default(name, found, inside.substr(end));
   }
 
+  // ${!NAME}: of the variable that NAME names; ${!NAME[@]}: the keys of a table.
+  Reference indirect(const std::string& inside) {
+    const auto table = variables_.tables.find(inside.substr(0, inside.find('[')));
+    if (table != variables_.tables.end() && inside.ends_with("[@]")) {
+      Reference keys{std::vector<std::string>{}, true};
+      for (const auto& [key, value] : table->second) keys.values->push_back(key);
+      return keys;
+    }
+    const Reference name = named(inside);
+    return name.values && is_variable_name(joined(*name.values)) ? named(joined(*name.values))
+                                                                 : Reference{};
+  }
+
   Reference element(const std::string& name, const std::string& index) {
+    if (const auto table = variables_.tables.find(name); table != variables_.tables.end())
+      return element_of(table->second, index);
     const auto at = variables_.values.find(name);
     if (at == variables_.values.end()) return {};
     if (index == "@" || index == "*") return {at->second, index == "@"};
@@ -193,12 +225,28 @@ class Expander {
     return {std::vector{there ? at->second[*number] : std::string()}};
   }
 
+  Reference element_of(const std::map<std::string, std::string>& table, const std::string& index) {
+    if (index == "@" || index == "*") {
+      Reference all{std::vector<std::string>{}, index == "@"};
+      for (const auto& [key, value] : table) all.values->push_back(value);
+      return all;
+    }
+    const std::string key = expand_text(index, variables_);
+    if (has_unknown(key)) return {};
+    const auto at = table.find(key);
+    return {std::vector{at == table.end() ? std::string() : at->second}};
+  }
+
   Reference with_default(const std::string& name, Reference found, std::string rest) {
     const bool empty_too = rest.starts_with(':');
-    if (empty_too) rest.erase(0, 1);
-    if (rest.empty()) return {};
-    const char kind = rest[0];
-    if (std::string_view("-=+?").find(kind) == std::string_view::npos) return {};
+    const std::size_t at = empty_too ? 1 : 0;
+    const char kind = at < rest.size() ? rest[at] : '\0';
+    if (kind == '\0' || std::string_view("-=+?").find(kind) == std::string_view::npos) {
+      if (!found.values || found.values->size() > 1) return {};
+      auto changed = changed_value(joined(*found.values), rest, variables_);
+      return changed ? Reference{std::vector{std::move(*changed)}} : Reference{};
+    }
+    rest.erase(0, at);
     const bool there = found.values && !(empty_too && joined(*found.values).empty());
     if (kind == '+') {
       if (!there) return {std::vector{std::string()}};
@@ -249,15 +297,31 @@ std::string_view assigned_name(std::string_view word) {
   return end < word.size() && word[end] == '=' ? name : std::string_view();
 }
 
+const std::string& assign_element(const std::string& name, const std::string& index,
+                                  std::string value, bool adds, ScriptVariables& variables) {
+  long long number = -1;
+  if (!variables.tables.contains(name)) number = arithmetic(index, variables).value_or(-1);
+  std::vector<std::string>& values = variables.values[name];
+  const bool listed = number >= 0 && number < kMostElements;
+  if (listed && values.size() <= static_cast<std::size_t>(number)) values.resize(number + 1);
+  std::string& element =
+      listed ? values[number] : variables.tables[name][expand_text(index, variables)];
+  element = adds ? element + value : std::move(value);
+  return element;
+}
+
 const std::string& assign(const std::string& word, ScriptVariables& variables) {
   const std::string name(assigned_name(word));
   const std::size_t equals = word.find('=', name.size());
   std::string value = expand_text(word.substr(equals + 1), variables);
+  const bool adds = word[equals - 1] == '+';
+  if (word[name.size()] == '[') {
+    const std::string index = word.substr(name.size() + 1, word.find(']') - name.size() - 1);
+    return assign_element(name, index, std::move(value), adds, variables);
+  }
   std::vector<std::string>& values = variables.values[name];
-  const bool element = word[name.size()] == '[';
-  if (word[equals - 1] == '+' && !values.empty()) value = values.front() + value;
-  if (!element) values.clear();
-  values.push_back(std::move(value));
+  if (adds && !values.empty()) value = values.front() + value;
+  values = {std::move(value)};
   return values.back();
 }
 

@@ -13,6 +13,7 @@ namespace plait {
 namespace {
 
 constexpr int kMostSteps = 20'000;  // commands, those of loops each time
+constexpr int kMostTurns = 200;     // of a loop
 
 }  // namespace
 
@@ -61,7 +62,7 @@ ScriptStatus ScriptRunner::pipeline(bool live) {
   while (take_mark("|")) {
     take_mark("&");
     while (is_mark("\n")) ++at_;
-    command(live);
+    if (!pipe(live)) command(live);
     status = ScriptStatus::ran;
   }
   if (!turned) return status;
@@ -74,6 +75,7 @@ ScriptStatus ScriptRunner::command(bool live) {
   if (++steps_ > kMostSteps) fault("the script runs for too long");
   if (++depth_ > kMostScriptNesting) fault("too many commands stand in each other");
   const ScriptStatus status = any_command(live);
+  while (!ended() && token().kind == TokenKind::here) ++at_;  // done <<EOF
   --depth_;
   return status;
 }
@@ -88,7 +90,8 @@ ScriptStatus ScriptRunner::any_command(bool live) {
     if (take_word("if")) return branches(live);
     if (take_word("case")) return cases(live);
     if (take_word("for") || take_word("select")) return each(live);
-    if (take_word("while") || take_word("until")) return turns();
+    if (take_word("while")) return turns(live, ScriptStatus::yes);
+    if (take_word("until")) return turns(live, ScriptStatus::no);
     if (take_word("function")) return function(std::string(first.text), true);
     if (at_ + 2 < tokens_->size() && (*tokens_)[at_ + 1].text == "(" &&
         (*tokens_)[at_ + 1].kind == TokenKind::mark && (*tokens_)[at_ + 2].text == ")")
@@ -184,6 +187,7 @@ ScriptStatus ScriptRunner::cases(bool live) {
 }
 
 ScriptStatus ScriptRunner::each(bool live) {
+  if (!ended() && token().kind == TokenKind::arithmetic) return counted(live);
   if (ended() || !is_variable_name(token().text)) fault("a loop needs a variable");
   const std::string name = token().text;
   ++at_;
@@ -191,7 +195,7 @@ ScriptStatus ScriptRunner::each(bool live) {
   std::vector<std::string> words;
   if (take_word("in"))
     for (; !ended() && token().kind == TokenKind::word; ++at_)
-      if (live) append(words, expand_words(token().text, variables_));
+      if (live) append(words, in_braces(token().text, variables_));
   skip_lines();
   need(take_word("do"), "do");
   const std::size_t body = at_;
@@ -199,20 +203,63 @@ ScriptStatus ScriptRunner::each(bool live) {
   for (const std::string& word : words) {
     if (leaving_ != Leaving::no) break;
     variables_.values[name] = {word};
-    at_ = body;
-    list(true);
-    if (leaving_ == Leaving::next_turn) leaving_ = Leaving::no;
+    turn(body);
   }
   if (leaving_ == Leaving::loop) leaving_ = Leaving::no;
   need(take_word("done"), "done");
   return ScriptStatus::yes;
 }
 
-ScriptStatus ScriptRunner::turns() {
+void ScriptRunner::turn(std::size_t body) {
+  at_ = body;
+  list(true);
+  if (leaving_ == Leaving::next_turn) leaving_ = Leaving::no;
+}
+
+ScriptStatus ScriptRunner::counted(bool live) {
+  std::vector<std::string> parts(1);
+  for (const char c : token().text) {
+    if (c == ';')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  if (parts.size() != 3) fault("a loop needs three parts");
+  ++at_;
+  skip_lines();
+  need(take_word("do"), "do");
+  const std::size_t body = at_;
+  list(false);
+  if (live) arithmetic(parts[0], variables_);
+  for (int i = 0; live && i < kMostTurns && leaving_ == Leaving::no; ++i) {
+    if (arithmetic(parts[1], variables_).value_or(0) == 0) break;
+    turn(body);
+    arithmetic(parts[2], variables_);
+  }
+  if (leaving_ == Leaving::loop) leaving_ = Leaving::no;
+  need(take_word("done"), "done");
+  return ScriptStatus::yes;
+}
+
+ScriptStatus ScriptRunner::turns(bool live, ScriptStatus goes_on) {
+  const std::size_t head = at_;
   list(false);
   need(take_word("do"), "do");
+  const std::size_t body = at_;
   list(false);
   need(take_word("done"), "done");
+  if (!live) return ScriptStatus::yes;
+  const std::size_t end = at_;
+  auto lines = !ended() && token().kind == TokenKind::here ? lines_of(token()) : lines_;
+  const auto outer = std::exchange(lines_, std::move(lines));
+  for (int i = 0; i < kMostTurns && leaving_ == Leaving::no; ++i) {
+    at_ = head;
+    if (list(true) != goes_on || leaving_ != Leaving::no) break;
+    turn(body);
+  }
+  if (leaving_ == Leaving::loop) leaving_ = Leaving::no;
+  lines_ = outer;
+  at_ = end;
   return ScriptStatus::yes;
 }
 
@@ -229,9 +276,10 @@ ScriptStatus ScriptRunner::function(std::string name, bool keyword) {
   return ScriptStatus::yes;
 }
 
-ScriptCommands commands_of(const std::string& text, const IncludedFile& included) {
+ScriptCommands commands_of(const std::string& text, const IncludedFile& included,
+                           const std::string& path) {
   ScriptCommands out;
-  ScriptRunner(included, out).run_text(text);
+  ScriptRunner(included, out, path).run_text(text);
   return out;
 }
 

@@ -24,7 +24,9 @@ using IncludedFile = std::function<std::optional<std::string>(const std::string&
 
 // Throws ScriptFault where the text is not a script that can be followed. Commands that only print,
 // and those that shells have inside, are left out; those that are handed to bash -c, eval or as a
-// here-document to bash or sbatch are followed.
-ScriptCommands commands_of(const std::string& text, const IncludedFile& included = {});
+// here-document to bash or sbatch are followed, and so are scripts that it writes or that stand
+// beside it. `path`: $0, with its folder from the root on; "" where it is not known.
+ScriptCommands commands_of(const std::string& text, const IncludedFile& included = {},
+                           const std::string& path = "");
 
 }  // namespace plait

@@ -91,7 +91,81 @@ TEST(ShellScript, ReadsDocumentsIntoVariables) {
       commands("L=4\nread -r -d '' ARGS <<EOF || true\n--layers $L\n--bf16\nEOF\nrun $ARGS\n"),
       "run|--layers|4|--bf16\n");
   EXPECT_EQ(commands("read -r TP <<< 4\nread -r A <<'EOF'\n$X b\nc\nEOF\nrun $TP \"$A\"\n"),
-            "run|$TP|$X b\n");
+            "run|4|$X b\n");
+  EXPECT_EQ(commands("S='32 4096 x y'\nread -r L H REST <<< \"$S\"\nIFS=, read -ra A <<< '1,,3'\n"
+                     "run $L $H \"$REST\" ${#A[@]} ${A[2]}\n"),
+            "run|32|4096|x y|3|3\n");
+  EXPECT_EQ(commands("A=()\nwhile read -r k v; do\n  [[ -z $k ]] && continue\n  A+=(\"--$k\" $v)\n"
+                     "done <<EOF\nlayers 4\n\nbf16\nEOF\nrun \"${A[@]}\"\n"),
+            "run|--layers|4|--bf16\n");
+}
+
+TEST(ShellScript, KnowsTables) {
+  EXPECT_EQ(commands("declare -A S=( [8b]='32 4096' [\"70b\"]=80 )\nS[x]=1\nM=8b\nrun ${S[$M]} "
+                     "\"${S[70b]}\" ${S[x]} ${#S[@]}\nA[1]=b\nrun ${A[1]} ${S[$NONE]}\n"),
+            "run|32|4096|80|1|3\nrun|b|${S[$NONE]}\n");
+}
+
+TEST(ShellScript, TurnsLoopsWhoseConditionsAreKnown) {
+  EXPECT_EQ(
+      commands("for ((i = 0; i < 3; i++)); do run $i; done\nfor n in {2..4}; do run $n; done\n"),
+      "run|0\nrun|1\nrun|2\nrun|2\nrun|3\nrun|4\n");
+  EXPECT_EQ(
+      commands("f() {\n  while [[ $# -gt 0 ]]; do\n    case $1 in\n      --tp) TP=$2; shift 2 ;;\n"
+               "      *) shift ;;&\n    esac\n  done\n  run $TP\n}\nf --x --tp 4\n"),
+      "run|4\n");
+  EXPECT_EQ(
+      commands("until run; do sleep 1; done\nwhile true; do go && break; done\nwhile [[ $# -gt "
+               "0 ]]; do TP=$1; done\n"),
+      "run\ngo\n");
+}
+
+TEST(ShellScript, ReadsWhatItsOwnCommandsPrint) {
+  EXPECT_EQ(
+      commands("h() {\n  echo \"of $1\" >&2\n  case $1 in 7b) echo 4096 ;; *) echo 1 ;; esac\n}\n"
+               "H=$(h 7b)\nrun $H $(echo \"$H * 2\" | bc) `expr $H / 2` $(printf '%s-%d' a 3) "
+               "\"$(seq 1 3)\" $(basename a/b.c)\n"),
+      "run|4096|8192|2048|a-3|1\n2\n3|b.c\n");
+  EXPECT_EQ(
+      commands("X=1; Y=$(X=2; echo $X; go)\nZ=$(echo a | tr a b)\nprintf -v W 'n%d' 2\nrun $X "
+               "$Y $Z $W\n"),
+      "run|1|$(X=2;..)|$(echo..)|n2\n");
+  EXPECT_EQ(commands("A=$(cat <<EOF\n--bf16 $1\n--tp 2\nEOF\n)\nset -- 8 9\nshift\nrun $A $1 $#\n"),
+            "run|$(cat..)|9|1\n");
+  EXPECT_EQ(commands("K=tp\ndeclare \"${K^^}=4\"\nrun $TP\n"), "run|4\n");
+}
+
+TEST(ShellScript, ChangesValues) {
+  EXPECT_EQ(
+      commands("M=llama-2-7B\nrun ${M,,} ${M^^} ${M##*-} ${M%%-*} ${M%-*} ${M/-2/3} ${M//-/_} "
+               "${M:6:1} ${M: -2} ${#M}\nN=M\nrun ${!N} ${M/[a-z]/x}\n"),
+      "run|llama-2-7b|LLAMA-2-7B|7B|llama|llama-2|llama3-7B|llama_2_7B|2|7B|10\n"
+      "run|llama-2-7B|${M/[a-z]/x}\n");
+}
+
+TEST(ShellScript, KnowsWhereItIs) {
+  const IncludedFile files = [](const std::string& path) -> std::optional<std::string> {
+    if (path == "/a/b/env.sh") return "TP=4\n";
+    return path == "go.sh" ? std::optional<std::string>("run $TP $1 $#\n") : std::nullopt;
+  };
+  const std::string script =
+      "D=\"$( cd \"$( dirname \"${BASH_SOURCE[0]}\" )\" >/dev/null 2>&1 && pwd )\"\n"
+      "source ${D}/env.sh\nE=$(dirname \"$0\")/..\nrun $TP $(realpath $E)\nTP=8\nbash -x go.sh "
+      "7b\n";
+  std::string out;
+  for (const auto& command : commands_of(script, files, "/a/b/x.sh").commands)
+    out += fmt::format("{}\n", fmt::join(command.words, "|"));
+  EXPECT_EQ(out, "run|4|/a\nrun|8|7b|1\n");
+  const ScriptCommands guessed = commands_of("source $HERE/go.sh\n", files);
+  ASSERT_EQ(guessed.warnings.size(), 1U);
+  EXPECT_EQ(guessed.warnings[0], "line 1: '$HERE/go.sh' is taken from the script's own folder");
+  EXPECT_EQ(guessed.commands.size(), 1U);
+}
+
+TEST(ShellScript, FollowsScriptsThatItWrites) {
+  EXPECT_EQ(
+      commands("N=4\ncat > job_$N.sh <<EOF\nsrun run --nodes $N \\$X\nEOF\nsbatch job_$N.sh\n"),
+      "srun|run|--nodes|4|$X\n");
 }
 
 TEST(ShellScript, IncludesFiles) {
@@ -105,7 +179,7 @@ TEST(ShellScript, IncludesFiles) {
 
 TEST(ShellScript, WhatIsNotKnownStaysAsItIs) {
   EXPECT_EQ(commands("N=$(nvidia-smi -L | wc -l)\nrun $N $1 ${HOSTS[0]} `hostname -s` ${X%%.*}\n"),
-            "run|$(nvidia-smi..)|$1|${HOSTS[0]}|$(hostname -s`..)|${X%%.*}\n");
+            "run|$(nvidia-smi..)|$1|${HOSTS[0]}|$(hostname..)|${X%%.*}\n");
 }
 
 TEST(ShellScript, RefusesWhatItCannotFollow) {

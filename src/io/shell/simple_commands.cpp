@@ -33,7 +33,14 @@ void ScriptRunner::assign_list(const Token& token) {
   if (name.empty()) fault("an array has no name");
   std::vector<std::string> values;
   if (token.text.ends_with("+=")) values = variables_.values[name];
-  for (const std::string& item : token.items) append(values, expand_words(item, variables_));
+  for (const std::string& item : token.items) {
+    const std::size_t key = item.starts_with('[') ? item.find("]=") : item.npos;
+    if (key == item.npos)
+      append(values, expand_words(item, variables_));
+    else
+      count(variables_.tables[name][expand_text(item.substr(1, key - 1), variables_)] =
+                expand_text(item.substr(key + 2), variables_));
+  }
   variables_.values[name] = std::move(values);
 }
 
@@ -43,9 +50,11 @@ ScriptStatus ScriptRunner::simple(bool live) {
   std::vector<const Token*> documents;
   const std::size_t begin = at_;
   bool declares = false;
+  std::optional<std::string> into;
   for (; !ended() && token().kind != TokenKind::mark; ++at_) {
     const Token& one = token();
     if (one.kind == TokenKind::here) documents.push_back(&one);
+    if (one.into) into = expand_text(*one.into, variables_);
     if (!live || one.kind == TokenKind::here) continue;
     if (one.kind == TokenKind::array) {
       assign_list(one);
@@ -63,7 +72,15 @@ ScriptStatus ScriptRunner::simple(bool live) {
   if (at_ == begin) fault(fmt::format("'{}' is not expected", token().text.substr(0, 40)));
   if (!live || words.empty()) return ScriptStatus::yes;
   const Tokens kept = tokens_;  // what runs inside may change it
-  return start(std::move(words), documents, line);
+  if (into && !documents.empty() && words.front() == "cat") {
+    count(written_[*into] = text_of(*documents.back()));
+    return ScriptStatus::ran;
+  }
+  Printed elsewhere;
+  Printed* const here = into && printed_ ? std::exchange(printed_, &elsewhere) : printed_;
+  const ScriptStatus status = start(std::move(words), documents, line);
+  printed_ = here;
+  return status;
 }
 
 ScriptStatus ScriptRunner::start(std::vector<std::string> words,
@@ -83,9 +100,27 @@ ScriptStatus ScriptRunner::start(std::vector<std::string> words,
   }
   if (is_one_of(name, {"exit", "return", "break", "continue"}))
     return leave(name), ScriptStatus::yes;
-  if (is_one_of(name, {"echo", "printf", "cd", "mkdir", "set", "trap", "sed", "cat", "export",
-                       "declare", "local", "readonly", "typeset", "pip", "pip3"}))
+  if (name == "cd") return change_folder(words), ScriptStatus::ran;
+  if (name == "set") return set_arguments(words), ScriptStatus::ran;
+  if (is_one_of(name, {"export", "declare", "local", "readonly", "typeset"})) {
+    for (const std::string& word : words)  // declare "${NAME^^}=$VALUE"
+      if (const std::string variable(assigned_name(word));
+          !variable.empty() && word.starts_with(variable + "="))
+        variables_.values[variable] = {word.substr(variable.size() + 1)};
     return ScriptStatus::ran;
+  }
+  if (is_one_of(name, {"mkdir", "trap"})) return ScriptStatus::ran;
+  if (const auto text = printed(words)) {
+    count(*text);
+    if (printed_) printed_->text += *text;
+    return ScriptStatus::ran;
+  }
+  if (printed_ && name == "cat" && words.size() == 1 && !documents.empty()) {
+    printed_->text += text_of(*documents.back());
+    return ScriptStatus::ran;
+  }
+  if (printed_) printed_->known = false;
+  if (is_one_of(name, {"sed", "cat", "pip", "pip3", "echo", "printf"})) return ScriptStatus::ran;
   return follow(words, documents, line);
 }
 
@@ -97,14 +132,17 @@ ScriptStatus ScriptRunner::follow(const std::vector<std::string>& words,
     return ScriptStatus::yes;
   }
   if (name == "shift") {
-    if (!variables_.arguments.empty()) variables_.arguments.erase(variables_.arguments.begin());
+    auto& arguments = variables_.arguments;
+    std::size_t number = words.size() > 1 ? value_of_word(words[1], variables_).value_or(0) : 1;
+    number = std::min(number, arguments.size());
+    arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(number));
     return ScriptStatus::yes;
   }
   if ((name == "source" || name == ".") && words.size() > 1) return include(words[1], line);
   if (name == "eval")
     return inside(fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " ")));
   if (name == "let") {
-    for (std::size_t i = 1; i < words.size(); ++i) arithmetic(words[i], variables_);
+    for (std::size_t i = 1; i < words.size(); ++i) value_of_word(words[i], variables_);
     return ScriptStatus::ran;
   }
   if (const auto shell =
@@ -119,34 +157,10 @@ ScriptStatus ScriptRunner::follow(const std::vector<std::string>& words,
   }
   if (name == "read") return take(words, documents);
   if (is_one_of(name, {"bash", "sh", "sbatch", "ssh", "qsub", "bsub"}))
-    for (const Token* document : documents)
-      inside(document->literal ? document->text : expand_text(document->text, variables_, true));
+    for (const Token* document : documents) inside(text_of(*document));
+  if (script_file(words)) return ScriptStatus::ran;
   out_.commands.push_back({line, words});
   return ScriptStatus::ran;
-}
-
-// read -r -d '' NAME <<WORD: the document, or its first line. What else is read, only a run tells.
-ScriptStatus ScriptRunner::take(const std::vector<std::string>& words,
-                                const std::vector<const Token*>& documents) {
-  std::vector<std::string> names;
-  bool whole = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!words[i].starts_with('-')) {
-      names.push_back(words[i]);
-    } else if (std::string_view("adinNptu").find(words[i].back()) != std::string_view::npos) {
-      whole = whole || words[i].back() == 'd';
-      ++i;
-    }
-  }
-  for (const std::string& name : names) variables_.values.erase(name);
-  if (documents.empty() || names.size() != 1) return ScriptStatus::unknown;
-  const Token& document = *documents.back();
-  std::string text =
-      document.literal ? document.text : expand_text(document.text, variables_, true);
-  if (!whole) text.resize(std::min(text.find('\n'), text.size()));
-  count(text);
-  variables_.values[names.front()] = {std::move(text)};
-  return whole ? ScriptStatus::no : ScriptStatus::yes;
 }
 
 ScriptStatus ScriptRunner::inside(const std::string& text) {
@@ -154,19 +168,6 @@ ScriptStatus ScriptRunner::inside(const std::string& text) {
   run_text(text);
   --depth_;
   return ScriptStatus::ran;
-}
-
-ScriptStatus ScriptRunner::include(const std::string& path, int line) {
-  const auto text = included_ && !has_unknown(path) ? included_(path) : std::nullopt;
-  if (!text) {
-    if (out_.warnings.size() < kMostScriptWarnings)
-      out_.warnings.push_back(fmt::format("line {}: '{}' is not read: there is no such file", line,
-                                          path.substr(0, 60)));
-    return ScriptStatus::unknown;
-  }
-  inside(*text);
-  if (leaving_ == Leaving::function) leaving_ = Leaving::no;
-  return ScriptStatus::yes;
 }
 
 void ScriptRunner::leave(const std::string& word) {

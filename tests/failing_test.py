@@ -85,6 +85,23 @@ def test_without_more_threads_the_answer_is_the_same_or_a_sentence():
         assert done.returncode != 0 or done.stdout.splitlines()[:6] == whole.stdout.splitlines()[:6], done.stdout
 
 
+def test_ranks_that_get_no_more_threads_say_so():
+    """Of libtorch's and of ours, any: no rank calls it the loss of another one."""
+    if not pathlib.Path(Here.program).with_name("plait-torch").exists():
+        print("skipped: no plait-torch beside the program")
+        return
+    (Here.folder / "tiny.json").write_text(json.dumps({
+        "model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 16, "n_ctx": 16, "vocab_size": 256}))
+    subprocess.run([Here.program, "plan", "--model", "tiny.json", "--cluster", "T4:2", "--global-batch", "4", "--precision",
+                    "fp32", "--zero", "0", "--dp", "2", "-o", "plan.json"], cwd=Here.folder, check=True, capture_output=True)
+    train = ["train", "plan.json", "--device", "cpu", "--local", "2", "--steps", "2"]
+    told = ""
+    for number in (1, 2, 3, 4, 6):
+        told += check(train, f"pthread_create:{number}+").stderr
+    assert "the system refuses what is needed: Resource temporarily unavailable" in told, told
+    assert "lost another rank: Resource temporarily unavailable" not in told, told
+
+
 def test_memory_that_runs_out_anywhere_is_told():
     seed = int(os.environ.get("PLAIT_FAIL_SEED", random.randrange(10**6)))
     print(f"PLAIT_FAIL_SEED={seed}")

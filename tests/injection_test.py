@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -212,6 +213,17 @@ def test_bad_input_costs_little():
     (Here.folder / "micro.json").write_text(json.dumps(plan))
     status, _, err = run("estimate", "micro.json", "--trace", "trace.json")
     assert status == 2 and len(err) < 5000, err
+
+
+def test_a_file_that_may_not_grow_is_an_error_and_the_old_one_stays():
+    """As batch systems limit files; the limit comes as a signal."""
+    (Here.folder / "plan.json").write_text("old")
+    done = subprocess.run([Here.program, "plan", "--model", "gpt2", "--cluster", "A100-80GB:2", "--global-batch", "4",
+                           "-o", "plan.json"], cwd=Here.folder, capture_output=True, text=True, timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    assert done.returncode == 2 and "plan.json: cannot be written: File too large" in done.stderr, done
+    assert (Here.folder / "plan.json").read_text() == "old"
+    assert [path.name for path in Here.folder.iterdir()] == ["plan.json"], "a temporary file is left"
 
 
 NOBODY = 65534

@@ -8,8 +8,10 @@ import pathlib
 import random
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 from program import Here, plait, run_tests
@@ -39,10 +41,22 @@ def make_plan():
 
 
 def start(*words, **environment):
-    return subprocess.Popen(
+    """What it prints goes to files: a pipe that nobody reads would hold the ranks up."""
+    files = [tempfile.TemporaryFile("w+", dir=Here.folder) for _ in range(2)]
+    process = subprocess.Popen(
         [Here.program, "train", "plan.json", "--device", "cpu", "--json", *map(str, words)],
-        cwd=Here.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=Here.folder, stdout=files[0], stderr=files[1],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
+    process.printed = files
+    return process
+
+
+def texts_of(process):
+    """Waits for its end."""
+    process.wait(timeout=SECONDS)
+    for file in process.printed:
+        file.seek(0)
+    return [file.read() for file in process.printed]
 
 
 def start_ranks(address, port, steps, secrets=(SECRET, SECRET), words=()):
@@ -55,7 +69,7 @@ def start_ranks(address, port, steps, secrets=(SECRET, SECRET), words=()):
 
 
 def ended(process, status=0):
-    out, told = process.communicate(timeout=SECONDS)
+    out, told = texts_of(process)
     assert process.returncode == status, f"exit {process.returncode}\n{told[-3000:]}"
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     return {row["step"]: row["loss"] for row in rows if "loss" in row}, told
@@ -125,6 +139,38 @@ def well_formed(stranger, secret):
     return stranger.recv(1)
 
 
+def said_to(place, bytes_sent):
+    stranger = connect(place)
+    try:
+        stranger.sendall(bytes_sent)
+    except OSError:
+        pass
+    return rest_of(stranger)
+
+
+def mirrored(place):
+    """The server's own hello comes back to it, over the same and over another connection."""
+    first, second = connect(place), connect(place)
+    hello = b""
+    while len(hello) < 40:
+        hello += first.recv(40 - len(hello))
+    for stranger in (first, second):
+        stranger.sendall(hello + (1).to_bytes(4, "little") + hello[8:])
+        assert rest_of(stranger)[0][-33:] in (b"", b"r" + bytes(32))
+
+
+def slow_hand(place):
+    """A byte of a greeting at a time is no sign of life: it ends like silence."""
+    stranger, begin = connect(place), time.monotonic()
+    try:
+        for byte in GREETING + os.urandom(68):
+            stranger.sendall(bytes([byte]))
+            time.sleep(0.3)
+    except OSError:
+        pass
+    assert time.monotonic() - begin < 10
+
+
 def attack(place):
     """Connects, sends rubbish, sends messages of libtorch's store and of plait's own, is silent."""
     connect(place).close()
@@ -141,15 +187,32 @@ def attack(place):
     guess = connect(place)
     assert well_formed(guess, "f" * 32) == b"r"
     guess.close()
+    for other in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01" + os.urandom(500), b"SSH-2.0-x\r\n"):
+        heard, _ = said_to(place, other)
+        assert len(heard) <= 40, other
+    # The refusal has a verdict and nothing that proves the secret.
+    heard, _ = said_to(place, GREETING + os.urandom(32) + b"\xff" * 4 + os.urandom(1 << 20))
+    assert heard[40:] in (b"", b"r" + bytes(32)), heard
+    mirrored(place)
+    slow_hand(place)
     silent = connect(place)
     heard, seconds = rest_of(silent)
     assert len(heard) <= 40 and seconds < 10, seconds
+    # Last, since no more than 20 strangers are told of.
+    for _ in range(50):  # ends at once, with a reset
+        gone = connect(place)
+        gone.sendall(GREETING[:random.randrange(1, 8)])
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+    many = [connect(place) for _ in range(300)]
+    for one in many:
+        one.close()
 
 
 def test_ranks_of_one_machine_listen_to_nobody_else():
     """Gloo's ports are on the loopback, and closed once the ranks have connected."""
     make_plan()
-    process = start("--local", 2, "--steps", 100)  # what they print fits into a pipe
+    process = start("--local", 2, "--steps", 100)
     seen = set()
     begin = time.monotonic()
     while process.poll() is None and time.monotonic() - begin < SECONDS:
@@ -217,7 +280,7 @@ def test_ranks_of_several_machines_need_the_same_secret():
     first, second = start_ranks(address, port, 10, (SECRET, "another " + SECRET))
     assert "is not the secret of rank 0" in ended(second, status=2)[1]
     first.kill()
-    first.communicate()
+    first.wait()
 
 
 if __name__ == "__main__":

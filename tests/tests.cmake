@@ -72,7 +72,7 @@ gtest_discover_tests(plait_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_P
 
 # The program, as users and scripts run it.
 if(TARGET plait)
-  foreach(name cli plan_verbs reported saved_plans export trial bad_input injection peer_rows graph)
+  foreach(name cli plan_verbs reported reported_files saved_plans export trial bad_input injection peer_rows graph)
     add_test(NAME ${PLAIT_TEST_PREFIX}${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)

@@ -144,6 +144,18 @@ def test_what_to_do_about_a_damaged_checkpoint_is_said():
     assert "step 1 |" in plait(*words, "--steps", 3)[1]
 
 
+def test_a_run_whose_lines_cannot_be_printed_is_trained_to_its_end():
+    """And its status tells; a full disk for the log must not cost the training."""
+    for words in (["--local", 2, "--threads-per-rank", 1], []):
+        plan(*(["--dp", 2] if words else []), ranks=2 if words else 1)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([Here.program, "train", "plan.json", "--device", "cpu", "--json", "--steps", "3", "--checkpoint",
+                                   f"run{len(words)}", *map(str, words)], cwd=Here.folder, stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=240)
+        assert done.returncode == 2 and "stdout: cannot be written: No space left on device" in done.stderr, done
+        assert (Here.folder / f"run{len(words)}" / "step-00000003").exists(), done.stderr
+
+
 def test_a_rank_that_fails_is_named_once():
     plan("--dp", 2, ranks=2)
     words = ["train", "plan.json", "--local", 2, "--device", "cpu", "--checkpoint", "run", "--steps"]

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -71,6 +72,7 @@ int run(std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   std::set_terminate(plait::end_at_once);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is told as a full disk is
   try {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     return plait::run(std::move(words));

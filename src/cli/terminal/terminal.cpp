@@ -43,6 +43,18 @@ std::string message(const std::string& text) {
          printable(std::string_view(text).substr(text.size() - kMost / 2), kMost);
 }
 
+// 0, or why stdout cannot take the text.
+int written(const std::string& text) {
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  return whole && std::fflush(stdout) == 0 ? 0 : errno;
+}
+
+InputError refused(int fault) {
+  return {"stdout", std::string("cannot be written: ") + std::strerror(fault)};
+}
+
+int lines_fault = 0;  // of print_line(), the first
+
 }  // namespace
 
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
@@ -53,10 +65,16 @@ Style style_of(std::FILE* stream) {
 }
 
 void print(std::string_view page) {
-  const std::string text = printable_lines(page);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0)
-    throw InputError("stdout", std::string("cannot be written: ") + std::strerror(errno));
+  if (const int fault = written(printable_lines(page))) throw refused(fault);
+}
+
+void print_line(std::string_view line) {
+  const int fault = written(printable_lines(line) + "\n");
+  if (lines_fault == 0) lines_fault = fault;
+}
+
+void check_lines() {
+  if (lines_fault != 0) throw refused(lines_fault);
 }
 
 void warn(const std::string& text) {
@@ -70,10 +88,11 @@ void complain(const std::string& text) {
 }
 
 void pass_on_line(int rank, bool error_stream, const std::string& line) {
-  std::FILE* stream = error_stream ? stderr : stdout;
   const std::string text = (rank == 0 ? "" : "rank " + std::to_string(rank) + ": ") + line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stream);
-  if (!error_stream) std::fflush(stdout);
+  if (error_stream)
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  else if (const int fault = written(text); lines_fault == 0)
+    lines_fault = fault;
 }
 
 }  // namespace plait

@@ -18,6 +18,11 @@ bool is_terminal(std::FILE* stream);
 // program as it does any other.
 void print(std::string_view text);
 
+// Lines of a run that is worth more than what it prints: what stdout cannot take is left out, the
+// run goes on, and check_lines() gives print()'s InputError at its end.
+void print_line(std::string_view line);
+void check_lines();
+
 // Tells the user something besides the result, on stderr: "plait: warning: ..." and "plait: ...".
 void warn(const std::string& text);
 void complain(const std::string& text);

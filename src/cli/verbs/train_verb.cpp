@@ -43,8 +43,8 @@ int status_of(TrainEnd end) {
   return runtime::kRankFailed;
 }
 
-void print_line(const std::string& json, const std::string& text, bool as_json) {
-  if (as_json && !json.empty()) print(json + "\n");
+void tell(const std::string& json, const std::string& text, bool as_json) {
+  if (as_json && !json.empty()) print_line(json);
   if (!text.empty()) std::fputs((text + "\n").c_str(), stderr);
 }
 
@@ -59,12 +59,13 @@ int train(const TrainArguments& arguments) {
   session.tell = [](const std::string& sentence) { complain(in_flags(sentence)); };
   session.on_rank_line = pass_on_line;
   session.on_step = [&](const TrainStep& step) {
-    print_line(to_json(step), as_text(step), request.json);
+    tell(to_json(step), as_text(step), request.json);
   };
   const TrainAnswer result = answer(request, session);
   if (result.end == TrainEnd::not_executable)
     complain(fmt::format("{} cannot be executed: {}", request.path, result.why_not));
-  print_line(to_json(result), as_text(result), request.json);
+  tell(to_json(result), as_text(result), request.json);
+  check_lines();
   return status_of(result.end);
 }
 

@@ -89,6 +89,7 @@ struct Launch {
     sigprocmask(SIG_SETMASK, &none, nullptr);
     signal(SIGINT, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     if (cores != nullptr) sched_setaffinity(0, sizeof(*cores), cores);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <deque>
 #include <set>
+#include <system_error>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -71,6 +72,8 @@ auto guarded(Heartbeat* heart, const Operation& operation) {
   if (heart != nullptr) wait = std::make_unique<Heartbeat::Wait>(*heart);
   try {
     return operation();
+  } catch (const std::system_error&) {
+    throw;  // what this machine refuses, such as one thread more
   } catch (const std::exception& error) {
     const std::string text = error.what();
     throw PeerLost("lost another rank: " + text.substr(0, text.find('\n')));

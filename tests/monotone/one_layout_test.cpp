@@ -173,9 +173,10 @@ TEST(OneLayout, MovesLayersBetweenManyStages) {
 }
 
 // More effort goes on from what less of it found: the plan is no slower, and more is proven of it.
+// On the last two of these problems normal effort leaves open what thorough effort can prove.
 TEST(OneLayout, MoreEffortIsNeverWorse) {
   int more_proven[3] = {};
-  for (const std::uint64_t seed : {660'018, 660'020}) {
+  for (const std::uint64_t seed : {660'018, 660'020, 660'002, 660'003}) {
     second_opinion::MixedProblem mixed = second_opinion::mixed_problem(seed, 256);
     adapt(mixed.problem, *target_named("megatron"));
     std::vector<SearchResult> results;

@@ -110,24 +110,32 @@ void AutoSearch::try_one_layout() {
   for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
 }
 
+// Whether plans lack memory: one of the best recomputes something or, on few devices, has no room
+// for twice its activations, so that others, that are as fast, do.
 bool AutoSearch::recomputes_some() const {
   if (!space_.recomputes_by_layer() || !may_move() || found_.empty()) return false;
+  const auto recomputes = [&](const Span& span) {
+    return span.recompute != space_.recomputes().front();
+  };
+  const auto is_short_of_memory = [&](const StageCost& stage) {
+    return is_small() && stage.spare() < stage.activations;
+  };
   return std::ranges::any_of(found_.plans(), [&](const RankedPlan& ranked) {
-    return std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
-      return std::ranges::any_of(stage.spans, [&](const Span& span) {
-        return span.recompute != space_.recomputes().front();
-      });
-    });
+    return std::ranges::any_of(ranked.cost.stages, is_short_of_memory) ||
+           std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
+             return std::ranges::any_of(stage.spans, recomputes);
+           });
   });
 }
 
+// On few devices as if that were all there is, so that its plan is known.
 void AutoSearch::try_by_stage() {
   SearchContext context = context_;
   context.options.target.recompute_layers = RecomputeLayers::same;
   const Space space(context.problem, context.options.pins, context.options.target);
   context.space = &space;
   context.options.keep = kKept;
-  context.options.effort = Effort::quick;
+  context.options.effort = is_small() ? Effort::normal : Effort::quick;
   context.on_improvement = {};
   context.on_progress = {};
   AutoSearch by_stage(context);

@@ -23,7 +23,8 @@ STEPS = {
 }
 # Of tests/graph_steps.py: fewer random plans, under their own optimizer only.
 KINDS = ("routed", "written", "grouped", "accumulated", "constrained", "chunked", "dilated", "placed",
-         "tied", "nested", "settled", "orthogonal", "instances")
+         "tied", "nested", "settled", "orthogonal", "instances",
+         "pooled")
 MESHES = ("8", "2x4", "2x2x2")
 # XLA need not optimise: what a device sends is decided before, and compiling is most of the time.
 XLA_FLAGS = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "

@@ -228,3 +228,18 @@ def make_instances(channels=16, batch=16, size=8):
         return ((jax.nn.relu(h) @ p["out"] - y) ** 2).mean()
     shape = (batch, size, size, channels)
     return sgd(loss), (p, normal(3, *shape, scale=1), normal(4, *shape, scale=1))
+
+
+def make_pooled(channels=16, batch=16, size=16):
+    """Pooling, whose gradient looks at the image through padding by nothing."""
+    p = {"in": normal(1, 3, 3, 8, channels), "mid": normal(2, 3, 3, channels, 2 * channels),
+         "out": normal(3, 2 * channels * (size // 4) ** 2, 16)}
+
+    def layer(x, w):
+        h = jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+        return lax.reduce_window(h, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+    def loss(p, x, y):
+        h = layer(layer(x, p["in"]), p["mid"])
+        return ((h.reshape(batch, -1) @ p["out"] - y) ** 2).mean()
+    return sgd(loss), (p, normal(4, batch, size, size, 8, scale=1), normal(5, batch, 16, scale=1))

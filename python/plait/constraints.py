@@ -147,7 +147,7 @@ class Pinner:
             value, loop = _origin(operation.operands[operand])
             turned, dims = use.get("moved"), use["route"][-1]
             if turned:
-                value = self.value_at(turned)
+                value = self.value_at(turned, value)
             if use.get("again"):
                 value = self.behind_barrier(value, loop)
             moved = self.moved_value(value, use["route"])
@@ -175,13 +175,20 @@ class Pinner:
                 self.moved[key] = stablehlo.OptimizationBarrierOp([value]).results[0]
         return self.moved[key]
 
-    def value_at(self, place):
-        """What an op gives, or an argument."""
-        if not place["tag"]:
-            main = next(functions(self.module))
-            return main.regions[0].blocks[0].arguments[place["number"]]
+    def value_at(self, place, operand):
+        """What an op gives, or an argument; the operand itself where that is of another kind."""
         key = (place["tag"], place["number"])
-        return self.kept[key] if key in self.kept else self.operations[key[0]].results[self.position(*key)]
+        if not place["tag"]:
+            value = next(functions(self.module)).regions[0].blocks[0].arguments[place["number"]]
+        elif key in self.kept:
+            value = self.kept[key]
+        else:
+            value = self.operations[key[0]].results[self.position(*key)]
+        dims = _dims_of(value)
+        same = dims is not None and [dims[d] for d in place["permutation"]] == _dims_of(operand)
+        if not same and place["permutation"] != sorted(place["permutation"]):
+            raise WrongPlan(f"the plan is for another program: {place['tag']} is not transposed as it says")
+        return value if same else operand
 
     def transposed(self, value, permutation):
         key = (value, str(permutation))

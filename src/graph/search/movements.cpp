@@ -96,7 +96,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
   // once more before each loop.
   std::set<std::tuple<int, int, int, bool, std::vector<Placement>>> met;
   std::set<std::tuple<int, Placement, std::string>> windows;
-  const auto at = [&](int value) { return placed[value]; };
+  const auto kept = [&](int value) { return placed[value]; };
   const auto move = [&](int value, Placement to, int consumer, int operand) {
     if (placed[value] == to || program.values[value].dims().empty() ||
         is_made_anywhere(program, value))
@@ -106,7 +106,7 @@ std::vector<Movement> movements_of(const Analysis& analysis, const Mesh& mesh,
     const int barrier = program.barrier(consumer, operand);
     const bool again = again_for(analysis, costs, choice, value, consumer);
     if (operand >= 0 && barrier < 0 && !again)
-      std::tie(value, to) = untransposed(analysis, value, to, at);
+      std::tie(value, to) = untransposed(analysis, value, to, kept);
     const int loop = again ? program.entered_loop(value, consumer) : -1;
     for (const Leg& leg : route(mesh, size_of(*program.values[value].shape), placed[value], to)) {
       steps.push_back(leg.after);

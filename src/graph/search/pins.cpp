@@ -132,13 +132,14 @@ class Pinner {
     }
   }
 
-  // Says what is moved in the place of a value and of its transposes; gives where to.
+  // Says what is moved in the place of an operand, which in the traced program may stand behind ops
+  // that change nothing (a transpose of a transpose, padding by nothing); gives where to.
   Placement instead(PinnedUse& use, const Placement& to) const {
     const auto [moved, end] =
         untransposed(analysis_, use.value, to, [&](int v) { return plan_.placements[v]; });
-    bool turned = moved != use.value;
-    for (const int user : users_[use.value]) turned = turned || analysis_.transposes[user] != 0;
-    if (!turned) return to;
+    const int maker = program_.values[moved].node;
+    const NodeKind kind = program_.nodes[maker].kind;
+    if (kind != NodeKind::argument && (kind != NodeKind::op || tags_[maker].empty())) return to;
     use.moved = moved;
     for (std::size_t d = 0; d < program_.values[use.value].dims().size(); ++d)
       use.permutation.push_back(static_cast<std::int64_t>(d));

@@ -39,6 +39,34 @@ TEST(Search, ALargeModelIsDividedAsMegatronDoes) {
   EXPECT_EQ(total_traffic(*result.best), 3 * all_reduce_bytes(128 * 1024 * 4, 4));
 }
 
+TEST(Search, OnTwoAxesTheBatchAndTheModelAreDivided) {
+  // n layers: n all-reduces of half a weight gradient along the axis of the batch, n - 1 of half an
+  // activation along the other. There are better plans.
+  const Analysis analysis = analyze(samples::mlp_step(4, 2048, 1024), "mlp");
+  const Mesh mesh = mesh_of({2, 2});
+  const GraphCosts costs = costs_of(analysis, mesh);
+  std::vector<int> choice;
+  for (std::size_t b = 0; b < 4; ++b) {
+    const std::string wanted =
+        b % 2 == 0 ? "columns over y, rows over x" : "rows over x, inner over y";
+    const auto& all = costs.blocks[b].strategies;
+    const auto found = std::ranges::find_if(all, [&](const Strategy& strategy) {
+      return text_of(strategy, analysis.blocks.blocks[b], mesh) == wanted;
+    });
+    ASSERT_NE(found, all.end()) << wanted;
+    choice.push_back(static_cast<int>(found - all.begin()));
+  }
+  double sent = 0;
+  for (const Movement& m : movements_of(analysis, mesh, costs, choice))
+    sent += traffic_of(mesh, m.transfer.kind, m.transfer.axes, m.transfer.size).value * m.times;
+  const double closed = 4 * all_reduce_bytes(1024 * 1024 * 4 / 2.0, 2) +
+                        3 * all_reduce_bytes(2048 * 1024 * 4 / 2.0, 2);
+  EXPECT_EQ(sent, closed);
+  const SearchResult result = search(analysis, mesh);
+  ASSERT_TRUE(result.best);
+  EXPECT_LE(total_traffic(*result.best), closed);
+}
+
 TEST(Search, AttentionLayersAreDividedByHeadsAndColumns) {
   // BERT of 2 layers, B = 8, S = 8, H = 128: an all-reduce of B*S*H*4 bytes behind attention and
   // MLP, forward and backward: 4 a layer, the first layer's norm included.

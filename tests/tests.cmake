@@ -63,6 +63,12 @@ add_executable(compare_recompute EXCLUDE_FROM_ALL ${monotone} tests/monotone/com
 target_include_directories(compare_recompute PRIVATE tests)
 target_link_libraries(compare_recompute PRIVATE plait_core)
 
+add_executable(count_inputs EXCLUDE_FROM_ALL ${fuzz_readers} tests/fuzz/count_inputs.cpp
+                                            tests/source_tree.cpp src/runtime/no_backend.cpp)
+our_own(count_inputs)
+target_include_directories(count_inputs PRIVATE tests)
+target_link_libraries(count_inputs PRIVATE plait_core)
+
 # Suites named Slow... run only in ./dev test --all.
 gtest_discover_tests(plait_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}"
                      DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)

@@ -110,12 +110,17 @@ void read_config(const std::string& bytes) {
 
 // ---- clusters
 
+// As a native file, nodes that are not numbered from 0 stand one by one, so that a file has no room
+// for more than these; plan files do.
+constexpr std::size_t kMostListed = 50'000;
+
 void check_cluster(const Cluster& cluster) {
-  promise(again([&] {
-            return read_cluster_json(parse_json("cluster", cluster_to_json(cluster)),
-                                     builtin_catalogue());
-          }).cluster == cluster,
-          "a cluster is another one when it is written and read");
+  if (cluster.nodes.size() <= kMostListed)
+    promise(again([&] {
+              return read_cluster_json(parse_json("cluster", cluster_to_json(cluster)),
+                                       builtin_catalogue());
+            }).cluster == cluster,
+            "a cluster is another one when it is written and read");
   promise(again([&] { return restore_cluster(parse_json("cluster", dump_cluster(cluster))); }) ==
               cluster,
           "a cluster is another one when it is saved and read");

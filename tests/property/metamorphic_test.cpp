@@ -114,6 +114,25 @@ TEST(SlowMetamorphic, PinsHardlyEverBeatTheFreeSearch) {
       << fmt::format("{}", fmt::join(better, "\n"));
 }
 
+// Of nodes that it has already; as with pins, not every mix is looked at.
+TEST(SlowMetamorphic, OneNodeMoreIsHardlyEverSlower) {
+  constexpr int kProblems = 60;
+  std::vector<std::string> slower;
+  for (int i = 0; i < kProblems; ++i) {
+    const Drawn problem = drawn(5, i);
+    PlanRequest request = request_of(problem);
+    const double step = step_of(answer(request, {}));
+    const std::string first = problem.cluster.substr(0, problem.cluster.find('+'));
+    request.source.cluster = problem.cluster + "+1x" + first.substr(first.find('x') + 1);
+    const double after = step_of(answer(request, {}));
+    if (after > (1 + kTolerance) * step)
+      slower.push_back(fmt::format("{}: {} s instead of {} s with {}", problem.arguments, after,
+                                   step, request.source.cluster));
+  }
+  EXPECT_LE(50 * slower.size(), static_cast<std::size_t>(kProblems))
+      << fmt::format("{}", fmt::join(slower, "\n"));
+}
+
 TEST(SlowMetamorphic, OddSequencesAreAnswered) {
   std::mt19937_64 random(changing_seed());
   for (int i = 0; i < 150; ++i) {

@@ -19,7 +19,6 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr int kPipePatience = 800;  // ms until somebody must have opened a pipe to write
 constexpr int kPipePause = 10;      // ms between two looks
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace plait {
+
+inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 
 // The whole text of a file, without a byte order mark; InputError when it is missing, unreadable, a
 // directory or over 64 MiB. "-" is stdin. A pipe that nobody opens to write within a second is

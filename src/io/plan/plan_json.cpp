@@ -10,6 +10,7 @@
 #include "cost/known_times.h"
 #include "io/format/json_keys.h"
 #include "io/format/json_writer.h"
+#include "io/format/text_file.h"
 #include "io/plan/problem_json.h"
 #include "io/profile/profile_json.h"
 #include "plan/check.h"
@@ -139,6 +140,21 @@ Plan plan_from_json(const JsonValue& json) {
   return plan;
 }
 
+namespace {
+
+// Refuses to write what would not be read. Few bytes hold few values.
+std::string readable(std::string text) {
+  constexpr std::size_t kSurelyRead = 4'000'000;
+  if (text.size() > kMaxFileBytes)
+    throw InputError("the plan",
+                     "would be a file of more than 64 MiB, which is not read again; nodes "
+                     "that are alike and numbered without a gap take less");
+  if (text.size() > kSurelyRead) parse_json("the plan as a file", text);
+  return text;
+}
+
+}  // namespace
+
 std::string plan_file_to_json(const Problem& problem, const Plan& plan,
                               const std::optional<Estimate>& predicted,
                               const std::string& made_by) {
@@ -150,7 +166,7 @@ std::string plan_file_to_json(const Problem& problem, const Plan& plan,
   file.json("plan", plan_to_json(plan)).json("job", dump_job(problem.job));
   file.json("model", dump_model(problem.model)).json("cluster", dump_cluster(problem.cluster));
   if (!problem.profile.empty()) file.json("profile", dump_profile(problem.profile));
-  return lay_out_json(file.str());
+  return readable(lay_out_json(file.str()));
 }
 
 PlanFile plan_file_from_json(const JsonValue& root) {

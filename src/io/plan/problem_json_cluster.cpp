@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "cluster/cluster_builder.h"
@@ -140,19 +141,64 @@ DeviceType restore_type(const JsonValue& json) {
   return type;
 }
 
-std::string dump_node(const Node& node) {
+// A name that ends in a number, such as "H100-7".
+struct NumberedName {
+  std::string stem;
+  int number = 0;
+
+  std::string after(int more) const { return stem + std::to_string(number + more); }
+};
+
+std::optional<NumberedName> numbered(const std::string& name) {
+  constexpr std::size_t kMostDigits = 8;  // numbers of that many can be counted on as int
+  const std::size_t stem = name.find_last_not_of("0123456789") + 1;
+  const std::size_t digits = name.size() - stem;
+  if (digits == 0 || digits > kMostDigits || (digits > 1 && name[stem] == '0')) return {};
+  return NumberedName{name.substr(0, stem), std::stoi(name.substr(stem))};
+}
+
+std::string dump_node(const Node& node, int count) {
   const auto& [name, zone, intra, uplink, price] = node;
-  return JsonObject()
-      .text("name", name)
+  JsonObject json;
+  json.text("name", name)
       .number("zone", zone)
       .json("intra", dump_link(intra))
       .json("uplink", dump_link(uplink))
-      .number("price_usd_per_s", price.value)
-      .str();
+      .number("price_usd_per_s", price.value);
+  if (count > 1) json.number("count", count);
+  return json.str();
+}
+
+// How many nodes from this one on are alike but for their names, which are numbered without a gap.
+int alike_from(const std::vector<Node>& nodes, std::size_t begin) {
+  const auto name = numbered(nodes[begin].name);
+  if (!name) return 1;
+  Node next = nodes[begin];
+  int count = 0;
+  do {
+    next.name = name->after(++count);
+  } while (begin + count < nodes.size() && nodes[begin + count] == next);
+  return count;
+}
+
+// Files are for people, too: so many nodes of a kind stand one by one. More become one entry, since
+// a file with a million of them could not be read.
+constexpr int kOneByOne = 256;
+
+std::string dump_nodes(const std::vector<Node>& nodes) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < nodes.size();) {
+    const int alike = alike_from(nodes, i);
+    if (alike > kOneByOne) texts.push_back(dump_node(nodes[i], alike));
+    for (int k = 0; alike <= kOneByOne && k < alike; ++k)
+      texts.push_back(dump_node(nodes[i + k], 1));
+    i += alike;
+  }
+  return json_list(texts);
 }
 
 Node restore_node(const JsonValue& json, int zones) {
-  json.allow_only({"name", "zone", "intra", "uplink", "price_usd_per_s"});
+  json.allow_only({"name", "zone", "intra", "uplink", "price_usd_per_s", "count"});
   Node node;
   node.name = json.at("name").text();
   node.zone = json.at("zone").integer(0, zones - 1);
@@ -160,6 +206,21 @@ Node restore_node(const JsonValue& json, int zones) {
   node.uplink = restore_link(json.at("uplink"));
   node.price = UsdPerSecond(json.at("price_usd_per_s").at_least(0));
   return node;
+}
+
+// With "count" it is that many, numbered from its name on.
+void restore_nodes(const JsonValue& json, int zones, std::vector<Node>& nodes) {
+  Node node = restore_node(json, zones);
+  const int count = json.integer_or("count", 1, kMaxDevices, 1);
+  const auto name = numbered(node.name);
+  if (count > 1 && !name)
+    throw InputError(json.at("name").where(), "must end in a number where there is a 'count'");
+  if (count > kMaxDevices - static_cast<int>(nodes.size()))
+    throw InputError(json.where(), fmt::format("makes more than {} nodes", kMaxDevices));
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) node.name = name->after(i);
+    nodes.push_back(node);
+  }
 }
 
 std::string dump_zone_link(const ZoneLink& zone_link) {
@@ -174,36 +235,73 @@ ZoneLink restore_zone_link(const JsonValue& json, int zones) {
           .link = restore_link(json.at("link"))};
 }
 
-// Runs of equal devices: {"type": 0, "node": 3, "count": 8}.
-std::string dump_devices(const std::vector<Device>& devices) {
-  std::vector<std::string> runs;
-  for (std::size_t i = 0; i < devices.size();) {
-    const auto& [type, node] = devices[i];
-    std::size_t end = i;
-    while (end < devices.size() && devices[end] == devices[i]) ++end;
-    runs.push_back(
-        fmt::format("{{\"type\": {}, \"node\": {}, \"count\": {}}}", type, node, end - i));
-    i = end;
+// Runs of equal devices: {"type": 0, "node": 3, "count": 8}; many nodes with such runs are one
+// entry:
+// {"type": 0, "node": 3, "nodes": 1000, "count": 8}.
+struct DeviceRun {
+  Device device;
+  int nodes = 1;
+  int count = 0;  // on each
+};
+
+std::vector<DeviceRun> runs_of(const std::vector<Device>& devices) {
+  std::vector<DeviceRun> runs;
+  for (const Device& device : devices) {
+    if (runs.empty() || runs.back().device != device) runs.push_back({device});
+    ++runs.back().count;
   }
-  return json_list(runs);
+  return runs;
+}
+
+std::string dump_run(const DeviceRun& run) {
+  return fmt::format("{{\"type\": {}, \"node\": {}, {}\"count\": {}}}", run.device.type,
+                     run.device.node,
+                     run.nodes > 1 ? fmt::format("\"nodes\": {}, ", run.nodes) : "", run.count);
+}
+
+std::string dump_devices(const std::vector<Device>& devices) {
+  const std::vector<DeviceRun> runs = runs_of(devices);
+  const auto follows = [](const DeviceRun& run, const DeviceRun& first, int later) {
+    return run.device == Device{first.device.type, first.device.node + later} &&
+           run.count == first.count;
+  };
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < runs.size();) {
+    int alike = 1;
+    while (i + alike < runs.size() && follows(runs[i + alike], runs[i], alike)) ++alike;
+    if (alike > kOneByOne) texts.push_back(dump_run({runs[i].device, alike, runs[i].count}));
+    for (int k = 0; alike <= kOneByOne && k < alike; ++k) texts.push_back(dump_run(runs[i + k]));
+    i += alike;
+  }
+  return json_list(texts);
+}
+
+DeviceRun restore_run(const JsonValue& json, int types, int nodes) {
+  json.allow_only({"type", "node", "nodes", "count"});
+  DeviceRun run;
+  run.device = {.type = json.at("type").integer(0, types - 1),
+                .node = json.at("node").integer(0, nodes - 1)};
+  run.nodes = json.integer_or("nodes", 1, nodes - run.device.node, 1);
+  run.count = json.at("count").integer(1, kMaxDevices);
+  return run;
 }
 
 std::vector<Device> restore_devices(const JsonValue& json, int types, int nodes) {
   std::vector<Device> devices;
   std::vector<bool> left(nodes);  // nodes whose devices have ended
   std::vector<bool> held(nodes);  // nodes with devices
-  for (const JsonValue& run : json.items()) {
-    run.allow_only({"type", "node", "count"});
-    const Device device{.type = run.at("type").integer(0, types - 1),
-                        .node = run.at("node").integer(0, nodes - 1)};
-    const int count = run.at("count").integer(1, kMaxDevices);
-    if (!devices.empty() && devices.back().node != device.node) left[devices.back().node] = true;
-    if (left[device.node])
-      throw InputError(run.at("node").where(), "the devices of a node must follow each other");
-    if (count > kMaxDevices - static_cast<int>(devices.size()))
-      throw InputError(run.where(), fmt::format("makes more than {} devices", kMaxDevices));
-    devices.insert(devices.end(), count, device);
-    held[device.node] = true;
+  for (const JsonValue& item : json.items()) {
+    const DeviceRun run = restore_run(item, types, nodes);
+    if (run.count > (kMaxDevices - static_cast<int>(devices.size())) / run.nodes)
+      throw InputError(item.where(), fmt::format("makes more than {} devices", kMaxDevices));
+    for (int i = 0; i < run.nodes; ++i) {
+      const Device device{run.device.type, run.device.node + i};
+      if (!devices.empty() && devices.back().node != device.node) left[devices.back().node] = true;
+      if (left[device.node])
+        throw InputError(item.at("node").where(), "the devices of a node must follow each other");
+      devices.insert(devices.end(), run.count, device);
+      held[device.node] = true;
+    }
   }
   if (const auto bare = std::ranges::find(held, false); bare != held.end() && !devices.empty())
     throw InputError(json.where(), fmt::format("has none on node {}, which is to have one at least",
@@ -228,7 +326,7 @@ std::string dump_cluster(const Cluster& cluster) {
       .json("device_types", dump_all(device_types, dump_type))
       .json("zones", dump_all(zones, json_text))
       .json("zone_links", dump_all(zone_links, dump_zone_link))
-      .json("nodes", dump_all(nodes, dump_node))
+      .json("nodes", dump_nodes(nodes))
       .json("devices", dump_devices(devices))
       .str();
 }
@@ -244,8 +342,7 @@ Cluster restore_cluster(const JsonValue& json) {
   if (const auto links = json.find("zone_links"))
     for (const JsonValue& link : links->items())
       cluster.zone_links.push_back(restore_zone_link(link, zones));
-  for (const JsonValue& node : json.at("nodes").items())
-    cluster.nodes.push_back(restore_node(node, zones));
+  for (const JsonValue& node : json.at("nodes").items()) restore_nodes(node, zones, cluster.nodes);
   cluster.devices =
       restore_devices(json.at("devices"), static_cast<int>(cluster.device_types.size()),
                       static_cast<int>(cluster.nodes.size()));

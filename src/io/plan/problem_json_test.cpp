@@ -127,6 +127,30 @@ TEST(ProblemJson, ClustersReadBackAsTheyWere) {
   EXPECT_EQ(restore_cluster(parse_json("c", dump_cluster(cluster))), cluster);
 }
 
+TEST(ProblemJson, ManyNodesThatAreAlikeAreOneEntry) {
+  // 300,000 nodes of 10 values each would be more than a reader takes.
+  Cluster cluster = sample_cluster(1, 1);
+  Node node = cluster.nodes[0];
+  Device device = cluster.devices[0];
+  cluster.nodes.clear();
+  cluster.devices.clear();
+  const auto add = [&](const std::string& name) {
+    node.name = name;
+    cluster.nodes.push_back(node);
+    device.node = static_cast<int>(cluster.nodes.size()) - 1;
+    cluster.devices.insert(cluster.devices.end(), 3, device);
+  };
+  for (int i = 0; i < 300'000; ++i) add("rack7-" + std::to_string(i + 98));
+  add("rack7-300099");                                                 // a gap in the numbers
+  for (int i = 0; i < 300; ++i) add("h0" + std::to_string(1000 + i));  // zeros before a number
+  const std::string written = dump_cluster(cluster);
+  EXPECT_NE(written.find(R"("count": 300000)"), std::string::npos);
+  EXPECT_NE(written.find(R"({"type": 0, "node": 0, "nodes": 300301, "count": 3})"),
+            std::string::npos)
+      << written.substr(written.find("\"devices\""));
+  EXPECT_EQ(restore_cluster(parse_json("c", written)), cluster);
+}
+
 TEST(ProblemJson, ProfilesAndJobsReadBackAsTheyWere) {
   EXPECT_EQ(restore_profile(parse_json("p", dump_profile(sample_profile()))), sample_profile());
   EXPECT_EQ(restore_profile(parse_json("p", "{}")), Profile());
@@ -197,6 +221,21 @@ TEST(ProblemJson, SaysWhatIsWrongWithACluster) {
             "c#/device_types/0/efficiency/batched: must be at most 1");
   EXPECT_EQ(broken("\"memory_B\": 85899345920", "\"memory_B\": 0"),
             "c#/device_types/0/memory_B: must be positive, is 0");
+}
+
+TEST(ProblemJson, SaysWhatIsWrongWithManyNodes) {
+  const std::string good = dump_cluster(sample_cluster(3, 1));
+  const auto broken = [&](const std::string& from, const std::string& to) {
+    return complaint([&] { restore_cluster(parse_json("c", replaced(good, from, to))); });
+  };
+  EXPECT_EQ(broken("\"zone\": 1", "\"zone\": 1, \"count\": 1000000"),
+            "c#/nodes/1: makes more than 1000000 nodes");
+  EXPECT_EQ(broken("\"name\": \"node1\"", "\"count\": 2, \"name\": \"node\""),
+            "c#/nodes/1/name: must end in a number where there is a 'count'");
+  EXPECT_EQ(broken("\"node\": 2", "\"node\": 2, \"nodes\": 2"),
+            "c#/devices/2/nodes: must be a whole number from 1 to 1, is 2");
+  EXPECT_EQ(broken("\"node\": 0, \"count\": 8", "\"node\": 0, \"nodes\": 3, \"count\": 500000"),
+            "c#/devices/0: makes more than 1000000 devices");
 }
 
 TEST(ProblemJson, SaysWhatIsWrongWithAProfileOrAJob) {

@@ -43,10 +43,9 @@ StateBytes mixed_state(const Job& job, bool sharded_weights) {
   state.sent_gradient = mixed.sent_gradient > 0 ? mixed.sent_gradient : mixed.gradient;
   // Weights beside adapters are not updated: they stay in the 16 bits that they are read in, or
   // in 4.
-  const bool fp32 =
-      mixed.fp32_weights == Fp32Weights::always ||
-      (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights && !job.adapters);
-  if (fp32 && !job.four_bit_weights) {
+  const bool fp32 = mixed.fp32_weights == Fp32Weights::always ||
+                    (mixed.fp32_weights == Fp32Weights::sharded && sharded_weights);
+  if (fp32 && !job.adapters) {
     state.weight = 4;
     state.optimizer = moments + mixed.step_gradient;
   }
@@ -99,8 +98,10 @@ DType attention_dtype(Precision precision) {
 
 double activation_bytes(Precision precision) { return is_single(precision) ? 4 : 2; }
 
+// Weights beside adapters are 16-bit ones: there is nothing to cast, and what runs between the
+// layers has their format.
 bool is_autocast(const Job& job) {
-  return job.framework.autocast && !is_pure(job) && !is_single(job.precision);
+  return job.framework.autocast && !is_pure(job) && !is_single(job.precision) && !job.adapters;
 }
 
 double stream_bytes(const Job& job) {

@@ -166,7 +166,7 @@ OpTime Kernels::product(const DeviceType& d, const Op& op, const Sharding& s) co
   }
   if (output_layer) return time;
   add_around_product(d, op, s, g, time);
-  const Seconds cast = job_.four_bit_weights && has_adapter(job_, op)
+  const Seconds cast = job_.four_bit_weights
                            ? unpacking_time(job_, d, op, s)
                            : moving_time(d, traits_.cast_bytes * parameters_per_device(op, s));
   time.forward += cast;

@@ -104,6 +104,7 @@ TEST(Catalogue, HoldsTheDevicesThatPeopleName) {
                            "MI250X",
                            "MI300X",
                            "MI325X",
+                           "MI350X",
                            "MI355X",
                            "RTX2080Ti",
                            "TITAN-RTX",

@@ -21,6 +21,8 @@ TEST(Zoo, HasTheParameterCountsThatAreKnown) {
   EXPECT_EQ(parameters("gpt2-xl"), 1'557'611'200);
   EXPECT_EQ(parameters("llama-2-7b"), 6'738'415'616);
   EXPECT_EQ(parameters("bert-large"), 335'174'458);
+  EXPECT_EQ(parameters("Qwen/Qwen-7B-Chat"), 7'721'324'544);
+  EXPECT_EQ(parameters("codellama/CodeLlama-7b-hf"), 6'738'546'688);
   // The hub's count of meta-llama/Meta-Llama-3-8B and of google/flan-t5-base (untied head).
   EXPECT_EQ(parameters("llama-3-8b"), 8'030'261'248);
   EXPECT_EQ(parameters("flan-t5-base"), 247'577'856);

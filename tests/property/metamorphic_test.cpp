@@ -52,6 +52,7 @@ PlanRequest request_of(const Drawn& drawn) {
   request.source.cluster = drawn.cluster;
   request.source.sequence = drawn.sequence;
   request.source.job.global_batch = drawn.problem.job.global_batch;
+  request.search.time_limit = Seconds(3600);  // where the machine is busy, too
   return request;
 }
 

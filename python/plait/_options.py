@@ -234,6 +234,12 @@ class EstimateFromOptions(TypedDict, total=False):
     mixed_precision: Number
     framework: Number
     device: Number
+    lora: Number
+    lora_rank: Number
+    lora_r: Number
+    lora_dim: Number
+    qlora: Number
+    qlora_rank: Number
     micro_batch: Count
     micro_batch_size: Count
     mbs: Count

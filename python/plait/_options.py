@@ -25,6 +25,7 @@ class SearchOptions(TypedDict, total=False):
     seq_length: Count
     sequence_length: Count
     seq_len: Count
+    seqlen: Count
     max_seq_len: Count
     max_seq_length: Count
     context_length: Count
@@ -225,6 +226,7 @@ class EstimateFromOptions(TypedDict, total=False):
     seq_length: Count
     sequence_length: Count
     seq_len: Count
+    seqlen: Count
     max_seq_len: Count
     max_seq_length: Count
     context_length: Count

@@ -142,6 +142,7 @@ def test_a_folder_with_something_in_it_is_kept():
     assert (Here.folder / "run" / "mine.txt").read_text() == "mine"
     _, error = export("megatron", "none/run", status=2)
     assert "there is no folder" in error, error
+    assert "plait: /proc/none: cannot be made" in export("megatron", "/proc/none", status=2)[1]
     (Here.folder / "file").write_text("")
     assert "is not a folder" in export("megatron", "file", status=2)[1]
 
@@ -308,6 +309,17 @@ def test_adapters_are_left_to_the_program_that_builds_the_network():
         for target in ("fsdp", "deepspeed"):
             out = " ".join(export(target, f"{target}{flag}")[0].split())
             assert words in out, out
+    make_plan("--lora", 8, "--framework", "deepspeed", "--dp", 8, "--recompute", "none")
+    export("deepspeed", "adapters")
+    read = ["--from", "deepspeed", "adapters/ds_config.json", "--model", "model.json", "--cluster", "cluster.json"]
+    plait("import", *read, "--lora", 8, "-o", "back.json")
+    own, back = (json.loads((Here.folder / name).read_text()) for name in ("plan.json", "back.json"))
+    assert own["plan"] == back["plan"], (own["plan"], back["plan"])
+    step = answer("estimate", "plan.json")["step_s"]
+    assert answer("estimate", *read, "--lora", 8)["step_s"] == step != answer("estimate", *read)["step_s"]
+    (Here.folder / "run.sh").write_text("x.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128\n")
+    error = plait("estimate", "--from", "megatron", "run.sh", "--cluster", "cluster.json", "--lora", 8, status=2)[1]
+    assert "--lora: Megatron-LM's own training script adds no adapters" in error, error
     make_plan("--lora", 8, *EVEN)
     message = export("megatron", "no", status=3)[1]
     assert "Megatron-LM's own training script adds no adapters; exports to fsdp and deepspeed" in message, message

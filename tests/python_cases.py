@@ -120,6 +120,8 @@ def test_wrong_arguments_are_input_errors_that_name_the_place():
         ({"price": {"A100-80GB": math.nan}}, "price", "finite"),
         ({"profile": {"plait_profile": 1, "computee": []}}, "profile", "did you mean"),
         ({"deadline": "10d"}, "deadline", "give tokens or steps"),
+        ({"on_improvement": 5}, "on_improvement", "must be a function"),
+        ({"on_progress": "x"}, "on_progress", "must be a function"),
     ]
     for change, where, what in rows:
         error = raised(plait.InputError, plait.plan, **{**SMALL, **change})

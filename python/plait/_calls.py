@@ -42,6 +42,13 @@ def _found(answered: _core.Answered) -> None:
     raise NothingFits(answered.reason, nearest, json.loads(answered.json()))
 
 
+def _listeners(on_improvement: Listener, on_progress: Listener) -> tuple[Listener, Listener]:
+    for name, value in (("on_improvement", on_improvement), ("on_progress", on_progress)):
+        if value is not None and not callable(value):
+            raise InputError(name, f"must be a function, is {value!r}"[:200])
+    return on_improvement, on_progress
+
+
 def plan(model: Optional[Model] = None, cluster: Optional[Document] = None,
          global_batch: Union[int, str, None] = None, *, on_improvement: Listener = None,
          on_progress: Listener = None, **options: Unpack[PlanOptions]) -> Plan:
@@ -61,7 +68,7 @@ def plan(model: Optional[Model] = None, cluster: Optional[Document] = None,
     meanwhile. Raises InputError for wrong arguments and NothingFits when no plan fits.
     """
     answered = _core.plan(words({"model": model, "cluster": cluster, "global_batch": global_batch, **options}),
-                          on_improvement, on_progress)
+                          *_listeners(on_improvement, on_progress))
     _found(answered)
     return Plan(answered.plans[0], Search(answered))
 
@@ -72,7 +79,7 @@ def compare(model: Optional[Model] = None, cluster: Optional[Document] = None,
     """All planners on one problem: how fast their plans are, and they themselves. Arguments as `plan()`."""
     return Comparison(
         _core.compare(words({"model": model, "cluster": cluster, "global_batch": global_batch, **options}),
-                      on_improvement, on_progress))
+                      *_listeners(on_improvement, on_progress)))
 
 
 def pareto(model: Optional[Model] = None, instances: Union[str, Sequence[str], None] = None,
@@ -86,7 +93,7 @@ def pareto(model: Optional[Model] = None, instances: Union[str, Sequence[str], N
     """
     answered = _core.pareto(
         words({"model": model, "instances": instances, "global_batch": global_batch, **options}),
-        on_improvement, on_progress)
+        *_listeners(on_improvement, on_progress))
     if answered.reason:
         if answered.interrupted:
             raise KeyboardInterrupt
@@ -100,7 +107,7 @@ def replan(plan: AnyPlan, *, on_improvement: Listener = None, on_progress: Liste
 
     plan -- a Plan, the path of a plan file, or the dict that such a file holds
     """
-    answered = _core.replan(saved_plan(plan), words(options), on_improvement, on_progress)
+    answered = _core.replan(saved_plan(plan), words(options), *_listeners(on_improvement, on_progress))
     if not answered.plans and not answered.interrupted:
         nearest = Plan(answered.nearest) if answered.nearest is not None else None
         raise NothingFits(answered.reason, nearest)

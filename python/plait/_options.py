@@ -25,6 +25,7 @@ class SearchOptions(TypedDict, total=False):
     seq_length: Count
     sequence_length: Count
     seq_len: Count
+    seqlen: Count
     max_seq_len: Count
     max_seq_length: Count
     context_length: Count
@@ -225,6 +226,7 @@ class EstimateFromOptions(TypedDict, total=False):
     seq_length: Count
     sequence_length: Count
     seq_len: Count
+    seqlen: Count
     max_seq_len: Count
     max_seq_length: Count
     context_length: Count
@@ -234,6 +236,12 @@ class EstimateFromOptions(TypedDict, total=False):
     mixed_precision: Number
     framework: Number
     device: Number
+    lora: Number
+    lora_rank: Number
+    lora_r: Number
+    lora_dim: Number
+    qlora: Number
+    qlora_rank: Number
     micro_batch: Count
     micro_batch_size: Count
     mbs: Count

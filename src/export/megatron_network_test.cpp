@@ -120,7 +120,7 @@ TEST(MegatronExport, AWindowHasItsFlagsAndNoContextParallelism) {
   plan.stages = stages_of({.data = 8, .chunks = {{.layers = 4}}}, problem.model);
   EXPECT_EQ(megatron_exporter().network(problem), "");
   const std::string script = exported_script(problem, plan);
-  EXPECT_NE(script.find("--window-size 255,0"), std::string::npos) << script;
+  EXPECT_NE(script.find("--window-size '255,0'"), std::string::npos) << script;
   EXPECT_NE(script.find("--window-attn-skip-freq '([1]*3+[0]*1)'"), std::string::npos) << script;
   EXPECT_FALSE(target_of(megatron_exporter(), problem).context);
   config.window.size = 1024;  // all that there is

@@ -15,10 +15,7 @@ bool is_plain(char c) {
          std::string_view("_-./:,+@%=").find(c) != std::string_view::npos;
 }
 
-}  // namespace
-
-std::string shell_word(std::string_view word) {
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string(word);
+std::string in_quotes(std::string_view word) {
   std::string out = "'";
   for (const char c : word) {
     if (c == '\'')
@@ -29,11 +26,20 @@ std::string shell_word(std::string_view word) {
   return out + "'";
 }
 
+}  // namespace
+
+std::string shell_word(std::string_view word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, is_plain);
+  return plain ? std::string(word) : in_quotes(word);
+}
+
 std::string shell_array(std::string_view name, const std::vector<FlagWords>& flags) {
   std::string out = fmt::format("{}=(\n", name);
   for (const FlagWords& words : flags) {
     out += "  " + shell_word(words.flag);
-    for (const std::string& value : words.values) out += " " + shell_word(value);
+    // A bare comma reads as if it parted two elements.
+    for (const std::string& value : words.values)
+      out += " " + (value.find(',') == value.npos ? shell_word(value) : in_quotes(value));
     out += "\n";
   }
   return out + ")\n";

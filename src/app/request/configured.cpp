@@ -57,6 +57,9 @@ void judge_heads(const std::string& path, const LoadedProblem& loaded, int tenso
 
 Configured from_megatron(const ConfiguredRequest& request) {
   const std::string_view told = request.source.model.empty() ? first_told(request) : "model";
+  if (request.source.job.adapters)
+    throw RequestError(request.source.job.four_bit_weights ? "qlora" : "lora",
+                       "Megatron-LM's own training script adds no adapters");
   if (!told.empty())
     throw RequestError(told, "is not needed: the launch script says it, and may be changed");
   const std::string text = read_megatron_script(request.path, read_text_file(request.path)).text;
@@ -179,7 +182,9 @@ std::string_view first_told(const ConfiguredRequest& request) {
   if (source.precision) return "precision";
   if (request.told.sizes.micro_batch) return "micro_batch";
   if (request.told.sizes.accumulation) return "micro_batches";
-  return request.told.recompute ? "recompute" : "";
+  if (request.told.recompute) return "recompute";
+  if (!source.job.adapters) return "";
+  return source.job.four_bit_weights ? "qlora" : "lora";
 }
 
 Configured load_configured(const ConfiguredRequest& request) {

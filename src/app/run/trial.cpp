@@ -145,7 +145,7 @@ std::string news_of(const runtime::TrialRow& row) {
   return fmt::format("{}: {}", name_of(row.result.end), row.result.reason.substr(0, kMostOfReason));
 }
 
-void make_folder(const std::string& folder) {
+void make_trial_folder(const std::string& folder) {
   std::error_code fault;
   fs::create_directories(folder, fault);
   std::error_code unknown;
@@ -157,7 +157,7 @@ void make_folder(const std::string& folder) {
 // Tries one after the other; what the table has is not run again.
 void run_trials(const TrialRequest& request, const std::vector<Candidate>& candidates,
                 const TrialSession& session, TrialAnswer& out) {
-  make_folder(request.folder);
+  make_trial_folder(request.folder);
   runtime::TrialRows table(
       request.table.empty() ? (fs::path(request.folder) / "trials.csv").string() : request.table);
   for (std::size_t i = 0; i < candidates.size() && !session.stop.stop_requested(); ++i) {

@@ -6,10 +6,10 @@ namespace plait {
 
 std::vector<Flag> configured_flags(ConfiguredArguments& arguments) {
   std::vector<Flag> flags;
-  for (FlagGroup& group :
-       only_flags(plan_flags(arguments.plan),
-                  {"--model", "--cluster", "--device", "--seq", "--framework", "--global-batch",
-                   "--micro-batch", "--micro-batches", "--precision", "--recompute"}))
+  for (FlagGroup& group : only_flags(
+           plan_flags(arguments.plan),
+           {"--model", "--cluster", "--device", "--seq", "--framework", "--global-batch",
+            "--micro-batch", "--micro-batches", "--precision", "--recompute", "--lora", "--qlora"}))
     for (Flag& flag : group.flags) {
       flag.required = false;
       flags.push_back(std::move(flag));

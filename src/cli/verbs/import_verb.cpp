@@ -30,6 +30,11 @@ std::vector<Flag> left_open_flags(ConfiguredArguments& arguments) {
       flag.help = "deepspeed: where the file has \"auto\"; " + flag.help;
       flags.push_back(std::move(flag));
     }
+  for (FlagGroup& group : only_flags({{"", configured_flags(arguments)}}, {"--lora", "--qlora"}))
+    for (Flag& flag : group.flags) {
+      flag.help = "deepspeed, fsdp: " + flag.help;
+      flags.push_back(std::move(flag));
+    }
   return flags;
 }
 

@@ -138,6 +138,7 @@ def main():
         d["gpu"] = d.pop("device")
     tables = {
         "fresh": means(validate(program, "--runs", arguments.fresh)["sources"]),
+        "readmes": means(validate(program, "--runs", ROOT / "tests/published/readmes.csv")["sources"]),
         "first": means(sources),
         "sources": results(sources + steps + long_steps, "source"),
         "devices": results(devices, "gpu"),

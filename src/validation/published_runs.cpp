@@ -67,13 +67,17 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   if (row.tokens_per_s_per_gpu) return Seconds(tokens / (*row.tokens_per_s_per_gpu * devices));
   if (row.tokens_per_s) return Seconds(tokens / *row.tokens_per_s);
   if (row.samples_per_s) return Seconds(samples / *row.samples_per_s);
-  if (!row.tflops_per_gpu && !row.mfu) return std::nullopt;
+  if (row.samples_per_s_per_gpu) return Seconds(samples / (*row.samples_per_s_per_gpu * devices));
+  if (!row.tflops_per_gpu && !row.mfu && !row.hfu) return std::nullopt;
   const double flops = samples * model_flops(problem.model, row.framework).value;
-  if (row.tflops_per_gpu && row.flops_convention.starts_with("model"))
+  // Where nothing is computed twice, one count is the other.
+  const bool once = states_recompute(row) && says_none(row.recompute);
+  if (row.tflops_per_gpu && (once || row.flops_convention.starts_with("model")))
     return Seconds(flops / (*row.tflops_per_gpu * 1e12 * devices));
-  if (row.mfu) {
+  const auto share = row.mfu ? row.mfu : once ? row.hfu : std::nullopt;
+  if (share) {
     // "45" and "0.45" are 45 % of what 16-bit products may reach.
-    const double part = *row.mfu > 1 ? *row.mfu / 100 : *row.mfu;
+    const double part = *share > 1 ? *share / 100 : *share;
     const DeviceType& device = problem.cluster.device_types[0];
     const FlopsPerSecond peak =
         device.peak_of(device.supports(DType::bf16) ? DType::bf16 : DType::fp16);
@@ -85,7 +89,8 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
 void refuse_what_is_not_modelled(const RunRow& row) {
   if (!row.fault.empty()) throw RowRefused(row.fault);
   const bool timed = row.step_s || row.derived_step_s || row.tokens_per_s_per_gpu ||
-                     row.tokens_per_s || row.samples_per_s || row.tflops_per_gpu || row.mfu;
+                     row.tokens_per_s || row.samples_per_s || row.samples_per_s_per_gpu ||
+                     row.tflops_per_gpu || row.mfu || row.hfu;
   if (row.memory_gib && !timed && !row.sequence && !row.global_batch)
     throw RowRefused("neither seq_len nor gbs is stated, on which its memory depends");
   if (row.grade == "C") throw RowRefused("graded C: " + row.notes.substr(0, 120));
@@ -115,6 +120,32 @@ void take_what_fits(RunRow row, const RunDegrees& degrees, const Problem& proble
   if (!check_plan(problem, plan).empty() || !engine.simulate(plan).fits) return;
   run.plan = plan;
   run.assumptions.emplace_back("full recompute, without which it does not fit in memory");
+}
+
+// Where the row does not say how large its micro-batches are, and the whole share of a replica does
+// not fit: the largest half, quarter, .. that does.
+void take_smaller_batches(RunRow row, const Problem& problem, MeasuredRun& run) {
+  const bool open = !row.micro_batch && !row.accumulation && row.global_batch;
+  if (!open || run.failed || run.plan.stages.size() > 1 || runs_in_degrees(problem.job.framework))
+    return;
+  const CostEngine engine(problem);
+  if (engine.simulate(run.plan).fits) return;
+  if (!run.plan.stages[0].spans.empty() && !states_recompute(row))
+    for (const Span& span : run.plan.stages[0].spans)
+      if (span.recompute == Recompute::full) row.recompute = "full";
+  const double replicas = run.plan.stages[0].spans[0].data;
+  for (double share = *row.global_batch / replicas / 2; share >= 1; share /= 2) {
+    row.micro_batch = static_cast<int>(share);
+    Assumptions unused;
+    const RunDegrees degrees = degrees_of(row, problem.job, unused);
+    if (degrees.micro_batches * degrees.micro_batch != problem.job.global_batch) continue;
+    const Plan plan = plan_of(row, problem.job, degrees, problem.model, unused);
+    if (!check_plan(problem, plan).empty() || !engine.simulate(plan).fits) continue;
+    run.plan = plan;
+    run.assumptions.push_back(
+        fmt::format("micro-batches of {}, as larger ones do not fit in memory", *row.micro_batch));
+    return;
+  }
 }
 
 // What no part of a problem or a plan says.
@@ -155,6 +186,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
   if (!states_recompute(row) && shared->job.framework.fully_sharded)
     take_what_fits(row, degrees, *shared, run);
+  take_smaller_batches(row, *shared, run);
   run.says_what_is_kept = states_recompute(row) && !row.composed;
   const std::vector<Violation> violations = check_plan(*shared, run.plan);
   if (!violations.empty()) throw RowRefused(violations[0].where + " " + violations[0].what);
@@ -203,7 +235,7 @@ MeasuredRun measured_run(RunRow row, const RunReading& reading, Problems& proble
       (mentions(row.framework, "torchtitan") && !mentions(row.memory_kind, "allocated")))
     run.memory_meaning = MemoryMeaning::reserved;
   try {
-    count_devices(row, reading.catalogue);
+    count_devices(row, reading.catalogue, run.assumptions);
     interpret(row, reading, problems, run);
     take_format_that_fits(row, reading, problems, run);
   } catch (const RowRefused& refused) {

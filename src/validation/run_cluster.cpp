@@ -52,6 +52,7 @@ const DeviceEntry& device_of(const RunRow& row, const Catalogue& catalogue) {
   for (const std::string& name : names)
     if (const DeviceEntry* entry = name.empty() ? nullptr : lookup_device(catalogue, name))
       return *entry;
+  if (const DeviceEntry* entry = device_called(row.gpu, catalogue)) return *entry;
   throw RowRefused(fmt::format("the device '{}' is not in the catalogue",
                                row.gpu.empty() ? row.gpu_class : row.gpu));
 }

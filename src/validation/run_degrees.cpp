@@ -118,8 +118,27 @@ std::optional<int> local_batch(const RunRow& row, const Job& job, int pipeline) 
   return std::nullopt;
 }
 
-void set_batch(const RunRow& row, const Job& job, RunDegrees& degrees, Assumptions& assumptions) {
+// A batch that is not said to be of one device or of all: of one beside gradient accumulation, as
+// programs have it, and where it is not a multiple of the replicas.
+RunRow with_batch(RunRow row, double data, Assumptions& assumptions) {
+  if (!row.batch || (row.global_batch && row.micro_batch)) return row;
+  const double whole = data * row.micro_batch.value_or(1);
+  const bool each = row.global_batch || (row.accumulation && !row.micro_batch) ||
+                    std::fmod(*row.batch, whole) != 0;
+  if (each && row.micro_batch) return row;
+  (each ? row.micro_batch : row.global_batch) = row.batch;
+  if (each && !row.global_batch)
+    row.global_batch =
+        static_cast<int>(std::min(1e9, data * *row.batch * row.accumulation.value_or(1)));
+  if (data > 1)
+    assumptions.push_back(fmt::format("a batch of {} {}", *row.batch,
+                                      each ? "on each replica" : "on all replicas together"));
+  return row;
+}
+
+void set_batch(const RunRow& said, const Job& job, RunDegrees& degrees, Assumptions& assumptions) {
   const int pipeline = degrees.pipeline();
+  const RunRow row = with_batch(said, degrees.stages.front().data, assumptions);
   if (row.mixed_degrees) {
     // The column counts a micro-batch of the whole pipeline here.
     degrees.micro_batch = row.micro_batch.value_or(1);

@@ -89,25 +89,57 @@ std::pair<std::string, int> shorthand_of(const Counted& part, const RunRow& row,
   return {fmt::format("{}x{}{}", *part.count, device->type.name, network), *part.count};
 }
 
+// Machines by their name; one that is none of a provider's may be called by its devices: "DGX
+// B200".
+void read_machines(RunRow& row, const Catalogue& catalogue) {
+  const Counted machine = counted(row.instance, catalogue);
+  const Instance* instance = lookup_instance(catalogue, machine.name);
+  if (instance == nullptr && row.gpu.empty() && device_called(machine.name, catalogue) != nullptr) {
+    row.gpu = row.instance;
+    row.instance.clear();
+    return;
+  }
+  if (instance == nullptr)
+    throw RowRefused(fmt::format("the instance '{}' is not in the catalogue", machine.name));
+  row.instance = instance->name;
+  if (row.gpu.empty()) row.gpu = instance->device;
+  if (!row.gpus_per_node) row.gpus_per_node = instance->count;
+  if (!row.nodes) row.nodes = machine.count;
+}
+
 }  // namespace
 
-void count_devices(RunRow& row, const Catalogue& catalogue) {
-  if (!row.instance.empty()) {
-    const Counted machine = counted(row.instance, catalogue);
-    const Instance* instance = lookup_instance(catalogue, machine.name);
-    if (instance == nullptr)
-      throw RowRefused(fmt::format("the instance '{}' is not in the catalogue", machine.name));
-    row.instance = instance->name;
-    if (row.gpu.empty()) row.gpu = instance->device;
-    if (!row.gpus_per_node) row.gpus_per_node = instance->count;
-    if (!row.nodes) row.nodes = machine.count;
-  }
+// Tables write "NVIDIA A100 80GB SXM4", "AMD Instinct MI300X", "A100-80GB (8 per node)".
+const DeviceEntry* device_called(const std::string& text, const Catalogue& catalogue) {
+  if (const DeviceEntry* entry = lookup_device(catalogue, text)) return entry;
+  static const std::regex noise(
+      R"(\s*\([^)]*\)|\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|[DH]GX|NVLink|OAM|GPUs?|nodes?)\b)",
+      std::regex::icase);
+  static const std::regex blanks(R"(^[\s-]+|[\s-]+$)");
+  std::string plain = std::regex_replace(text, noise, "");
+  plain = std::regex_replace(plain, blanks, "");
+  return plain.empty() ? nullptr : lookup_device(catalogue, plain);
+}
+
+void count_devices(RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
+  // "A100 (40G)" is A100-40GB.
+  static const std::regex memory(R"([\s-]*\(?\b(\d{2,3})\s?G(?:i?B)?\b\)?)", std::regex::icase);
+  row.gpu = std::regex_replace(row.gpu, memory, "-$1GB", std::regex_constants::format_first_only);
+  if (!row.instance.empty()) read_machines(row, catalogue);
   if (names_several(row.gpu, catalogue))
     throw RowRefused("runs on several device types, and how many of each is not stated");
   const std::vector<Counted> parts = listed_devices(row.gpu, catalogue);
   const bool all = std::ranges::all_of(parts, [](const Counted& p) { return p.count.has_value(); });
   if (parts.size() > 1 && all) row.heterogeneous = true;
-  const auto known = [&](const Counted& part) { return lookup_device(catalogue, part.name); };
+  const auto known = [&](const Counted& part) { return device_called(part.name, catalogue); };
+  if (!row.gpus && row.heterogeneous) {
+    double sum = 0;
+    for (const Counted& part : parts) {
+      const Instance* instance = lookup_instance(catalogue, part.name);
+      sum += static_cast<double>(part.count.value_or(0)) * (instance ? instance->count : 1);
+    }
+    if (sum > 0) row.gpus = static_cast<int>(std::min<double>(kMostCounted + 1, sum));
+  }
   if (row.gpus || row.heterogeneous) {
     if (row.gpus && row.nodes && !row.gpus_per_node && *row.gpus % *row.nodes == 0)
       row.gpus_per_node = *row.gpus / *row.nodes;
@@ -120,6 +152,11 @@ void count_devices(RunRow& row, const Catalogue& catalogue) {
     else
       row.gpus = parts[0].count;
   }
+  if (!row.gpus && row.nodes && !row.gpus_per_node && parts.size() == 1)
+    if (const DeviceEntry* entry = known(parts[0])) {
+      row.gpus_per_node = entry->type.per_node;
+      assumptions.push_back(fmt::format("nodes of {} {}", entry->type.per_node, entry->type.name));
+    }
   if (!row.gpus && row.nodes && row.gpus_per_node)
     row.gpus = static_cast<int>(
         std::min<double>(kMostCounted + 1, static_cast<double>(*row.nodes) * *row.gpus_per_node));

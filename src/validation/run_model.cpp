@@ -132,6 +132,17 @@ void set_vocabulary(const RunRow& row, TransformerConfig& config, Assumptions& a
   }
 }
 
+// "GPT 13B", "13B model": names without a family, but for GPT's, are of that table of sizes where
+// sequences are stated; "" = others.
+std::string gpt_of_size(const std::string& name) {
+  static const std::regex plain(
+      R"(^(?:gpt-?3?|transformer|dense|model|llm|lm)?[\s_-]*(\d{1,4}(?:\.\d{1,3})?)\s*([BM])(?:[\s_-]+(?:gpt|model|llm|transformer))?$)",
+      std::regex::icase);
+  std::smatch match;
+  if (!std::regex_match(name, match, plain)) return {};
+  return fmt::format("gpt-3-{}{}", match[1].str(), match[2].str());
+}
+
 }  // namespace
 
 bool is_transgan(const RunRow& row) { return mentions(row.model, "transgan"); }
@@ -139,6 +150,10 @@ bool is_transgan(const RunRow& row) { return mentions(row.model, "transgan"); }
 TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions& assumptions) {
   const std::string name = whole_model_name(row.model);
   auto known = zoo_transformer(name);
+  // "Llama 2", whose size has a column of its own.
+  if (!known && row.parameters)
+    known = zoo_transformer(fmt::format("{} {:g}b", name, *row.parameters / 1e9));
+  if (!known && !row.hidden && row.sequence) known = zoo_transformer(gpt_of_size(name));
   // "BERT-48L" is BERT with other sizes, which the row states.
   if (!known && mentions(name, "bert") && row.layers && row.hidden)
     known = zoo_transformer("bert-large");

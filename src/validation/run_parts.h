@@ -36,7 +36,9 @@ bool is_transgan(const RunRow& row);
 
 // Fills in how many devices the row has from its nodes, its rented machines or a list of devices
 // ("8x A100", "3x p3.8xlarge + 1x g4dn.12xlarge"), which is then a mixed cluster.
-void count_devices(RunRow& row, const Catalogue& catalogue);
+void count_devices(RunRow& row, const Catalogue& catalogue, Assumptions& assumptions);
+// The device that such words name, with vendors, boards and remarks; nullptr when there is none.
+const DeviceEntry* device_called(const std::string& text, const Catalogue& catalogue);
 // A mixed cluster, in the order of the list; `network` is "" or "/50GBps", out of each node of
 // devices. Rented machines have their own.
 LoadedCluster listed_cluster(const RunRow& row, const std::string& network,

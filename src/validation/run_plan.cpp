@@ -141,9 +141,10 @@ Recomputing recomputing_of(const RunRow& row, const Job& job, const std::vector<
                            Assumptions& assumptions) {
   const std::string& text = row.recompute;
   if (!states_recompute(row)) {
-    // Before selective recompute (May 2022) large models ran with full recompute.
-    const bool early =
-        !is_megatron_core(job.framework) && !row.date.empty() && row.date < "2022-05";
+    // Before selective recompute (May 2022) large models ran with full recompute, in programs that
+    // were made for them.
+    const bool early = runs_in_degrees(job.framework) && !is_megatron_core(job.framework) &&
+                       !row.date.empty() && row.date < "2022-05";
     assumptions.push_back(early ? "full recompute" : "no recompute");
     return {early ? Recompute::full : Recompute::none};
   }

@@ -10,6 +10,9 @@
 namespace plait {
 namespace {
 
+// Published before that date; "2022" is before "2022-06".
+bool before(const RunRow& row, const char* date) { return !row.date.empty() && row.date < date; }
+
 bool mentions_any(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words)
     if (mentions(text, word)) return true;
@@ -27,8 +30,14 @@ constexpr const char* kRouterGraphsSince = "2025-09";
 // first generation, Triton's among them.
 constexpr const char* kSecondFlashSince = "2024";
 
-// Megatron-LM's own layers became Megatron-Core in 2023; what was published later runs these.
+// FlashAttention appeared in May 2022, PyTorch's scaled_dot_product_attention in 2.0, March 2023.
+constexpr const char* kFlashSince = "2022-06";
+constexpr const char* kPytorchFlashSince = "2023-03";
+
+// Megatron-LM's own layers became Megatron-Core in 2023; what was published later runs these. Until
+// then NeMo, too, had the layers of Megatron-LM.
 constexpr const char* kCoreSince = "2024";
+constexpr const char* kCoreBegins = "2023";
 
 // Names of the catalogue.
 constexpr const char* kMegatron = "megatron";
@@ -94,7 +103,7 @@ std::string pytorch(const RunRow& row, const std::string& name) {
 // A program that nobody has told us of runs as those do that cut the model in the same way.
 std::string like_others(const RunRow& row, Assumptions& assumptions) {
   const bool cut = row.tensor.value_or(1) > 1 || row.pipeline.value_or(1) > 1 || row.mixed_degrees;
-  if (!cut && mentions(row.data_sharding, "FSDP")) {
+  if (!cut && mentions_any(row.data_sharding, {"FSDP", "FULL_SHARD", "SHARD_GRAD_OP"})) {
     assumptions.emplace_back("a program like PyTorch's FSDP");
     return pytorch(row, "fsdp");
   }
@@ -102,7 +111,8 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
     assumptions.emplace_back("a program like DeepSpeed");
     return "deepspeed";
   }
-  if (!cut && !row.framework.empty()) {
+  // Adapters are trained by Hugging Face's programs and their like.
+  if (!cut && (!row.framework.empty() || mentions(row.task, "lora"))) {
     assumptions.emplace_back("a program like PyTorch, kernel by kernel");
     return "eager";
   }
@@ -119,24 +129,32 @@ std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumpti
   }
   if (name.starts_with("fsdp")) return pytorch(row, name);
   const bool core = mentions_any(row.framework, {"core", "nemo", "bridge", "primus"});
-  if (name == kMegatronLm && core) return kMegatron;
-  return name;
+  if (name == kMegatronLm && core) name = kMegatron;
+  if (name != kMegatron || !before(row, kCoreBegins)) return name;
+  assumptions.emplace_back("the layers of Megatron-LM, as before 2023");
+  return kMegatronLm;
 }
 
 Framework in_catalogue(const Catalogue& catalogue, const std::string& name) {
   return find_framework(catalogue, name, "catalogue");
 }
 
-// Programs whose own attention is not fused, unless the row says so.
-AttentionKernel attention_of(const RunRow& row, const std::string& framework) {
+// Programs whose own attention is not fused, and times in which none was, unless the row says so.
+AttentionKernel attention_of(const RunRow& row, const Framework& framework) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
   if (mentions_any(row.attention, {"plain", "eager", "math", "unfused", "no flash"}))
     return AttentionKernel::plain;
   if (!row.attention.empty()) return AttentionKernel::flash;
-  const bool plain = framework == kMegatronDeepspeed || framework == kDeepspeed3d ||
-                     framework == kMegatronLm || framework == kAceso;
-  return plain ? AttentionKernel::plain : AttentionKernel::flash;
+  const std::string& name = framework.name;
+  const bool own =
+      name == kMegatronDeepspeed || name == kDeepspeed3d || name == kMegatronLm || name == kAceso;
+  if (own) return AttentionKernel::plain;
+  if (mentions_any(row.framework + row.plan_detail, {"flash", "xformers", "triton"}))
+    return AttentionKernel::flash;
+  const bool pytorch = framework.traits.kernels == KernelStyle::eager;
+  return before(row, pytorch ? kPytorchFlashSince : kFlashSince) ? AttentionKernel::plain
+                                                                 : AttentionKernel::flash;
 }
 
 // The generation of flash kernels that the row's words or its date say, where the program's own are
@@ -204,7 +222,7 @@ Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& a
 Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   Job job;
   job.framework = in_catalogue(catalogue, framework_of(row, catalogue, assumptions));
-  job.attention = attention_of(row, job.framework.name);
+  job.attention = attention_of(row, job.framework);
   job.flash_kernel = flash_kernel_of(row, job.framework);
   job.zero_group = zero_group_of(row);
   job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});
@@ -227,6 +245,9 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
   // Transformer Engine's in Megatron Bridge.
   // Mist's loss is computed in 16 bits, too.
   if (mentions_any(row.framework, {"llm-foundry", "bridge", "mist"})) job.logit_bytes = 4;
+  // torchtune's in eight parts (CEWithChunkedOutputLoss): logits and their gradients in 16 bits,
+  // one part of each in fp32.
+  if (mentions(row.framework, "torchtune")) job.logit_bytes = 5;
   if (row.unpadded) job.vocabulary_multiple = 1;
   return job;
 }

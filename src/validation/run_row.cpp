@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "validation/cells/cell_values.h"
+#include "validation/cells/column_names.h"
 #include "validation/cells/run_columns.h"
+#include "validation/cells/split_cells.h"
 
 namespace plait {
 namespace {
@@ -110,10 +112,8 @@ void read_machine_cells(Cells& cells, RunRow& row) {
   row.heterogeneous = mentions(cells.text("heterogeneous"), "yes");
 }
 
-// "TP4 PP2 DP4", "tp=4, pp=2", "FSDP": what its own columns leave empty.
-void read_parallelism(Cells& cells, RunRow& row) {
-  const std::string text = cells.text("parallelism");
-  if (text.empty()) return;
+// "TP4 PP2 DP4", "tp=4, pp=2", "FSDP": what its own columns leave empty. Whether the text says any.
+bool read_degrees(const std::string& text, Cells& cells, RunRow& row) {
   static const std::regex degree(R"(\b(tp|pp|dp|cp|ep|vpp)\s*[=:]?\s*(\d{1,6})\b)",
                                  std::regex::icase);
   static const std::regex sharding(R"(fsdp2?|hsdp|zero[-_ ]?[123]|ddp)", std::regex::icase);
@@ -141,9 +141,19 @@ void read_parallelism(Cells& cells, RunRow& row) {
     any = true;
   }
   if (mentions(text, "compile")) row.plan_detail += " torch.compile";
-  if (!any)
+  return any;
+}
+
+void read_parallelism(Cells& cells, RunRow& row) {
+  const std::string text = cells.text("parallelism");
+  if (!text.empty() && !read_degrees(text, cells, row))
     cells.refuse(
         fmt::format("parallelism is '{}', not like 'TP4 PP2 DP4' or 'FSDP'", text.substr(0, 40)));
+  // A strategy may be a program as well: "deepspeed (zero3)".
+  const std::string strategy = cells.text("strategy");
+  if (strategy.empty()) return;
+  read_degrees(strategy, cells, row);
+  if (row.framework.empty()) row.framework = strategy;
 }
 
 void read_plan_cells(Cells& cells, RunRow& row) {
@@ -160,6 +170,7 @@ void read_plan_cells(Cells& cells, RunRow& row) {
   row.data_sharding = cells.text("dp_sharding");
   row.micro_batch = cells.count("mbs");
   row.global_batch = cells.count("gbs");
+  row.batch = cells.count("batch");
   row.accumulation = cells.count("grad_accum");
   row.recompute = cells.text("recompute");
   row.schedule = cells.text("schedule");
@@ -193,6 +204,14 @@ void read_result_cells(Cells& cells, RunRow& row) {
   row.tokens_per_s_per_gpu = cells.quantity("tokens_per_s_per_gpu", CellKind::rate);
   row.tokens_per_s = cells.quantity("tokens_per_s_total", CellKind::rate);
   row.samples_per_s = cells.quantity("samples_per_s", CellKind::rate);
+  row.samples_per_s_per_gpu = cells.quantity("samples_per_s_per_gpu", CellKind::rate);
+  const bool timed = row.step_s || row.derived_step_s || row.tokens_per_s_per_gpu ||
+                     row.tokens_per_s || row.samples_per_s || row.samples_per_s_per_gpu;
+  if (const std::string rate = cells.text(kUnstatedRate); !rate.empty() && !timed)
+    cells.refuse(
+        fmt::format("the throughput is '{}', whose unit is not understood: name the column "
+                    "tokens_per_s, tokens_per_s_per_gpu or samples_per_s",
+                    rate.substr(0, 40)));
   row.tflops_per_gpu = cells.quantity("tflops_per_gpu", CellKind::rate);
   row.mfu = cells.quantity("mfu_pct", CellKind::percent);
   row.hfu = cells.quantity("hfu_pct", CellKind::percent);
@@ -222,7 +241,7 @@ RunRow published_row(const CsvTable& table, const CsvTable::Row& line) {
   read_plan_cells(cells, row);
   read_result_cells(cells, row);
   if (!row.global_batch)
-    if (const auto tokens = cells.quantity("gbs_tokens", CellKind::rate, kMostParameters);
+    if (const auto tokens = cells.quantity("gbs_tokens", CellKind::batch, kMostParameters);
         tokens && row.sequence)
       row.global_batch = static_cast<int>(std::min(kMost, std::round(*tokens / *row.sequence)));
   return row;
@@ -319,19 +338,24 @@ bool mentions(const std::string& text, const std::string& word) {
 std::vector<RunRow> read_run_rows(const CsvTable& given) {
   const bool steps = given.has("ms_median") && given.has("model") && given.has("mbs");
   const bool trials = given.has("experiment") && given.has("units_per_stage");
-  const CsvTable table = steps || trials ? given : with_known_columns(given);
-  const bool devices = table.has("num_gpus") || table.has("nodes") || table.has("gpu");
-  const bool published = !trials && table.has("model") && devices;
+  const CsvTable table = steps || trials ? given : with_split_cells(with_known_columns(given));
+  const bool devices =
+      table.has("num_gpus") || table.has("nodes") || table.has("gpu") || table.has("instance");
+  const bool network = table.has("model") || (table.has("n_layers") && table.has("hidden"));
+  const bool published = !trials && network && devices;
   if (!steps && !published && !trials)
     throw InputError(table.name,
                      "is not a table of runs: it needs the columns model and num_gpus "
                      "(measured runs), model, mbs and ms_median (Hugging Face steps), or "
                      "experiment and units_per_stage (AMP's trials)");
+  const std::string program = published ? program_of_columns(given) : std::string();
   std::vector<RunRow> rows;
-  for (const CsvTable::Row& line : table.rows)
+  for (const CsvTable::Row& line : table.rows) {
     rows.push_back(published ? published_row(table, line)
                    : trials  ? trial_row(table, line)
                              : huggingface_row(table, line));
+    if (rows.back().framework.empty()) rows.back().framework = program;
+  }
   return rows;
 }
 

@@ -61,6 +61,7 @@ struct RunRow {
   std::string data_sharding;        // dp_sharding
   std::optional<int> micro_batch;   // mbs
   std::optional<int> global_batch;  // gbs
+  std::optional<int> batch;         // of one device or of all
   std::optional<int> accumulation;  // grad_accum
   std::string recompute;
   std::string schedule;
@@ -78,6 +79,7 @@ struct RunRow {
   std::optional<double> tokens_per_s_per_gpu;
   std::optional<double> tokens_per_s;  // tokens_per_s_total
   std::optional<double> samples_per_s;
+  std::optional<double> samples_per_s_per_gpu;
   std::optional<double> tflops_per_gpu;
   std::string flops_convention;
   std::optional<double> mfu;            // mfu_pct: of the peak, what is computed twice not counted

@@ -253,5 +253,147 @@ TEST(RunWords, NanotronCutsByCost) {
   EXPECT_EQ(run.plan.stages[0].spans.back().units.end, 1 + 16);
 }
 
+std::vector<MeasuredRun> table(const std::string& text) {
+  return read_published_runs("runs.csv", text, {});
+}
+
+// What people write into tables of their own, in their own columns.
+TEST(StrangersTables, CellsThatSaySeveralThings) {
+  const std::vector<MeasuredRun> runs = table(
+      "Model,GPUs,Sequence length,Batch size (tokens),Through put (tokens/sec),framework\n"
+      "GPT3-1.3B,8 x A100 80GB SXM4,2048,1M,169k,PyTorch Lightning\n"
+      "GPT 1.3B,8x A100 (80G),2048,1M,169k,PyTorch Lightning\n");
+  for (const MeasuredRun& run : runs) {
+    ASSERT_TRUE(run.problem) << run.refusal;
+    EXPECT_EQ(run.device, "A100-80GB");
+    EXPECT_EQ(run.problem->cluster.device_count(), 8);
+    EXPECT_EQ(run.problem->model.name, run.id == "2" ? "GPT3-1.3B" : "GPT 1.3B");
+    EXPECT_EQ(run.problem->job.global_batch, 512);
+    EXPECT_NEAR(run.step->value, 512 * 2048 / 169e3, 1e-9);
+  }
+}
+
+TEST(StrangersTables, ThroughputsWithTheirUnits) {
+  const std::string begin = "model,gpu,num_gpus,seq,global batch,framework,speed\n";
+  const auto seconds = [&](const std::string& cell) {
+    const MeasuredRun run =
+        table(begin + "llama-2-7b,A100-80GB,8,2048,128,FSDP," + cell + "\n").at(0);
+    return run.step ? run.step->value : 0;
+  };
+  EXPECT_NEAR(seconds("3200 tokens/s/GPU"), 10.24, 1e-9);
+  EXPECT_NEAR(seconds("\"25,600 tokens/s\""), 10.24, 1e-9);
+  EXPECT_NEAR(seconds("12.5 samples/s"), 10.24, 1e-9);
+  EXPECT_NEAR(seconds("10.24 s/it"), 10.24, 1e-9);
+  EXPECT_NE(table(begin + "llama-2-7b,A100-80GB,8,2048,128,FSDP,3100\n")
+                .at(0)
+                .refusal.find("whose unit is not understood"),
+            std::string::npos);
+  const std::string each = "model,gpu,num_gpus,seq,gbs,framework,samples/s/GPU\n";
+  EXPECT_NEAR(table(each + "llama-2-7b,A100-80GB,8,2048,128,FSDP,1.6\n").at(0).step->value, 10,
+              1e-9);
+}
+
+// The memory that a device has is not the peak of a run.
+TEST(StrangersTables, ColumnsWithANameOfTheirOwnKeepIt) {
+  EXPECT_FALSE(samples::read({{"gpu", "A100"}, {"gpu_mem_gb", "40"}}).memory);
+}
+
+// Columns whose names may mean something else spoil nothing beside those that are sure.
+TEST(StrangersTables, NumbersOfStepsAndRelativeSpeedsAreNoTimes) {
+  const MeasuredRun run = table(
+                              "model,gpu,num_gpus,seq,gbs,framework,step,speed,tokens/s\n"
+                              "llama-2-7b,A100-80GB,8,2048,128,FSDP,100,1.3x,25600\n")
+                              .at(0);
+  ASSERT_TRUE(run.step) << run.refusal;
+  EXPECT_NEAR(run.step->value, 10.24, 1e-9);
+}
+
+TEST(StrangersTables, NumbersBesideTheDeviceThatTheyCount) {
+  EXPECT_EQ(samples::read({{"num_gpus", "16x A100"}}).problem->cluster.device_count(), 16);
+  EXPECT_NE(samples::read({{"num_gpus", "16 apples"}}).refusal.find("num_gpus is '16 apples'"),
+            std::string::npos);
+}
+
+// Columns of logs: of Hugging Face's trainer, of Weights & Biases.
+TEST(StrangersTables, ColumnsOfLogs) {
+  const MeasuredRun trainer =
+      table(
+          "model_name_or_path,per_device_train_batch_size,gradient_accumulation_steps,world_size,"
+          "max_source_length,fp16,train_samples_per_second,gpu_name\n"
+          "gpt2-medium,8,4,4,512,True,128,Tesla V100-SXM2-32GB\n")
+          .at(0);
+  ASSERT_TRUE(trainer.problem) << trainer.refusal;
+  EXPECT_EQ(trainer.problem->job.framework.name, "eager");
+  EXPECT_EQ(trainer.problem->job.precision, Precision::fp16);
+  EXPECT_EQ(trainer.problem->job.global_batch, 128);
+  EXPECT_NEAR(trainer.step->value, 1, 1e-9);
+  const MeasuredRun logged =
+      table(
+          "Name,GPU Type,GPU Count,config.model.n_layer,config.model.n_head,config.model.n_embd,"
+          "config.data.block_size,config.batch_size,config.gradient_accumulation_steps,"
+          "config.framework,summary.iter_ms\n"
+          "run-7,NVIDIA A100-SXM4-40GB,8,12,12,768,1024,12,40,PyTorch DDP,245.0\n")
+          .at(0);
+  ASSERT_TRUE(logged.problem) << logged.refusal;
+  EXPECT_EQ(logged.problem->job.global_batch, 12 * 40 * 8);
+  EXPECT_NEAR(logged.step->value, 0.245, 1e-9);
+}
+
+// A batch of 14 on 8 devices is that of one of them; one of 32 may be that of all.
+TEST(StrangersTables, BatchesOfOneDeviceOrOfAll) {
+  const auto batch = [](const std::string& size) {
+    return table("Model,GPUs,BS,SeqLen,Method,Step Time [s]\nGPT-2 XL,8x H200," + size +
+                 ",1024,FSDP,5\n")
+        .at(0)
+        .problem->job.global_batch;
+  };
+  EXPECT_EQ(batch("14"), 112);
+  EXPECT_EQ(batch("32"), 32);
+}
+
+TEST(StrangersTables, FailuresStandWhereResultsShould) {
+  const std::vector<MeasuredRun> runs = table(
+      "Model,GPUs,Method,BS,SeqLen,tokens/s\n"
+      "gpt2-xl,4x3090,DDP,32,1024,OOM\ngpt2-large,4x3090,ZeRO-3,32,1024,9000\n");
+  EXPECT_TRUE(runs.at(0).failed);
+  EXPECT_EQ(runs.at(1).plan.zero, ZeroStage::parameters);
+  EXPECT_EQ(runs.at(1).problem->cluster.device_count(), 4);
+}
+
+// Where nothing is computed twice, both ways to count flops are one.
+TEST(StrangersTables, FlopsThatHaveOneMeaning) {
+  const auto run = [](const std::string& recompute) {
+    return samples::read(
+        {{"iter_time_s", ""}, {"tflops_per_gpu", "150"}, {"recompute", recompute}});
+  };
+  EXPECT_TRUE(run("none").step);
+  EXPECT_NE(run("full").refusal.find("flops_convention"), std::string::npos);
+}
+
+// Programs of their time: there was no flash attention before May 2022, PyTorch had it from 2.0 on,
+// and NeMo had Megatron-LM's layers until 2023.
+TEST(StrangersTables, ProgramsAreThoseOfTheirTime) {
+  const auto job = [](const std::string& program, const std::string& date) {
+    return samples::read(
+               {{"framework", program}, {"date", date}, {"tp", "1"}, {"pp", "1"}, {"dp", "16"}})
+        .problem->job;
+  };
+  EXPECT_EQ(job("DeepSpeed", "2021-11").attention, AttentionKernel::plain);
+  EXPECT_EQ(job("DeepSpeed", "2024-01").attention, AttentionKernel::flash);
+  EXPECT_EQ(job("DeepSpeed + FlashAttention", "2022-12").attention, AttentionKernel::flash);
+  EXPECT_EQ(job("NeMo", "2022-11").framework.name, "megatron-lm");
+  EXPECT_EQ(job("NeMo", "2023-08").framework.name, "megatron");
+}
+
+TEST(StrangersTables, MicroBatchesThatFit) {
+  const MeasuredRun run = table(
+                              "model,gpu,num_gpus,seq,gbs,framework,step (s)\n"
+                              "gpt-3-1.3b,A100-80GB,8,2048,512,PyTorch DDP,6.2\n")
+                              .at(0);
+  ASSERT_TRUE(run.problem) << run.refusal;
+  EXPECT_GT(run.plan.micro_batches, 1);
+  EXPECT_NE(run.assumptions.back().find("larger ones do not fit"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace plait

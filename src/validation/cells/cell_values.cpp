@@ -29,6 +29,7 @@ const std::vector<Unit>& units_of(CellKind kind) {
   static const std::vector<Unit> billion{{"b", 1},    {"bn", 1},         {"billion", 1},
                                          {"m", 1e-3}, {"million", 1e-3}, {"t", 1e3}};
   static const std::vector<Unit> rate{{"k", 1e3}, {"m", 1e6}};
+  static const std::vector<Unit> batch{{"tokens", 1}, {"k", 0x1p10}, {"m", 0x1p20}};
   static const std::vector<Unit> percent{{"%", 1}, {"percent", 1}};
   switch (kind) {
     case CellKind::count:
@@ -43,6 +44,8 @@ const std::vector<Unit>& units_of(CellKind kind) {
       return billion;
     case CellKind::rate:
       return rate;
+    case CellKind::batch:
+      return batch;
     case CellKind::percent:
       return percent;
   }

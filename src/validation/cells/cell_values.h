@@ -14,6 +14,7 @@ enum class CellKind {
   gib,      // 71; "73,400 MiB"
   billion,  // of parameters: 7; "350M", "7B"; 100,000 and more are single ones
   rate,     // a second: 5200; "5.2k"
+  batch,    // of tokens: 500000; "0.5M" is half of 1024 x 1024, as in --global-batch
   percent,  // 45; "45 %"
 };
 

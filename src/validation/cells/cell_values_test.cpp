@@ -29,6 +29,8 @@ TEST(CellValues, UnitsOfTheColumn) {
   EXPECT_EQ(read_cell("7B", CellKind::billion), 7);
   EXPECT_EQ(read_cell("7000000000", CellKind::billion), 7);
   EXPECT_EQ(read_cell("5.2k", CellKind::rate), 5200);
+  EXPECT_EQ(read_cell("0.5M", CellKind::batch), 256 * 2048);
+  EXPECT_EQ(read_cell("500,000", CellKind::batch), 500000);
 }
 
 // What is not understood is nothing, never its first digits.

@@ -44,7 +44,8 @@ std::string from_markdown(std::string_view text) {
 CsvTable parse_table(const std::string& name, std::string_view text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   const std::string_view header = text.substr(begin, text.find('\n', begin) - begin);
-  if (header.starts_with('|')) return parse_csv(name, from_markdown(text));
+  const bool bars = header.find(" | ") != header.npos && header.find(',') == header.npos;
+  if (header.starts_with('|') || bars) return parse_csv(name, from_markdown(text));
   for (const char sign : {',', '\t', ';'})
     if (header.find(sign) != header.npos) return parse_csv(name, text, sign);
   return parse_csv(name, text);

@@ -227,6 +227,9 @@ def test_degrees_that_are_pinned_are_judged():
     best = answer(*SMALL)["plans"][0]
     assert way["step_s"] == best["step_s"], (way, best)
     assert "With other degrees, " in plait(*SMALL, "--tp", 4, "--pp", 2)[0]
+    # Chunks ask for stages, which are left open with them.
+    (chunked,) = answer(*SMALL, "--tp", 4, "--pp", 2, "--chunks", 2)["other_ways"]
+    assert chunked["step_s"] == best["step_s"], (chunked, best)
     degrees = best["plan"]["stages"][0]["spans"][0]
     words = [*SMALL, "--tp", degrees["tensor"], "--pp", len(best["plan"]["stages"])]
     assert "The degrees are good" in answer(*words)["remarks"][0]

@@ -65,6 +65,8 @@ struct DeviceType {
   // when all devices of a node ask: for optimizer state that is kept there.
   BytesPerSecond host_link = BytesPerSecond(12.5e9);
   BytesPerSecond host_memory = BytesPerSecond(15e9);
+  // The library that sums over devices: those of one do not work with those of another.
+  std::string collectives = "NCCL";
   // Where the constants come from: "measured", "fitted", "copied from H100"; "" = not said.
   std::string basis;
   friend auto operator<=>(const DeviceType&, const DeviceType&) = default;

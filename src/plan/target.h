@@ -116,6 +116,9 @@ std::optional<std::string> why_not(const Target& target, const Job& job, const D
 // Whether it shares sequences among devices, with the job's attention.
 bool has_context(const Target& target, const Job& job);
 
+// Two libraries that sum over devices, of these of a cluster's types; "" = all have the same one.
+std::string several_collectives(const Cluster& cluster, const std::vector<bool>& types);
+
 // The ways in which the program cuts a unit (op_cuts.h).
 int ways_to_cut(const Target& target, const LayerKind& unit);
 

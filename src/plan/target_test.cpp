@@ -331,6 +331,24 @@ TEST(Target, JaxCutsArraysIntoEqualParts) {
   EXPECT_EQ(reason("jax", problem, plan), "");
 }
 
+TEST(Targets, DevicesOfOnePlanSumWithEachOther) {
+  Problem problem = small_problem();
+  const Plan plan = small_plan();
+  DeviceType other = problem.cluster.device_types.front();
+  other.name = "MI300X";
+  other.collectives = "RCCL";
+  problem.cluster.device_types.push_back(other);
+  EXPECT_EQ(reason("megatron", problem, plan), "");  // it is there, but not used
+  for (Device& device : problem.cluster.devices)
+    if (device.node == 1) device.type = 1;
+  EXPECT_EQ(reason("megatron", problem, plan),
+            "Megatron-LM sums over all devices with one library, " +
+                problem.cluster.device_types.front().name + " has NCCL and MI300X has RCCL");
+  EXPECT_EQ(reason("any", problem, plan), "");
+  for (Device& device : problem.cluster.devices) device.type = 1;
+  EXPECT_EQ(reason("megatron", problem, plan), "");
+}
+
 TEST(Targets, NamesAreFoundAndUnknownOnesAreNot) {
   for (const std::string_view name : target_names()) EXPECT_EQ(target_named(name)->name, name);
   EXPECT_EQ(target_named("megatrom"), nullptr);

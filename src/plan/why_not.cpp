@@ -48,7 +48,9 @@ Reason devices_reason(const Question& q) {
   for (std::size_t type = 0; type < types.size(); ++type)
     if (used[type])
       if (Reason reason = why_not(q.target, q.problem.job, types[type])) return reason;
-  return std::nullopt;
+  const std::string several = several_collectives(q.problem.cluster, used);
+  if (several.empty()) return std::nullopt;
+  return fmt::format("{} sums over all devices with one library, {}", q.target.program, several);
 }
 
 Reason pipeline_reason(const Question& q) {
@@ -267,6 +269,19 @@ int key_value_heads(const Model& model) {
       if (op.split == Split::heads)
         heads = std::gcd(heads, static_cast<int>(op.kv_count > 0 ? op.kv_count : op.count));
   return heads;
+}
+
+std::string several_collectives(const Cluster& cluster, const std::vector<bool>& types) {
+  const DeviceType* first = nullptr;
+  for (std::size_t t = 0; t < cluster.device_types.size(); ++t) {
+    if (!types[t]) continue;
+    const DeviceType& type = cluster.device_types[t];
+    if (first == nullptr) first = &type;
+    if (type.collectives != first->collectives)
+      return fmt::format("{} has {} and {} has {}", first->name, first->collectives, type.name,
+                         type.collectives);
+  }
+  return "";
 }
 
 std::vector<int> layers_by_chunk(const Model& model, const Plan& plan) {

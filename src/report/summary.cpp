@@ -80,6 +80,8 @@ std::string summary_of(const Problem& problem) {
     return problem.model.kinds[kind].frozen && is_layer(problem.model.kinds[kind]);
   });
   if (frozen > 0) out += fmt::format(", {} frozen", counted(static_cast<double>(frozen), "layer"));
+  if (job.zero_group > 0)
+    out += fmt::format(", states cut over {} at a time", counted(job.zero_group, "device"));
   if (job.memory_limit > Bytes(0))
     out += fmt::format(", at most {} of each device", in_words(job.memory_limit));
   const Framework& framework = job.framework;

@@ -114,6 +114,21 @@ TEST_P(EveryTarget, OffersOnlyWhatItRunsOnLargeAndMixedClusters) {
   }
 }
 
+// JAX has GPipe in a pipeline; of a stage alone a micro-batch's backward pass follows its forward
+// pass, so that activations of one are kept.
+TEST(Targets, AStageAloneKeepsOneMicroBatch) {
+  std::mt19937_64 random(616);
+  const Target& jax = *target_named("jax");
+  for (int i = 0; i < 20; ++i) {
+    Problem problem = random_problem(random, 1, 4);  // one unit: nothing to cut
+    adapt(problem, jax);
+    SCOPED_TRACE(i);
+    for (const RankedPlan& ranked : planned(problem, jax, "auto", {}).plans)
+      EXPECT_EQ(ranked.plan.schedule, Schedule::one_f_one_b);
+    expect_best(problem, jax);
+  }
+}
+
 // What is pinned to what the free search found, part by part, is not slower.
 TEST_P(EveryTarget, IsNotFasterWhenSomethingIsPinned) {
   for (int i = 0; i < kLargeProblems; ++i) {

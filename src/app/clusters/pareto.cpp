@@ -56,14 +56,31 @@ bool is_priced(const ParetoRequest& request, const Catalogue& catalogue, const I
   });
 }
 
+// The library that sums over devices of an offer; "" where it is not known here.
+std::string collectives_of(const Offer& offer, const Catalogue& catalogue) {
+  const std::string kind = kind_of(offer);
+  const Instance* instance = lookup_instance(catalogue, kind);
+  const std::string type = instance != nullptr ? instance->device : kind.substr(0, kind.find(':'));
+  const DeviceEntry* device = lookup_device(catalogue, type);
+  return device != nullptr ? device->type.collectives : "";
+}
+
 // The clouds of the offers, one word each; nothing where there is one, or where zones say how they
-// are joined. Device types belong to none.
+// are joined. Device types belong to none. Devices that do not sum with each other are in clouds of
+// their own.
 std::vector<std::string> clouds_of(const std::vector<Offer>& offers, const Catalogue& catalogue) {
   std::vector<std::string> clouds;
+  std::vector<std::string> libraries;
   for (const Offer& offer : offers) {
     if (offer.name.find('@') != offer.name.npos) return {};
     const Instance* instance = lookup_instance(catalogue, kind_of(offer));
     clouds.push_back(instance != nullptr ? instance->provider : "");
+    libraries.push_back(collectives_of(offer, catalogue));
+  }
+  if (std::set<std::string>(libraries.begin(), libraries.end()).size() > 1) {
+    for (std::size_t k = 0; k < clouds.size(); ++k)
+      clouds[k] += (clouds[k].empty() ? "" : "-") + libraries[k];
+    return clouds;
   }
   const std::set<std::string> names(clouds.begin(), clouds.end());
   return names.size() - names.count("") > 1 ? clouds : std::vector<std::string>{};
@@ -154,6 +171,7 @@ LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kin
   check_offers(request.instances, catalogue);
   clouds = clouds_of(request.instances, catalogue);
   SearchRequest largest = request;
+  largest.apart = !clouds.empty();
   std::string& name = largest.source.cluster;
   name.clear();
   const auto zone = [](const std::string& cloud) { return cloud.empty() ? "own" : cloud; };

@@ -29,6 +29,18 @@ TEST(ParetoAnswer, TheFrontGetsFasterAsItGetsDearer) {
   }
 }
 
+// AMD's and NVIDIA's devices are in no training together, also where a price is said for both.
+TEST(ParetoAnswer, DevicesThatDoNotSumWithEachOtherAreNotMixed) {
+  ParetoRequest both = request();
+  both.instances = {{"A10:4", 0, 2}, {"MI210:4", 0, 2}};
+  both.source.prices = {{"A10", UsdPerSecond(1e-4)}, {"MI210", UsdPerSecond(1e-4)}};
+  const ParetoAnswer found = answer(both, {});
+  ASSERT_TRUE(found.found());
+  EXPECT_EQ(found.result.mixes, 2 + 2);
+  for (const MixPoint& point : found.result.front)
+    EXPECT_TRUE(point.mix[0] == 0 || point.mix[1] == 0);
+}
+
 // p5.48xlarge is of AWS, gpu_1x_a10 of Lambda: no mix has both, and the front is what is best of
 // either.
 TEST(ParetoAnswer, CloudsAreComparedAndNotMixed) {

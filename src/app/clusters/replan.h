@@ -40,6 +40,7 @@ struct ReplanAnswer {
   Estimate old_cost;
   Problem after;
   std::vector<int> device_before;  // by device: its id in the old cluster; -1 = new
+  int left_out = 0;  // devices that are there, but not in `after`: nodes with fewer are faster
   Replanned result;
   std::optional<NoPlan> no_plan;
   Seconds restart;

@@ -32,6 +32,27 @@ std::string mapping_in_words(const std::vector<int>& device_before) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// "5 of the 29 devices stay out: Megatron-LM uses all devices of a node on which it is started, and
+// fewer of some nodes are faster. Processes to start: 6 on node-0, 6 on node-1."
+std::string left_out_in_words(const ReplanAnswer& answer) {
+  if (answer.left_out == 0) return "";
+  const Cluster& cluster = answer.after.cluster;
+  std::vector<int> sizes(cluster.nodes.size());
+  for (const Device& device : cluster.devices) ++sizes[device.node];
+  std::vector<std::string> nodes;
+  for (std::size_t n = 0; n < sizes.size(); ++n)
+    if (sizes[n] > 0) nodes.push_back(fmt::format("{} on {}", sizes[n], cluster.nodes[n].name));
+  constexpr std::size_t kMost = 8;
+  const bool many = nodes.size() > kMost;
+  if (many) nodes.resize(kMost);
+  return fmt::format(
+      "{} of the {} devices {} out: {} uses all devices of a node on which it is started, and "
+      "fewer of some nodes are faster. Processes to start: {}{}.",
+      grouped(answer.left_out), grouped(cluster.device_count() + answer.left_out),
+      answer.left_out == 1 ? "stays" : "stay", saved_target(answer.before).program,
+      fmt::join(nodes, ", "), many ? " ..." : "");
+}
+
 // "The new plan leaves 7 of the 31 devices idle: Megatron-LM uses all devices of a node or none."
 std::string idle_in_words(const ReplanAnswer& answer) {
   const Cluster& cluster = answer.after.cluster;
@@ -97,7 +118,8 @@ std::string as_text(const ReplanAnswer& answer, const Style& style) {
                                long_time(answer.pause()), long_time(answer.restart),
                                in_words(m.transfer), in_words(answer.elapsed)),
                    style);
-  if (const std::string idle = idle_in_words(answer); !idle.empty()) out += paragraph(idle, style);
+  for (const std::string& words : {left_out_in_words(answer), idle_in_words(answer)})
+    if (!words.empty()) out += paragraph(words, style);
   return out + "\n" + style.bold("The new plan, stage by stage") + "\n" +
          stage_table(answer.after, now.plan, now.cost, style);
 }
@@ -125,6 +147,7 @@ std::string to_json(const ReplanAnswer& answer) {
                           .number("step_before_s", answer.old_cost.step.value)
                           .boolean("kept", answer.result.kept)
                           .json("device_before", json_list(mapping))
+                          .number("left_out", answer.left_out)
                           .json("state", moves)
                           .number("transfer_s", m.transfer.value)
                           .number("restart_s", answer.restart.value)

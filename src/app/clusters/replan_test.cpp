@@ -64,16 +64,21 @@ TEST(ReplanAnswer, AddedDevicesAreThoseOfAPlanForTheWholeCluster) {
 TEST(ReplanAnswer, IdleDevicesAreSaidWithTheReason) {
   ReplanRequest lost = request();
   lost.lost_devices = {{1, 1}};
-  lost.search.pins = {.tensor = 1, .pipeline = 1, .data = 2};  // what is left of a node rests
+  lost.search.pins = {.tensor = 1, .pipeline = 1, .data = 1, .context = 1};  // one device
   const ReplanAnswer now = answer(lost, {});
   ASSERT_TRUE(now.found());
   EXPECT_NE(
       as_text(now, {.columns = 200})
-          .find("The new plan leaves 1 of the 3 devices idle: Megatron-LM uses all devices of "
+          .find("The new plan leaves 2 of the 3 devices idle: Megatron-LM uses all devices of "
                 "a node or none.\n"),
       std::string::npos)
       << as_text(now, {.columns = 200});
   EXPECT_EQ(as_text(answer(lost_node(), {}), {}).find("idle"), std::string::npos);
+  lost.search.pins.data = 2;  // of each node one
+  const std::string two = as_text(answer(lost, {}), {.columns = 200});
+  EXPECT_NE(two.find("1 of the 3 devices stays out: Megatron-LM uses all devices of a node"),
+            std::string::npos)
+      << two;
 }
 
 TEST(ReplanAnswer, SlowNodesMakeSlowerPlans) {
@@ -97,6 +102,26 @@ TEST(ReplanAnswer, WrongChangesNameTheField) {
   wrong.lost.clear();
   wrong.slow = {{wrong.before.problem.cluster.nodes[0].name, 0}};
   EXPECT_EQ(words(), "`slow`: must be from 0.001 to 1000, is 0");
+}
+
+// 3 nodes of 7 and one of 8: few degrees divide what whole nodes have.
+TEST(ReplanAnswer, NodesThatLostDevicesMayLeaveMoreOut) {
+  PlanRequest plan = samples::small_plan_request();
+  plan.source.model = "llama-2-7b";
+  plan.source.cluster = "4xA100-80GB:8";
+  plan.source.job.global_batch = 256;
+  PlanAnswer found = answer(plan, {});
+  ReplanRequest lost;
+  lost.before = {std::move(found.problem), std::move(found.result.plans.front().plan)};
+  lost.lost_devices = {{7, 8}, {31, 31}};
+  const ReplanAnswer now = answer(lost, {});
+  ASSERT_TRUE(now.found());
+  ASSERT_GT(now.left_out, 0);
+  EXPECT_EQ(now.after.cluster.device_count() + now.left_out, 29);
+  EXPECT_TRUE(check_plan(now.after, now.result.plan->plan).empty());
+  ReplanRequest node = lost;  // a whole node less should not be better
+  node.lost_devices = {{0, 7}};
+  EXPECT_LE(now.result.plan->cost.step, answer(node, {}).result.plan->cost.step);
 }
 
 }  // namespace

@@ -4,23 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "app/plan/remedies.h"
 #include "app/request/session.h"
 #include "plan/problem.h"
 #include "search/space/search.h"
 
 namespace plait {
-
-// True when the weights and gradients alone exceed the memory of all devices: no need to search.
-bool is_hopeless(const Problem& problem, const Pins& pins);
-
-// One change with which a plan was found.
-struct Remedy {
-  std::vector<Dimension> without;      // pins to drop, or
-  std::optional<Precision> precision;  // another one, or
-  std::optional<double> offload;       // of the optimizer state to host memory, or
-  int cluster_times = 1;               // as many clusters
-  std::string words;                   // "without `tensor` 8"
-};
 
 // Why a search came back without a plan, and what would help.
 struct NoPlan {
@@ -30,6 +19,7 @@ struct NoPlan {
   std::string why;                    // by how much the nearest plan misses, and at which stage
   std::optional<RankedPlan> nearest;  // the plan that `why` speaks of
   std::vector<Remedy> remedies;
+  bool tried_more_devices = false;  // up to hundreds of them
 };
 
 // The plan that would fit if the devices had a little more memory: as little more as makes a

@@ -39,6 +39,52 @@ TEST(Advice, MoreDevicesMayNeedMoreSamples) {
   EXPECT_NE(words.find("`global_batch`"), std::string::npos) << words;
 }
 
+Problem problem_of(const char* model, int sequence, const char* cluster, int batch,
+                   const char* framework) {
+  Problem problem;
+  problem.model = load_model(model, sequence).model;
+  problem.cluster = read_cluster_shorthand(cluster, builtin_catalogue()).cluster;
+  problem.job.global_batch = batch;
+  problem.job.framework = find_framework(builtin_catalogue(), framework, "framework");
+  return problem;
+}
+
+NoPlan none_of(const Problem& problem, const Pins& pins = {}) {
+  const SearchOptions options{.pins = pins, .target = *target_named(problem.job.framework.target)};
+  return why_no_plan(problem, options, {}, {});
+}
+
+// Weights and gradients alone must fit where the optimizer's state is in host memory.
+TEST(Advice, MoreDevicesAreCountedUnderThePins) {
+  const Problem problem = problem_of("llama-2-13b", 4096, "1xRTX4090:1", 16, "deepspeed");
+  const NoPlan none = none_of(problem, {.zero = ZeroStage::parameters, .offload = 1});
+  ASSERT_EQ(none.remedies.size(), 1u) << in_words(none);
+  EXPECT_EQ(none.remedies.front().cluster_times, 4);
+  EXPECT_TRUE(none.remedies.front().without.empty());
+}
+
+// Under ZeRO 0 on one stage no number of devices holds it; without these pins some do.
+TEST(Advice, ARemedyThatNeedsFewerPinsSaysSo) {
+  const Problem problem = problem_of("gpt3-175b", 2048, "1xA100-80GB:8", 64, "megatron");
+  const NoPlan none = none_of(problem, {.tensor = 1, .pipeline = 1, .zero = ZeroStage::off});
+  ASSERT_FALSE(none.remedies.empty()) << in_words(none);
+  for (const Remedy& remedy : none.remedies) EXPECT_EQ(remedy.without.size(), 3u) << in_words(none);
+}
+
+// A sample of PyTorch FSDP is on one device, however many there are.
+TEST(Advice, AnotherProgramMayCutWhatThisOneCannot) {
+  const NoPlan none = none_of(problem_of("llama-3-8b", 128 * 1024, "1xH100:8", 16, "fsdp"));
+  const std::string words = in_words(none);
+  EXPECT_NE(words.find("it fits with `framework` megatron"), std::string::npos) << words;
+  EXPECT_EQ(words.find("more devices"), std::string::npos) << words;
+}
+
+TEST(Advice, WhatIsTooLargeMayBeTunedByAdapters) {
+  const std::string words =
+      in_words(none_of(problem_of("llama-3-8b", 2048, "1xRTX4090:1", 16, "megatron")));
+  EXPECT_NE(words.find("`lora` 16, which trains adapters alone"), std::string::npos) << words;
+}
+
 TEST(Advice, TakesNoLongerThanTheSearchMay) {
   SearchOptions options;
   options.time_limit = Seconds(0);

@@ -111,7 +111,7 @@ SaidLayout layout_of_script(const LoadedSearch& loaded) {
           loaded.with_switches};
 }
 
-std::optional<SaidLayout> pinned_layout(const Pins& pins) {
+std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule) {
   if (!pins.tensor || !pins.pipeline) return std::nullopt;
   Pins open = pins;
   std::vector<Dimension> dropped;
@@ -127,6 +127,11 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins) {
   drop(open.micro_batch, Dimension::micro_batch);
   drop(open.micro_batches, Dimension::micro_batches);
   drop(open.chunks, Dimension::chunks);
+  // What is cut into chunks has several stages, which is a degree, too.
+  if (pins.chunks.value_or(1) > 1) {
+    if (said_schedule && pins.schedule) dropped.push_back(Dimension::schedule);
+    open.schedule.reset();
+  }
   if (!open.stages.empty()) dropped.push_back(Dimension::stages);
   open.stages.clear();
   open.even_layers = false;

@@ -26,7 +26,7 @@ struct SaidLayout {
 };
 SaidLayout layout_of_script(const LoadedSearch& loaded);
 // Of pins; nothing unless they say tensor degree and stages.
-std::optional<SaidLayout> pinned_layout(const Pins& pins);
+std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule);
 
 // Another way where an open layout is faster by 1 % or more, and otherwise a remark; and a remark
 // where the flags that a launch script lacks make its own plan that much faster.

@@ -116,6 +116,28 @@ TEST(PlanAnswer, RemediesNameThePinsThatAreInTheWay) {
   EXPECT_NE(reason(none).find("without `pipeline` 1"), std::string::npos);
 }
 
+// Whose program trains adapters is not what its name says.
+TEST(PlanAnswer, AdaptersOnMegatronNeedItsBridge) {
+  PlanRequest request = small_plan_request();
+  request.source.job.adapters = true;
+  request.source.job.adapter_rank = 16;
+  const PlanAnswer open = answer(request, {});
+  ASSERT_EQ(open.remarks.size(), 1u);
+  EXPECT_NE(open.remarks.front().find("Megatron Bridge"), std::string::npos);
+  request.source.framework = "fsdp";
+  EXPECT_TRUE(answer(request, {}).remarks.empty());
+}
+
+// NCCL and RCCL do not sum with each other.
+TEST(PlanAnswer, DevicesOfTwoMakersAreRefusedUnlessAnyProgramWillDo) {
+  PlanRequest request = small_plan_request();
+  request.source.cluster = "1xA100-80GB:2+1xMI210:2";
+  const std::string words = complaint([&] { answer(request, {}); });
+  EXPECT_NE(words.find("A100-80GB has NCCL and MI210 has RCCL"), std::string::npos) << words;
+  request.source.runs_on = "any";
+  EXPECT_TRUE(answer(request, {}).found());
+}
+
 TEST(PlanAnswer, APriceIsAskedOverAllMixesOfNodes) {
   PlanRequest request = small_plan_request();
   request.source.cluster = "2xg5.24xlarge";

@@ -378,6 +378,7 @@ LoadedSearch load_search(const SearchRequest& request) {
                      resolved.pins.stages.empty();
   resolved.pins.even_layers = launched.even_stages.value_or(usual);
   refuse_formats(loaded);
+  if (!request.apart) refuse_several_collectives(loaded.problem.cluster, loaded.target, "cluster");
   if (const auto violation = violation_of(loaded.problem, resolved.pins, loaded.target))
     throw RequestError(*violation);
   LoadedSearch out{std::move(loaded.problem), request.search, std::move(loaded.warnings),

@@ -72,6 +72,8 @@ struct SearchRequest {
   // Stages of equally many layers, or one more: yes, no, or, where nothing is said, when their
   // number is pinned and the program has one layout for all of them.
   std::optional<bool> even_stages;
+  // The nodes are in several networks, and no plan has devices of two (pareto).
+  bool apart = false;
   Objective objective;
   std::string
       initial_point;  // where the planner aceso starts: a configuration of Aceso; "" = balance
@@ -92,6 +94,10 @@ struct ResolvedPins {
   std::string note;  // a sentence to show when layers were counted
 };
 ResolvedPins resolve_pins(const SearchRequest& request, const Model& model);
+
+// RequestError when devices of the cluster cannot be in one training of the target: NVIDIA's and
+// AMD's have no collectives in common.
+void refuse_several_collectives(const Cluster& cluster, const Target& target, const char* field);
 
 // The problem, with the request's pins resolved and found to be possible (RequestError otherwise).
 struct LoadedSearch {

@@ -7,6 +7,7 @@
 
 #include "app/request/objective.h"
 #include "base/error.h"
+#include "cli/flags/magnitudes.h"
 #include "cli/flags/plan_arguments.h"
 
 namespace plait {
@@ -32,17 +33,17 @@ Amount read_amount(const std::string& flag, const std::string& text, const char*
 
 // 1 for "", 1e3 for "K" ... 1e15 for "P"; 0 for anything else.
 double magnitude(std::string_view unit) {
-  if (unit.empty()) return 1;
-  if (unit.size() > 1) return 0;
-  static constexpr std::string_view kLetters = "KMBTP";
-  const std::size_t at = unit == "k" ? 0 : unit == "G" ? 2 : kLetters.find(unit[0]);
-  return at == kLetters.npos ? 0 : std::pow(1000.0, static_cast<double>(at) + 1);
+  const int power = power_of_thousand(unit);
+  return power < 0 ? 0 : std::pow(1000.0, power);
 }
 
 Setter into_count(std::optional<double>& into) {
   return [&into](const std::string& flag, const std::string& text) {
     static constexpr const char* kExample = "a number such as 250000, 300B or 1.5T";
-    const Amount amount = read_amount(flag, text, kExample);
+    static constexpr std::string_view kUnits[] = {"tokens", "steps"};
+    std::string bare = text;
+    take_unit(bare, kUnits);
+    const Amount amount = read_amount(flag, bare, kExample);
     const double value = amount.value * magnitude(amount.unit);
     if (!(value >= 1 && value <= 1e18))
       throw InputError(flag, fmt::format("must be {}, is '{}'", kExample, text.substr(0, 40)));
@@ -121,12 +122,14 @@ std::vector<Flag> training_flags(Objective& objective) {
   return {{.name = "--tokens",
            .value = "N",
            .help = "tokens of the whole training (300B, 1.5T): shows its time and price",
-           .set = into_count(objective.tokens)},
+           .set = into_count(objective.tokens),
+           .units = magnitudes_and({"tokens"})},
           {.name = "--steps",
            .value = "N",
            .help = "the same, in steps",
            .set = into_count(objective.steps),
-           .hidden = {"--train-iters", "--max-steps"}},
+           .hidden = {"--train-iters", "--max-steps"},
+           .units = magnitudes_and({"steps"})},
           {.name = "--goodput",
            .value = "F",
            .help = "part of the time that is spent in steps that count, 0.9 or 90%; the rest goes "
@@ -153,7 +156,7 @@ FlagGroup objective_flags(Objective& objective) {
         .help =
             "highest price of the training (20000USD, 20k); the fastest plan within it is taken",
         .set = into_budget(objective.budget),
-        .units = {"USD", "usd", "dollars"}}}};
+        .units = magnitudes_and({"USD", "usd", "dollars"})}}};
   for (Flag& flag : training_flags(objective)) group.flags.push_back(std::move(flag));
   return group;
 }

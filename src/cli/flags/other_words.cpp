@@ -69,6 +69,9 @@ std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_vie
         "--samples", "--train-samples"},
        "--tokens",
        ": --tokens 3B says how much is trained: the tokens of the data, times the epochs"},
+      {{"--days", "--hours", "--weeks", "--max-days", "--max-time", "--duration", "--within"},
+       "--deadline",
+       ": --deadline 30d says how long the training may take"},
       {{"--offload-params", "--offload-param", "--offload-parameters", "--offload-weights"},
        "--offload",
        ": weights stay on the devices; --offload 1 keeps the optimizer's states in host memory, "

@@ -87,14 +87,16 @@ bool is_switch(const Command& command, const std::string& name) {
                         other.empty() ? suggestion(name, known_flags(command)) : other, more));
 }
 
-// "--global-batch 4M tokens" as "--global-batch 4Mtokens".
+// "--global-batch 4M tokens" as "--global-batch 4Mtokens", "4 M tokens" too.
 void join_units(const Command& command, std::vector<std::string>& words) {
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < words.size();) {
     const bool joined = words[i].starts_with("--") && words[i].find('=') != words[i].npos;
     const std::string& name = joined || i == 0 ? words[i] : words[i - 1];
     const Flag* flag = flag_named(command, name.substr(0, name.find('=')));
-    if (flag == nullptr || std::ranges::find(flag->units, words[i + 1]) == flag->units.end())
+    if (flag == nullptr || std::ranges::find(flag->units, words[i + 1]) == flag->units.end()) {
+      ++i;
       continue;
+    }
     words[i] += words[i + 1];
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/flags/magnitudes.h"
 #include "cli/flags/plan_arguments.h"
 #include "io/cluster/catalogue.h"
 #include "io/model/zoo.h"
@@ -132,14 +133,15 @@ FlagGroup problem_flags(PlanRequest& request) {
             "--micro-batches x --dp",
         .set = into_batch(request, kMaxBatch),
         .hidden = {"--global-batch-size", "--gbs", "--batch-size", "--train-batch-size"},
-        .units = {"tokens", "token", "samples", "sequences"}},
+        .units = magnitudes_and({"tokens", "token", "samples", "sequences"})},
        {.name = "--seq",
         .value = "N",
         .help = "tokens in a sequence: 4096, 128k (131,072); what the model was trained on by "
                 "default",
         .set = into_tokens(a.sequence, 1, kMaxSequence),
         .hidden = {"--seq-length", "--sequence-length", "--seq-len", "--seqlen", "--max-seq-len",
-                   "--max-seq-length", "--context-length", "--block-size"}},
+                   "--max-seq-length", "--context-length", "--block-size"},
+        .units = {"tokens", "token", "k", "K"}},
        {.name = "--layers",
         .value = "N",
         .help = "number of layers of a model that has one of Aceso's names: aceso:scale-layer",

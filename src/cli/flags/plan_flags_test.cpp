@@ -161,13 +161,35 @@ TEST(PlanFlags, BatchesMayBeSaidInTokens) {
        {std::vector<std::string>{"--global-batch", "4M", "tokens"},
         {"--global-batch", "4Mtokens"},
         {"--global-batch", "4M tokens"},
-        {"--global-batch=4M", "tokens"}}) {
+        {"--global-batch", "4", "million", "tokens"},
+        {"--global-batch", "4M-tokens"},
+        {"--global-batch", "4 million tokens"},
+        {"--global-batch=4M", "tokens"},
+        {"--global-batch=4", "M", "tokens"}}) {
     const PlanArguments a = parsed(words);
     ASSERT_TRUE(a.request.source.batch_tokens);
     EXPECT_EQ(a.request.source.batch_tokens->decimal, 4e6);
     EXPECT_EQ(a.request.source.batch_tokens->binary, 4 * 0x1p20);
   }
   EXPECT_TRUE(complaint({"--global-batch", "4X tokens"}).starts_with("--global-batch: must be"));
+  EXPECT_EQ(complaint({"--global-batch", "4M"}),
+            "--global-batch: are '4M' tokens or samples? 4Mtokens are tokens; samples are a whole "
+            "number, such as 512");
+  EXPECT_EQ(parsed({"--global-batch", "512", "samples"}).request.source.job.global_batch, 512);
+}
+
+TEST(PlanFlags, AmountsMayBeSaidInWords) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--tokens", "2T"},
+                                                {"--tokens", "2", "T"},
+                                                {"--tokens", "2", "trillion", "tokens"},
+                                                {"--tokens", "2e12"}})
+    EXPECT_EQ(parsed(words).request.objective.tokens, 2e12);
+  EXPECT_EQ(parsed({"--seq", "128k", "tokens"}).request.source.sequence, 128 * 1024);
+  EXPECT_EQ(parsed({"--seq", "4096tokens"}).request.source.sequence, 4096);
+  EXPECT_EQ(parsed({"--budget", "1.5", "million"}).request.objective.budget, Usd(1.5e6));
+  EXPECT_TRUE(complaint({"--tokens", "2", "apples"}).find("one word too many") !=
+              std::string::npos);
+  EXPECT_TRUE(complaint({"--days", "30"}).find("--deadline 30d says") != std::string::npos);
 }
 
 TEST(PlanFlags, NamesOfOtherProgramsAreUnderstood) {

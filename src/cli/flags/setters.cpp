@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/flags/command.h"
+#include "cli/flags/magnitudes.h"
 #include "io/format/json_reader.h"
 
 namespace plait {
@@ -101,7 +102,11 @@ Setter into_list(std::vector<int>& into, int least, int most) {
 }
 
 Setter into_tokens(std::optional<int>& into, int least, int most) {
-  return [&into, least, most](const std::string& flag, const std::string& text) {
+  return [&into, least, most](const std::string& flag, const std::string& said) {
+    static constexpr std::string_view kUnits[] = {"tokens", "token"};
+    std::string bare = said;
+    take_unit(bare, kUnits);
+    const std::string& text = bare;
     const std::string letters = "kKmM";
     if (text.empty() || letters.find(text.back()) == letters.npos) {
       into = parse_integer(flag, text, least, most);

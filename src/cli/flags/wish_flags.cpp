@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "cli/flags/magnitudes.h"
 #include "cli/flags/plan_arguments.h"
 
 namespace plait {
@@ -83,21 +84,19 @@ Setter into_offload(std::optional<double>& into) {
 
 Setter into_batch(PlanRequest& request, int most) {
   return [&request, most](const std::string& flag, const std::string& text) {
+    static constexpr std::string_view kTokens[] = {"tokens", "token", "tok"};
+    static constexpr std::string_view kSamples[] = {"samples", "sample", "sequences"};
     std::string amount = text;
-    bool tokens = false;
-    for (const std::string_view unit : {"tokens", "token", "tok"})
-      if (!tokens && amount.ends_with(unit)) {
-        amount.resize(amount.size() - unit.size());
-        tokens = true;
-      }
-    if (!tokens) return into_integer(request.source.job.global_batch, 1, most)(flag, text);
-    while (amount.ends_with(' ')) amount.pop_back();
+    const bool tokens = take_unit(amount, kTokens);
+    if (!tokens && take_unit(amount, kSamples))
+      return into_integer(request.source.job.global_batch, 1, most)(flag, amount);
     const Number number = read_number(amount);
-    const double power = number.rest.empty()                        ? 0
-                         : number.rest == "k" || number.rest == "K" ? 1
-                         : number.rest == "M" || number.rest == "m" ? 2
-                         : number.rest == "B" || number.rest == "G" ? 3
-                                                                    : -1;
+    const int power = power_of_thousand(number.rest);
+    if (!tokens && number.good && power > 0)
+      throw InputError(flag, fmt::format("are '{}' tokens or samples? {}tokens are tokens; samples "
+                                         "are a whole number, such as 512",
+                                         text.substr(0, 40), amount.substr(0, 40)));
+    if (!tokens) return into_integer(request.source.job.global_batch, 1, most)(flag, text);
     if (!number.good || power < 0 || number.value <= 0 || number.value > 1e15)
       throw InputError(flag, fmt::format("must be samples (512) or tokens (4Mtokens), is '{}'",
                                          text.substr(0, 40)));

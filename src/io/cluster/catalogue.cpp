@@ -266,10 +266,26 @@ std::vector<std::string_view> framework_names(const Catalogue& catalogue) {
 }
 
 DeviceEntry read_device_entry(const JsonValue& object, const Catalogue& catalogue) {
-  object.allow_only({"name", "like", "aliases", "memory_GiB", "memory_bandwidth_GBps",
-                     "peak_TFLOPs", "link", "per_node", "multiprocessors", "network",
-                     "usual_instance", "efficiency", "efficiency_in_clusters", "basis", "host",
-                     "price_usd_per_hour", "source", "note", "fitted"});
+  object.allow_only({"name",
+                     "like",
+                     "aliases",
+                     "memory_GiB",
+                     "memory_bandwidth_GBps",
+                     "peak_TFLOPs",
+                     "link",
+                     "per_node",
+                     "multiprocessors",
+                     "network",
+                     "usual_instance",
+                     "efficiency",
+                     "efficiency_in_clusters",
+                     "basis",
+                     "host",
+                     "collectives",
+                     "price_usd_per_hour",
+                     "source",
+                     "note",
+                     "fitted"});
   DeviceEntry out;
   const auto like = object.find("like");
   if (like) out = find_device(catalogue, like->text(), like->where());

@@ -191,6 +191,7 @@ DeviceType read_device_type(const JsonValue& object, const DeviceType* like,
     if (const auto memory = host->find("memory_GBps"))
       type.host_memory = gigabytes_per_second(within(*memory, kLeastRate, kMostOfDevice));
   }
+  type.collectives = object.text_or("collectives", type.collectives);
   type.basis = object.text_or("basis", like != nullptr ? "copied from " + like->name : "");
   return type;
 }
@@ -206,12 +207,16 @@ std::string device_type_json(const DeviceType& type) {
       "\"link\": {{{}, \"switched\": {}}}, \"per_node\": {}, \"multiprocessors\": {}, "
       "\"efficiency\": {{{}}}, "
       "\"price_usd_per_hour\": {}, \"host\": {{\"link_GBps\": {}, \"memory_GBps\": {}}}, "
-      "\"basis\": {}}}",
+      "{}\"basis\": {}}}",
       nlohmann::json(type.name).dump(), in_unit(type.memory.value, kGiB),
       in_gigabytes_per_second(type.memory_bandwidth), peaks, link_json(type.intra), type.switched,
       type.per_node, type.multiprocessors, efficiency_json(type.efficiency),
       shown(in_usd_per_hour(type.price)), in_gigabytes_per_second(type.host_link),
-      in_gigabytes_per_second(type.host_memory), nlohmann::json(type.basis).dump());
+      in_gigabytes_per_second(type.host_memory),
+      type.collectives == DeviceType().collectives
+          ? ""
+          : fmt::format("\"collectives\": {}, ", nlohmann::json(type.collectives).dump()),
+      nlohmann::json(type.basis).dump());
 }
 
 std::vector<JsonValue> named_entries(const JsonValue& list) {

@@ -42,6 +42,9 @@ std::string of_another_program(const std::string& text) {
   if (has("distributed_type:"))
     return "; this is a file of accelerate, which plait estimate reads as `from` fsdp, with "
            "`model`";
+  if (has("model_name_or_path:") || has("base_model:"))
+    return "; this names a model, which `model` takes by that name, and the other flags say the "
+           "rest: `lora` 16 `micro_batch` 2 `micro_batches` 4 `dp` 1";
   if (has("torchrun") || has("accelerate launch") || has("deepspeed") || has("torch.distributed"))
     return "; what this script starts has to be said: `model` NAME `framework` fsdp `micro_batch` "
            "2 "
@@ -78,6 +81,11 @@ LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
   if (!root.is_object())
     throw InputError(root.where(), "a model is an object: a config.json or a plait model file");
   if (root.find("plait_model")) return read_plait_model(root, sequence);
+  if (root.find("zero_optimization") || root.find("train_micro_batch_size_per_gpu"))
+    throw InputError(
+        root.where(),
+        "this is a configuration of DeepSpeed, not a model: plait estimate reads it as "
+        "`from` deepspeed, with `model`");
   return built(read_huggingface(root, sequence));
 }
 

@@ -69,6 +69,11 @@ TEST_F(LoadModel, MistakesSayWhatIsNeeded) {
   EXPECT_EQ(complaint(file("words.txt", "hello")),
             "words.txt: neither JSON (a config.json or a plait model file) nor Megatron-LM flags "
             "(--num-layers ...)");
+  EXPECT_NE(complaint(file("ds.json", R"({"zero_optimization": {"stage": 3}})")).find("DeepSpeed"),
+            std::string::npos);
+  EXPECT_NE(complaint(file("lora.txt", "model_name_or_path: x/Llama-3-8B\nlora_rank: 8\n"))
+                .find("this names a model"),
+            std::string::npos);
   EXPECT_NE(complaint(file("cut.json", R"({"model_type": )")).find("not valid JSON"),
             std::string::npos);
   fs::create_directories(folder_ / "bare");

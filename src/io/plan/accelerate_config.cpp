@@ -311,7 +311,7 @@ AccelerateConfig read_accelerate_config(const std::string& name, const std::stri
   }
   if (flag_of(entries, "fsdp_config/fsdp_offload_params"))
     throw InputError(find(entries, "fsdp_config/fsdp_offload_params")->where,
-                     "parameters in host memory have no words in a plan");
+                     kParametersInHostMemory);
   read_precision_of(entries, filled.precision, out.layout.precision);
   const bool recomputes = flag_of(entries, "fsdp_config/fsdp_activation_checkpointing");
   if (filled.recompute == Recompute::selective)

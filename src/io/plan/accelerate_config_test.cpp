@@ -92,7 +92,7 @@ TEST(AccelerateConfig, EachMistakeHasItsMessage) {
   EXPECT_EQ(complaint("distributed_type: XLA\n"),
             "a.yaml:1: distributed_type xla is not read: FSDP, MULTI_GPU and NO are");
   EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n"),
-            "a.yaml:3: parameters in host memory have no words in a plan");
+            std::string("a.yaml:3: ") + kParametersInHostMemory);
   EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SOME\n"),
             "a.yaml:3: fsdp_sharding_strategy must be true, false, FULL_SHARD, SHARD_GRAD_OP, "
             "NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2, is 'some'");

@@ -257,7 +257,7 @@ void read_zero(const JsonValue& root, DeepspeedConfig& out) {
         "the second copy of parameters (zero_hpz_partition_size) is not priced");
   if (const auto parameters = zero->find("offload_param"))
     if (parameters->text_or("device", "none") != "none")
-      throw InputError(parameters->where(), "parameters in host memory have no words in a plan");
+      throw InputError(parameters->where(), kParametersInHostMemory);
 }
 
 void read_sum_type(const JsonValue& root, DeepspeedConfig& out) {

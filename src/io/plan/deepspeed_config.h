@@ -10,6 +10,10 @@
 
 namespace plait {
 
+inline constexpr char kParametersInHostMemory[] =
+    "parameters in host memory are not priced; without this the rest is: weights stay on the "
+    "devices, which ZeRO 3 cuts them over";
+
 // Two of the three decide the third; the replicas are what the devices leave.
 struct DeepspeedBatch {
   std::optional<int> batch;         // train_batch_size

@@ -90,12 +90,12 @@ Efficiency restore_efficiency(const JsonValue& json) {
 
 std::string dump_type(const DeviceType& type) {
   const auto& [name, memory, memory_bandwidth, type_peak, multiprocessors, intra, per_node,
-               switched, efficiency, price, host_link, host_memory, basis] = type;
+               switched, efficiency, price, host_link, host_memory, collectives, basis] = type;
   JsonObject peak;
   for (int i = 0; i < kDTypes; ++i)
     if (type_peak[i].value != 0) peak.number(name_of(static_cast<DType>(i)), type_peak[i].value);
-  return JsonObject()
-      .text("name", name)
+  JsonObject out;
+  out.text("name", name)
       .number("memory_B", memory.value)
       .number("memory_bandwidth_Bps", memory_bandwidth.value)
       .json("peak_flops_per_s", peak.str())
@@ -106,15 +106,15 @@ std::string dump_type(const DeviceType& type) {
       .json("efficiency", dump_efficiency(efficiency))
       .number("price_usd_per_s", price.value)
       .number("host_link_Bps", host_link.value)
-      .number("host_memory_Bps", host_memory.value)
-      .text("basis", basis)
-      .str();
+      .number("host_memory_Bps", host_memory.value);
+  if (collectives != DeviceType().collectives) out.text("collectives", collectives);
+  return out.text("basis", basis).str();
 }
 
 DeviceType restore_type(const JsonValue& json) {
   json.allow_only({"name", "memory_B", "memory_bandwidth_Bps", "peak_flops_per_s",
                    "multiprocessors", "intra", "per_node", "switched", "efficiency",
-                   "price_usd_per_s", "host_link_Bps", "host_memory_Bps", "basis"});
+                   "price_usd_per_s", "host_link_Bps", "host_memory_Bps", "collectives", "basis"});
   DeviceType type;
   type.name = json.at("name").text();
   type.memory = Bytes(json.at("memory_B").positive());
@@ -137,6 +137,7 @@ DeviceType restore_type(const JsonValue& json) {
     type.host_link = BytesPerSecond(rate->positive());
   if (const auto rate = json.find("host_memory_Bps"))
     type.host_memory = BytesPerSecond(rate->positive());
+  type.collectives = json.text_or("collectives", type.collectives);
   type.basis = json.text_or("basis", "");
   return type;
 }

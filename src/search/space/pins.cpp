@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "model/layers.h"
 #include "plan/names.h"
@@ -63,8 +66,13 @@ Found batch_violation(const Pins& pins, int batch) {
   return std::nullopt;
 }
 
-// Degrees that multiply to more devices than there are.
-Found device_violation(const Pins& pins, int devices) {
+// The degrees that are pinned: in words, of the dimension that is named first, and multiplied.
+struct PinnedDegrees {
+  Found words;
+  double devices = 1;
+};
+
+PinnedDegrees pinned_degrees(const Pins& pins) {
   struct Degree {
     Dimension dimension;
     int value;
@@ -75,19 +83,65 @@ Found device_violation(const Pins& pins, int devices) {
        {stage_count(pins) > 0 ? Dimension::stages : Dimension::pipeline, stages},
        {Dimension::data, pins.data.value_or(1)},
        {Dimension::context, pins.context.value_or(1)}}};
-  double needed = 1;
-  Found found;
+  PinnedDegrees out;
   for (const auto& [dimension, value] : degrees) {
     if (value == 1) continue;
-    needed *= value;
-    if (!found)
-      found = {dimension, std::to_string(value)};
+    out.devices *= value;
+    if (!out.words)
+      out.words = {dimension, std::to_string(value)};
     else
-      found->what += fmt::format(" x `{}` {}", name_of(dimension), value);
+      out.words->what += fmt::format(" x `{}` {}", name_of(dimension), value);
   }
-  if (needed <= devices) return std::nullopt;
-  found->what += fmt::format(" needs {} devices, the cluster has {}", needed, devices);
-  return found;
+  return out;
+}
+
+// Degrees that multiply to more devices than there are.
+Found device_violation(const Pins& pins, int devices) {
+  PinnedDegrees needed = pinned_degrees(pins);
+  if (needed.devices <= devices) return std::nullopt;
+  needed.words->what +=
+      fmt::format(" needs {} devices, the cluster has {}", needed.devices, devices);
+  return std::move(needed.words);
+}
+
+// Numbers of devices that whole nodes have together.
+std::vector<bool> sums_of_nodes(const Cluster& cluster) {
+  std::vector<int> sizes(cluster.nodes.size());
+  for (const Device& device : cluster.devices) ++sizes[device.node];
+  std::map<int, int> nodes_of_size;
+  for (const int size : sizes) ++nodes_of_size[size];
+  std::vector<bool> sums(static_cast<std::size_t>(cluster.device_count()) + 1);
+  sums[0] = true;
+  for (const auto& [size, count] : nodes_of_size) {
+    std::vector<int> used(sums.size(), 0);  // nodes of this size, the fewest
+    for (std::size_t sum = size; sum < sums.size(); ++sum) {
+      const std::size_t before = sum - static_cast<std::size_t>(size);
+      if (sums[sum] || !sums[before] || used[before] == count) continue;
+      sums[sum] = true;
+      used[sum] = used[before] + 1;
+    }
+  }
+  return sums;
+}
+
+// Degrees that no choice of whole nodes has the devices for.
+Found whole_node_violation(const Problem& problem, const Pins& pins, const Target& target) {
+  if (!target.one_layout || target.idle_in_node) return std::nullopt;
+  PinnedDegrees pinned = pinned_degrees(pins);
+  const auto step = static_cast<std::size_t>(pinned.devices);
+  const bool all = pins.tensor && (pins.pipeline || stage_count(pins) > 0) && pins.data &&
+                   (pins.context || !has_context(target, problem.job));
+  const std::vector<bool> sums = sums_of_nodes(problem.cluster);
+  for (std::size_t devices = step; devices < sums.size(); devices += step)
+    if (sums[devices])
+      return std::nullopt;
+    else if (all)
+      break;
+  if (!pinned.words) return std::nullopt;
+  pinned.words->what += fmt::format(
+      " is not possible: {} uses all devices of a node or none, and no nodes together have {}{}",
+      target.program, all ? "" : "a multiple of ", step);
+  return std::move(pinned.words);
 }
 
 Found stage_violation(const Pins& pins, const Model& model) {
@@ -197,7 +251,7 @@ Found lacking(const Problem& problem, const Pins& pins, const Target& target) {
     return refuse(
         Dimension::tensor, *pins.tensor,
         fmt::format("needs a degree that divides the {} heads of keys and values", heads));
-  return std::nullopt;
+  return whole_node_violation(problem, pins, target);
 }
 
 // The same, and which programs have a way.

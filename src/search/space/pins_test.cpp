@@ -121,5 +121,36 @@ TEST(Pins, WhatATargetLacksNamesThoseThatHaveIt) {
             "open)");
 }
 
+TEST(Pins, WhatUsesWholeNodesNeedsDegreesThatFitThem) {
+  const Target& megatron = *target_named("megatron");
+  const auto words_of = [&](const Pins& pins) {
+    const auto violation = violation_of(problem(), pins, megatron);
+    return violation ? in_words(*violation) : "";
+  };
+  const std::string multiple = words_of({.pipeline = 5});
+  EXPECT_TRUE(multiple.starts_with(
+      "`pipeline`: 5 is not possible: Megatron-LM uses all devices of a node or none, and no nodes "
+      "together have a multiple of 5 (`framework` "))
+      << multiple;
+  EXPECT_EQ(words_of({.pipeline = 4}), "");
+  EXPECT_EQ(words_of({.tensor = 2, .pipeline = 2, .data = 2, .context = 1}), "");
+  const std::string exactly = words_of({.tensor = 2, .pipeline = 2, .data = 1, .context = 1});
+  EXPECT_NE(exactly.find("together have 4 ("), std::string::npos) << exactly;
+  EXPECT_EQ(words({.pipeline = 5}), "");
+}
+
+// Nodes of 8, 8 and 6 devices: 6, 8, 14, 16 and 22 are whole ones.
+TEST(Pins, NodesOfSeveralSizesMayBeCombined) {
+  Problem odd = problem();
+  Cluster& cluster = odd.cluster;
+  cluster.nodes.push_back(cluster.nodes.front());
+  for (int d = 0; d < 6; ++d)
+    cluster.devices.push_back({.type = cluster.devices.front().type, .node = 2});
+  const Target& megatron = *target_named("megatron");
+  for (const int stages : {2, 3, 4, 6, 7})
+    EXPECT_FALSE(violation_of(odd, {.pipeline = stages}, megatron)) << stages;
+  EXPECT_TRUE(violation_of(odd, {.pipeline = 5}, megatron));
+}
+
 }  // namespace
 }  // namespace plait

@@ -34,7 +34,7 @@ class Evaluation {
         units_(problem_.model.unit_count()),
         stages_(ground, layout, space_),
         bounds_(layout, space_, stages_, ground.work, ground.stop),
-        plans_(layout, ground.layouts.base_schedule(), space_, stages_) {}
+        plans_(layout, ground.layouts.base_schedule(layout.stages), space_, stages_) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
     limit_ = limit;
@@ -85,7 +85,9 @@ class Evaluation {
     return open;
   }
 
-  bool is_plain() const { return layout_.schedule == ground_.layouts.base_schedule(); }
+  bool is_plain() const {
+    return layout_.schedule == ground_.layouts.base_schedule(layout_.stages);
+  }
 
   // Offers the best cuts with the hosts in this order; what none undercuts.
   Seconds look_at_cuts(Seconds wanted, Shortlist& found) {

@@ -17,7 +17,7 @@ LayoutStages::LayoutStages(const UniformGround& ground, const UniformLayout& lay
 
 bool LayoutStages::place(const std::vector<int>& order) {
   const std::vector<DeviceId> devices = devices_in(ground_.kinds, order);
-  plan_ = plan_under(layout_.settings, ground_.layouts.base_schedule());
+  plan_ = plan_under(layout_.settings, ground_.layouts.base_schedule(layout_.stages));
   const int size = layout_.stage_devices();
   for (int s = 0; s < layout_.stages; ++s) {
     Stage stage;
@@ -91,7 +91,7 @@ const HandOver& LayoutStages::over(int s, int unit) {
 }
 
 ScheduleSetting LayoutStages::rhythm() const {
-  return {ground_.layouts.base_schedule(), layout_.settings.micro_batches};
+  return {ground_.layouts.base_schedule(layout_.stages), layout_.settings.micro_batches};
 }
 
 // Of a single stage, whose gradients are summed over all replicas alike, one will do, but for

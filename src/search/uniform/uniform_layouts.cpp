@@ -175,7 +175,7 @@ void UniformLayouts::list_schedules(const UniformLayout& layout,
     out.push_back(own);
   };
   const bool in_chunks = pins.schedule == Schedule::interleaved || pins.schedule == Schedule::zb_v;
-  if (layout.stages == 1 && !in_chunks) add(pins.schedule.value_or(base_), 1);
+  if (layout.stages == 1 && !in_chunks) add(pins.schedule.value_or(base_schedule(1)), 1);
   if (layout.stages == 1) return;
   const auto wants = [&](Schedule schedule) {
     return contains(target_.schedules, schedule) && (!pins.schedule || *pins.schedule == schedule);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "search/space/schedules.h"
 #include "search/space/space.h"
 #include "search/uniform/model_times.h"
 #include "search/uniform/node_mixes.h"
@@ -44,8 +45,11 @@ class UniformLayouts {
   // Whether degrees divide its devices and the batch; most mixes have no layout at all.
   bool has_degrees(const NodeMix& mix) const;
 
-  // The schedule of plain pipelines that cuts are searched under.
-  Schedule base_schedule() const { return base_; }
+  // The schedule of plain pipelines that cuts are searched under. A stage alone runs a micro-batch
+  // after the other, forward and backward, whatever its program's pipelines do.
+  Schedule base_schedule(int stages) const {
+    return stages == 1 ? searched_schedule(space_.pins()) : base_;
+  }
 
  private:
   void list_degrees(const NodeMix& mix, int at, std::vector<UniformLayout>& out) const;
@@ -74,7 +78,7 @@ class UniformLayouts {
   const std::vector<NodeKind>& kinds_;
   int threads_;
   ModelTimes times_;
-  Schedule base_;
+  Schedule base_;  // of several stages
   int layers_ = 0;
   std::vector<int> layer_units_;  // none where some units are parts of layers
   int most_stages_ = 1;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "io/format/json_reader.h"
+#include "io/plan/deepspeed_keys.h"
 #include "model/layers.h"
 #include "plan/check.h"
 #include "plan/names.h"
@@ -31,63 +32,6 @@ std::size_t comment_in(const std::string& text) {
     }
   }
   return std::string::npos;
-}
-
-// DeepSpeed's keys (deepspeed/runtime/config.py and constants.py of version 0.19).
-void allow_keys(const JsonValue& root) {
-  root.allow_only({"train_batch_size",
-                   "train_micro_batch_size_per_gpu",
-                   "gradient_accumulation_steps",
-                   "optimizer",
-                   "scheduler",
-                   "fp16",
-                   "bf16",
-                   "bfloat16",
-                   "zero_optimization",
-                   "activation_checkpointing",
-                   "pipeline",
-                   "gradient_clipping",
-                   "steps_per_print",
-                   "wall_clock_breakdown",
-                   "memory_breakdown",
-                   "prescale_gradients",
-                   "gradient_predivide_factor",
-                   "gradient_allreduce_op",
-                   "sparse_gradients",
-                   "communication_data_type",
-                   "seq_parallel_communication_data_type",
-                   "zero_allow_untested_optimizer",
-                   "zero_force_ds_cpu_optimizer",
-                   "disable_allgather",
-                   "dump_state",
-                   "disable_python_gc",
-                   "vocabulary_size",
-                   "checkpoint",
-                   "data_types",
-                   "dataloader_drop_last",
-                   "flops_profiler",
-                   "tensorboard",
-                   "wandb",
-                   "comet",
-                   "csv_monitor",
-                   "comms_logger",
-                   "aio",
-                   "log_level",
-                   "torch_autocast",
-                   "compile",
-                   "data_efficiency",
-                   "curriculum_learning",
-                   "use_data_before_expert_parallelism",
-                   "managed_gradient_accumulation",
-                   "hybrid_engine",
-                   "weight_quantization",
-                   "autotuning",
-                   "elasticity",
-                   "tensor_parallel",
-                   "sequence_parallel_size"});
-  for (const char* key : {"elasticity", "tensor_parallel", "sequence_parallel_size", "autotuning"})
-    if (const auto value = root.find(key))
-      throw InputError(value->where(), "plait has no words for it; leave it out");
 }
 
 bool is_auto(const JsonValue& value) { return value.is_string() && value.text() == "auto"; }
@@ -190,61 +134,11 @@ void read_offload(const JsonValue& zero, DeepspeedConfig& out) {
   if (device == "nvme") out.warnings.emplace_back("a disk (nvme) is priced as host memory");
 }
 
-// Those of version 0.19 (deepspeed/runtime/zero/config.py, which refuses others), and MiCS', which
-// older ones have.
-void allow_zero_keys(const JsonValue& zero) {
-  zero.allow_only({"stage",
-                   "contiguous_gradients",
-                   "reduce_scatter",
-                   "reduce_bucket_size",
-                   "use_multi_rank_bucket_allreduce",
-                   "allgather_partitions",
-                   "allgather_bucket_size",
-                   "overlap_comm",
-                   "load_from_fp32_weights",
-                   "elastic_checkpoint",
-                   "offload_param",
-                   "offload_optimizer",
-                   "zenflow",
-                   "sub_group_size",
-                   "cpu_offload",
-                   "cpu_offload_param",
-                   "cpu_offload_use_pin_memory",
-                   "stage3_max_live_parameters",
-                   "stage3_max_reuse_distance",
-                   "stage3_prefetch_bucket_size",
-                   "stage3_param_persistence_threshold",
-                   "stage3_model_persistence_threshold",
-                   "stage3_module_granularity_threshold",
-                   "stage3_use_all_reduce_for_fetch_params",
-                   "stage3_gather_16bit_weights_on_model_save",
-                   "stage3_gather_fp16_weights_on_model_save",
-                   "stage3_allgather_sequential",
-                   "ignore_unused_parameters",
-                   "legacy_stage1",
-                   "round_robin_gradients",
-                   "parameter_alignment",
-                   "zero_hpz_partition_size",
-                   "zero_quantized_weights",
-                   "zero_quantized_nontrainable_weights",
-                   "zero_quantized_gradients",
-                   "mics_shard_size",
-                   "mics_hierarchical_params_gather",
-                   "memory_efficient_linear",
-                   "pipeline_loading_checkpoint",
-                   "override_module_apply",
-                   "log_trace_cache_warnings",
-                   "enable_sanity_checks",
-                   "leaf_module",
-                   "compute_grad_norm",
-                   "save_muon_momentum_buffer_in_memory"});
-}
-
 void read_zero(const JsonValue& root, DeepspeedConfig& out) {
   const auto zero = root.find("zero_optimization");
   if (!zero) return;
   if (!zero->is_object()) throw InputError(zero->where(), "must be an object: {\"stage\": 1}");
-  allow_zero_keys(*zero);
+  allow_deepspeed_zero_keys(*zero);
   if (const auto stage = zero->find("stage"))
     out.zero = static_cast<ZeroStage>(stage->integer(0, 3));
   if (out.zero != ZeroStage::off) read_offload(*zero, out);
@@ -351,7 +245,7 @@ DeepspeedConfig read_deepspeed_config(const std::string& name, const std::string
         "a comment is not JSON; take it out");
   const JsonValue root = parse_json(name, text);
   if (!root.is_object()) throw InputError(name, "must be an object, as DeepSpeed's files are");
-  allow_keys(root);
+  allow_deepspeed_keys(root);
   DeepspeedConfig out;
   std::vector<std::string> missing;
   for (const std::string& one : {read_sizes(root, filled.sizes, out.sizes),

@@ -34,7 +34,8 @@ class Evaluation {
         units_(problem_.model.unit_count()),
         stages_(ground, layout, space_),
         bounds_(layout, space_, stages_, ground.work, ground.stop),
-        plans_(layout, ground.layouts.base_schedule(layout.stages), space_, stages_) {}
+        plans_(layout, ground.layouts.base_schedule(layout.stages), space_, stages_),
+        is_plain_(layout.schedule == ground.layouts.base_schedule(layout.stages)) {}
 
   Evaluated run(Seconds limit, Shortlist& found) {
     limit_ = limit;
@@ -85,29 +86,25 @@ class Evaluation {
     return open;
   }
 
-  bool is_plain() const {
-    return layout_.schedule == ground_.layouts.base_schedule(layout_.stages);
-  }
-
   // Offers the best cuts with the hosts in this order; what none undercuts.
   Seconds look_at_cuts(Seconds wanted, Shortlist& found) {
     if (layout_.schedule == Schedule::zb_v) return look_at_v(found);
     if (layout_.recomputes_some)
-      return is_plain() ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
+      return is_plain_ ? recompute_some(wanted, found) : recompute_chunks(wanted, found);
     const int first = space_.pins().recompute_layers.value_or(0);
     Seconds bound;
     if (layout_.schedule == Schedule::interleaved && bounds_.layers()) {
       bound = divide(pipeline_, first, wanted, found);
       if (bound >= wanted || bounds_.layers()->equal) return bound;
     }
-    if (is_plain() && may_divide()) {
+    if (is_plain_ && may_divide()) {
       bound = divide_plain(first, wanted, found);
       wanted = std::min(wanted, found.best());
       if (bound >= wanted) return bound;
     }
-    const CutResult cuts = cut(is_plain() ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
+    const CutResult cuts = cut(is_plain_ ? wanted : kPlainLimit * wanted, &LayoutStages::runs);
     lacks_memory_ = lacks_memory_ || cuts.lacks_memory;
-    if (!is_plain()) {
+    if (!is_plain_) {
       for (const Plan& plan : plans_.under_own_schedule(cuts, layers_)) offer_if_low(plan, found);
       return bound;
     }
@@ -254,13 +251,13 @@ class Evaluation {
   Seconds divide(const InterleavedPipeline& pipeline, int recomputed, Seconds limit,
                  Shortlist& found) {
     const LayerBound divided =
-        bounds_.divide(pipeline, recomputed, limit, is_plain() ? plans_.limits() : CutLimits{});
+        bounds_.divide(pipeline, recomputed, limit, is_plain_ ? plans_.limits() : CutLimits{});
     if (Seconds(divided.step) >= limit) return Seconds(divided.step);
     const auto offer = [&](Plan plan) {
       if (recomputed > 0) recompute_first(problem_.model, recomputed, plan);
       offer_fitting(plan, found);
     };
-    if (plans_.may_differ() || is_plain())
+    if (plans_.may_differ() || is_plain_)
       for (const DividedLayers& own : divided.found) {
         const bool is_exact = bounds_.layers()->equal;
         const bool is_slower = is_exact && Seconds(own.step) >= std::min(limit, found.best());
@@ -382,6 +379,7 @@ class Evaluation {
   LayoutStages stages_;
   OrderBounds bounds_;
   LayoutPlans plans_;
+  bool is_plain_;  // its schedule is that which the others begin with
   Seconds limit_ = Seconds(HUGE_VAL);
   std::optional<NearPlan> near_;  // of the order of hosts that is looked at
   std::vector<NearPlan> nears_;

@@ -73,6 +73,11 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
   pipeline.chunks = chunk_count(plan.stages.front());
   pipeline.micro_batches = plan.micro_batches;
   const bool split = splits_backward(plan.schedule);
+  const int positions = pipeline.stages * pipeline.chunks;
+  estimate.stages.reserve(pipeline.stages);
+  pipeline.time.reserve(positions);
+  pipeline.send.reserve(positions);
+  pipeline.send_busy.reserve(positions);
   StageResult made;
   for (int s = 0; s < pipeline.stages; ++s) {
     if (memo == nullptr) made = stage_cost(problem_, plan, s, tables);
@@ -87,7 +92,6 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
     }
   }
   // Hand-overs, in execution order of the chunks.
-  const int positions = pipeline.stages * pipeline.chunks;
   std::vector<std::pair<int, int>> at(positions);  // stage, first unit
   for (int s = 0; s < pipeline.stages; ++s) {
     int chunk = -1;
@@ -115,7 +119,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
   return pipeline;
 }
 
-Seconds CostEngine::add_tied_sync(const Plan& plan, Estimate& estimate) const {
+Seconds CostEngine::add_tied_sync(const Plan& plan, Estimate& estimate, StageMemo* memo) const {
   const auto stage_of = [&](int unit) {
     for (int s = 0; s < plan.stage_count(); ++s)
       for (const Span& span : plan.stages[s].spans)
@@ -123,12 +127,15 @@ Seconds CostEngine::add_tied_sync(const Plan& plan, Estimate& estimate) const {
     return 0;
   };
   Seconds tied;
-  for (const Tie& tie : problem_.model.ties) {
+  for (std::size_t i = 0; i < problem_.model.ties.size(); ++i) {
+    const Tie& tie = problem_.model.ties[i];
     const int a = stage_of(tie.first);
     const int b = stage_of(tie.second);
     if (a == b) continue;
-    const Seconds time = tied_sync_time(problem_, tie, plan.stages[a].devices,
-                                        plan.stages[b].devices, plan.stages[b].spans.back().tensor);
+    const Seconds time = memo != nullptr ? memo->tied_sync(plan, i, a, b)
+                                         : tied_sync_time(problem_, tie, plan.stages[a].devices,
+                                                          plan.stages[b].devices,
+                                                          plan.stages[b].spans.back().tensor);
     estimate.stages[a].tied_sync += time;
     estimate.stages[b].tied_sync += time;
     tied += time;
@@ -136,14 +143,14 @@ Seconds CostEngine::add_tied_sync(const Plan& plan, Estimate& estimate) const {
   return tied;
 }
 
-void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end,
-                        Estimate& estimate) const {
+void CostEngine::finish(const Plan& plan, const std::vector<Seconds>& stage_end, Estimate& estimate,
+                        StageMemo* memo) const {
   Seconds end = estimate.pipeline;
   for (std::size_t s = 0; s < estimate.stages.size(); ++s) {
     const StageCost& stage = estimate.stages[s];
     end = std::max(end, stage_end[s] + stage.gradient_sync + stage.optimizer);
   }
-  const Seconds tied = add_tied_sync(plan, estimate);
+  const Seconds tied = add_tied_sync(plan, estimate, memo);
   estimate.step = end + tied + measured_extras(problem_.profile, problem_.cluster, plan);
   estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
   estimate.after_pipeline = estimate.step - estimate.pipeline;
@@ -169,7 +176,7 @@ Estimate CostEngine::estimate(const Plan& plan) const {
     busiest = std::max(busiest, pipeline.micro_batches * (time.forward + time.backward));
   }
   estimate.bubble = estimate.pipeline - busiest;
-  finish(plan, stage_end, estimate);
+  finish(plan, stage_end, estimate, nullptr);
   return estimate;
 }
 
@@ -183,7 +190,7 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace, StageMemo* memo,
   std::vector<Seconds> stage_end = made.stage_end;
   if (splits_backward(plan.schedule))
     for (std::size_t s = 0; s < stage_end.size(); ++s) stage_end[s] -= made.stage_begin[s];
-  finish(plan, stage_end, estimate);
+  finish(plan, stage_end, estimate, memo);
   if (trace != nullptr) *trace = std::move(made);
   return estimate;
 }
@@ -210,7 +217,7 @@ Estimate CostEngine::outline(const Plan& plan, StageMemo* memo) const {
     forward += pipeline.at(s, 0).forward + pipeline.send[s];
     backward += pipeline.at(s, 0).backward + pipeline.send[s];
   }
-  estimate.step = std::max(step, estimate.pipeline) + add_tied_sync(plan, estimate);
+  estimate.step = std::max(step, estimate.pipeline) + add_tied_sync(plan, estimate, memo);
   estimate.step = std::max(estimate.step, busiest_network(problem_.cluster, plan, estimate));
   estimate.fits = std::ranges::all_of(
       estimate.stages, [](const StageCost& stage) { return stage.spare() >= Bytes(0); });

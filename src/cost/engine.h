@@ -60,9 +60,10 @@ class CostEngine {
   Pipeline pipeline_of(const Plan& plan, Estimate& estimate, StageMemo* memo = nullptr) const;
   // Of tied parameters on two stages, whose gradients are summed before either optimizer step: adds
   // it to both stages, gives the sum over all ties.
-  Seconds add_tied_sync(const Plan& plan, Estimate& estimate) const;
+  Seconds add_tied_sync(const Plan& plan, Estimate& estimate, StageMemo* memo) const;
   // Adds what follows the pipeline; stage_end as of the simulation.
-  void finish(const Plan& plan, const std::vector<Seconds>& stage_end, Estimate& estimate) const;
+  void finish(const Plan& plan, const std::vector<Seconds>& stage_end, Estimate& estimate,
+              StageMemo* memo) const;
 
   const Problem& problem_;
   mutable std::shared_mutex mutex_;

@@ -36,18 +36,27 @@ void StageMemo::add_settings(const Plan& plan, Key& key) const {
   key.add(std::bit_cast<std::uint64_t>(plan.offload));
 }
 
+// By runs of devices of one type on one node.
 void StageMemo::add_devices(std::span<const DeviceId> devices, Key& key) {
   key.add(devices.size());
-  for (const DeviceId id : devices) {
-    const Device& device = problem_.cluster.device(id);
-    int& ordinal = ordinals_[device.node];
+  for (std::size_t i = 0; i < devices.size();) {
+    const Device& first = problem_.cluster.device(devices[i]);
+    const std::size_t begin = i++;
+    while (i < devices.size() && problem_.cluster.device(devices[i]) == first) ++i;
+    int& ordinal = ordinals_[first.node];
     if (ordinal == 0) {
-      listed_.push_back(device.node);
+      listed_.push_back(first.node);
       ordinal = static_cast<int>(listed_.size());
-      key.add(node_kinds_[device.node]);
+      key.add(node_kinds_[first.node]);
     }
-    key.add(static_cast<std::uint64_t>(ordinal) << 32 | device.type);
+    key.add(static_cast<std::uint64_t>(ordinal) << 32 | first.type);
+    key.add(i - begin);
   }
+}
+
+void StageMemo::forget_nodes() {
+  for (const int node : listed_) ordinals_[node] = 0;
+  listed_.clear();
 }
 
 const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSource& tables) {
@@ -66,8 +75,7 @@ const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSour
   }
   for (const int share : stage.shares) key.add(share);
   add_devices(stage.devices, key);
-  for (const int node : listed_) ordinals_[node] = 0;
-  listed_.clear();
+  forget_nodes();
   const auto known = stages_.find(key);
   if (known != stages_.end()) return known->second;
   if (stages_.size() >= kMostKept) stages_.clear();
@@ -84,12 +92,28 @@ HandOver StageMemo::over(const Plan& plan, int from, int to, int unit) {
   key.add(a.spans.back().data);
   add_devices(a.devices, key);
   add_devices(b.devices, key);
-  for (const int node : listed_) ordinals_[node] = 0;
-  listed_.clear();
+  forget_nodes();
   const auto known = hand_overs_.find(key);
   if (known != hand_overs_.end()) return known->second;
   if (hand_overs_.size() >= kMostKept) hand_overs_.clear();
   return hand_overs_.emplace(key, hand_over(problem_, plan, a, b, unit)).first->second;
+}
+
+Seconds StageMemo::tied_sync(const Plan& plan, std::size_t tie, int first, int second) {
+  const Stage& a = plan.stages[first];
+  const Stage& b = plan.stages[second];
+  const int tensor = b.spans.back().tensor;
+  Key key;
+  key.add(static_cast<std::uint64_t>(tie) << 32 | tensor);
+  add_devices(a.devices, key);
+  add_devices(b.devices, key);
+  forget_nodes();
+  const auto known = tied_syncs_.find(key);
+  if (known != tied_syncs_.end()) return known->second;
+  if (tied_syncs_.size() >= kMostKept) tied_syncs_.clear();
+  const Seconds time =
+      tied_sync_time(problem_, problem_.model.ties[tie], a.devices, b.devices, tensor);
+  return tied_syncs_.emplace(key, time).first->second;
 }
 
 }  // namespace plait

@@ -22,6 +22,8 @@ class StageMemo {
   const StageResult& stage(const Plan& plan, int index, const TableSource& tables);
   // Before `unit`, from one stage of the plan to another.
   HandOver over(const Plan& plan, int from, int to, int unit);
+  // Of a tie of the model, by its position, that two stages of the plan share.
+  Seconds tied_sync(const Plan& plan, std::size_t tie, int first, int second);
 
  private:
   // Two independent hashes of all that a cost depends on: 128 bits do not meet by chance.
@@ -38,6 +40,7 @@ class StageMemo {
   void add_settings(const Plan& plan, Key& key) const;
   // Which of the devices share a node, and of what kind they and their nodes are.
   void add_devices(std::span<const DeviceId> devices, Key& key);
+  void forget_nodes();
 
   const Problem& problem_;
   std::vector<int> node_kinds_;  // by node; equal nodes of a zone are of one kind
@@ -45,6 +48,7 @@ class StageMemo {
   std::vector<int> listed_;      // nodes that are
   std::unordered_map<Key, StageResult, Hash> stages_;
   std::unordered_map<Key, HandOver, Hash> hand_overs_;
+  std::unordered_map<Key, Seconds, Hash> tied_syncs_;
 };
 
 }  // namespace plait

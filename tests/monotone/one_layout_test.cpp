@@ -14,6 +14,7 @@
 
 #include "monotone/every_pin.h"
 #include "monotone/pairs.h"
+#include "named_problem.h"
 #include "plan/describe.h"
 #include "second_opinion/mixed_problem.h"
 
@@ -196,6 +197,20 @@ TEST(OneLayout, MoreEffortIsNeverWorse) {
   }
   EXPECT_GT(more_proven[1], 0);
   EXPECT_GT(more_proven[2], 0);
+}
+
+// Not all mixes of these nodes are listed. What their devices could compute without any network was
+// all that was known of the others, a tenth of the step; the bound of all plans is a seventh.
+TEST(OneLayout, MixesThatAreNotListedHaveTheBoundOfAllPlans) {
+  Problem problem = named_problem("gpt-neo-2.7b",
+                                  "21xA10:4/10Gbps+21xRTX4090:4/50Gbps+10xA100-40GB:8/25Gbps", 48);
+  adapt(problem, *target_named("megatron"));
+  SearchContext context{problem, {.keep = 1}, {}, {}, {}};
+  context.options.target = *target_named("megatron");
+  const SearchResult found = run_search(planners().front(), context);
+  ASSERT_FALSE(found.plans.empty());
+  EXPECT_LE(*found.lower_bound, found.plans.front().cost.step);
+  EXPECT_GE(*found.lower_bound, 0.12 * found.plans.front().cost.step);
 }
 
 class SlowOneLayout : public testing::TestWithParam<std::tuple<int, int>> {};

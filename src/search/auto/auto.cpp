@@ -61,8 +61,8 @@ Seconds since(Clock::time_point begin) {
 //   branch and bound    pb  branch_and_bound.h: to the end, where that is near
 //   every plan          pb  on very few devices, for targets whose rules the bounds do not know
 //   one layout          p   uniform/uniform_search.h: plans with one tensor and one data degree
-//   recompute by stage  p   where plans recompute some layers of a stage: a search in which each
-//                           recomputes all or none, so that more freedom is never worse
+//   recompute by stage  p   where plans recompute some layers of a stage: a quick search in which
+//                           each recomputes all or none
 //   fewer nodes         p   a quick search on the first half of the nodes, a quarter of them, .. as
 //                           long as their devices could be fast enough; a longer one on numbers of
 //                           nodes with small divisors and, where most are idle, on twice those that
@@ -70,6 +70,9 @@ Seconds since(Clock::time_point begin) {
 //   moves               p   moves/improve.h: the best plans, and regular ones, changed step by step
 //                           in all that is free, beyond the space too: schedules, device order,
 //                           shares
+//   by stage, in full   p   the same as if that were all there is, on few devices that are short of
+//                           memory: more freedom is never worse there. After the moves, so that
+//                           they begin as they would without it
 //   op by op            pb  inside/inside_pipelines.h: degrees and recompute of each op by itself;
 //                           what Aceso's search finds so; inside_bound.h
 //   bound of all        b   proof.h: of every plan, where more than the space was free: schedules,
@@ -98,6 +101,7 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
       {"recompute by stage", normal, &A::recomputes_some, &A::try_by_stage},
       {"fewer nodes", normal, &A::has_several_nodes, &A::try_fewer_nodes},
       {"moves", normal, &A::may_move, &A::move_best},
+      {"by stage, in full", normal, &A::lacks_memory_on_few_devices, &A::try_by_stage_in_full},
       {"op by op", normal, &A::chooses_inside, &A::choose_inside},
       {"bound of all", quick, &A::may_prove, &A::prove},
       {"more effort", thorough, &A::is_not_enumerable, &A::go_on},
@@ -255,8 +259,10 @@ void AutoSearch::move_first() {
 }
 
 void AutoSearch::move_best() {
+  lacks_memory_ = lacks_memory();
   improve(context_, space_, engine_, found_, {}, [this] { return stop(); });
   if (aside_) found_.merge(*aside_);
+  lacks_memory_ = lacks_memory_ || lacks_memory();
 }
 
 bool AutoSearch::chooses_inside() const { return may_choose_inside(context_); }

@@ -110,32 +110,40 @@ void AutoSearch::try_one_layout() {
   for (const RankedPlan& ranked : search_uniform(context).plans) found_.offer(ranked.plan);
 }
 
-// Whether plans lack memory: one of the best recomputes something or, on few devices, has no room
-// for twice its activations, so that others, that are as fast, do.
 bool AutoSearch::recomputes_some() const {
   if (!space_.recomputes_by_layer() || !may_move() || found_.empty()) return false;
-  const auto recomputes = [&](const Span& span) {
-    return span.recompute != space_.recomputes().front();
-  };
-  const auto is_short_of_memory = [&](const StageCost& stage) {
-    return is_small() && stage.spare() < stage.activations;
-  };
   return std::ranges::any_of(found_.plans(), [&](const RankedPlan& ranked) {
-    return std::ranges::any_of(ranked.cost.stages, is_short_of_memory) ||
-           std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
-             return std::ranges::any_of(stage.spans, recomputes);
-           });
+    return std::ranges::any_of(ranked.plan.stages, [&](const Stage& stage) {
+      return std::ranges::any_of(stage.spans, [&](const Span& span) {
+        return span.recompute != space_.recomputes().front();
+      });
+    });
   });
 }
 
-// On few devices as if that were all there is, so that its plan is known.
-void AutoSearch::try_by_stage() {
+// Also where no plan that was found recomputes anything, but one of them has no room for twice its
+// activations: plans that are about as fast do.
+bool AutoSearch::lacks_memory() const {
+  if (!space_.recomputes_by_layer() || !may_move() || found_.empty()) return false;
+  return recomputes_some() || std::ranges::any_of(found_.plans(), [](const RankedPlan& ranked) {
+           return std::ranges::any_of(ranked.cost.stages, [](const StageCost& stage) {
+             return stage.spare() < stage.activations;
+           });
+         });
+}
+
+void AutoSearch::try_by_stage() { try_by_stage_with(Effort::quick); }
+
+void AutoSearch::try_by_stage_in_full() { try_by_stage_with(Effort::normal); }
+
+void AutoSearch::try_by_stage_with(Effort effort) {
   SearchContext context = context_;
   context.options.target.recompute_layers = RecomputeLayers::same;
   const Space space(context.problem, context.options.pins, context.options.target);
   context.space = &space;
-  context.options.keep = kKept;
-  context.options.effort = is_small() ? Effort::normal : Effort::quick;
+  // In full as it would be asked for by itself.
+  if (effort == Effort::quick) context.options.keep = kKept;
+  context.options.effort = effort;
   context.on_improvement = {};
   context.on_progress = {};
   AutoSearch by_stage(context);

@@ -60,6 +60,8 @@ class AutoSearch {
   void branch_and_bound_all();
   void try_one_layout();
   void try_by_stage();
+  void try_by_stage_in_full();
+  void try_by_stage_with(Effort effort);
   void try_every_plan();
   void try_fewer_types();
   void try_fewer_nodes();
@@ -94,6 +96,8 @@ class AutoSearch {
   bool may_end() const { return is_small() && is_enumerable() && exact_schedule(); }
   bool may_list_all() const;
   bool recomputes_some() const;
+  bool lacks_memory() const;
+  bool lacks_memory_on_few_devices() const { return is_small() && lacks_memory_; }
   bool chooses_inside() const;
   bool has_slower_types() const;
   bool has_several_nodes() const;
@@ -175,6 +179,7 @@ class AutoSearch {
   bool proven_ = false;                        // every plan was listed
   bool is_nested_ = false;                     // only the plans are of interest
   bool is_tight_ = false;                      // nothing fitted at first
+  bool lacks_memory_ = false;                  // before or after the moves
   bool lowest_only_ = false;                   // have been searched for the bound
   mutable std::atomic<bool> stopped_ = false;  // some pass was told to stop
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace plait {
 
@@ -52,27 +53,70 @@ Draft draft_of(const Plan& plan) {
   return draft;
 }
 
+namespace {
+
+// Replicas of one weight, in order; they had the same share, and those before `next` one more.
+struct Alike {
+  double weight = 0;
+  int share = 0;
+  std::vector<int> members;
+  std::size_t next = 0;
+
+  double load() const { return (share + 1) / weight; }
+};
+
+std::vector<Alike> groups_of(const std::vector<double>& weights, const std::vector<int>& shares) {
+  std::vector<Alike> groups;
+  for (int i = 0; i < static_cast<int>(weights.size()); ++i) {
+    auto own = std::ranges::find(groups, weights[i], &Alike::weight);
+    if (own == groups.end())
+      own = groups.insert(groups.end(), {.weight = weights[i], .share = shares[i]});
+    own->members.push_back(i);
+  }
+  return groups;
+}
+
+// One by one to where the next costs least, of equals to the first.
+void hand_out(int rest, const std::vector<double>& weights, std::vector<int>& shares) {
+  if (rest <= 0) return;
+  std::vector<Alike> groups = groups_of(weights, shares);
+  for (; rest > 0; --rest) {
+    Alike& own = *std::ranges::min_element(groups, {}, [](const Alike& group) {
+      return std::pair(group.load(), group.members[group.next]);
+    });
+    ++shares[own.members[own.next]];
+    if (++own.next < own.members.size()) continue;
+    own.next = 0;
+    ++own.share;  // of all of them
+  }
+}
+
+// One by one from where the last costs most, of equals from the first.
+void take_back(int rest, const std::vector<double>& weights, std::vector<int>& shares) {
+  for (; rest > 0; --rest) {
+    int chosen = -1;
+    double most = 0;
+    for (int i = 0; i < static_cast<int>(shares.size()); ++i) {
+      const double load = shares[i] / weights[i];
+      if (shares[i] > 1 && (chosen < 0 || load > most)) chosen = i, most = load;
+    }
+    --shares[chosen];
+  }
+}
+
+}  // namespace
+
 std::vector<int> apportioned(int sum, const std::vector<double>& weights) {
   const int count = static_cast<int>(weights.size());
   if (count == 0 || count > sum) return {};
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<int> out;
+  out.reserve(count);
   for (const double weight : weights)
     out.push_back(std::max(1, static_cast<int>(sum * weight / total)));
-  int rest = sum - std::accumulate(out.begin(), out.end(), 0);
-  // One by one to where the next costs least, or back from where the last costs most.
-  while (rest != 0) {
-    const int by = rest > 0 ? 1 : -1;
-    int chosen = -1;
-    double least = 0;
-    for (int i = 0; i < count; ++i) {
-      if (out[i] + by < 1) continue;
-      const double load = rest > 0 ? (out[i] + 1) / weights[i] : -out[i] / weights[i];
-      if (chosen < 0 || load < least) chosen = i, least = load;
-    }
-    out[chosen] += by;
-    rest -= by;
-  }
+  const int rest = sum - std::accumulate(out.begin(), out.end(), 0);
+  hand_out(rest, weights, out);
+  take_back(-rest, weights, out);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -223,6 +224,34 @@ TEST(Apportioned, AddsUpAndLeavesNobodyOut) {
   EXPECT_EQ(apportioned(10, {1, 1, 2}), (std::vector<int>{3, 2, 5}));
   EXPECT_EQ(apportioned(3, {1, 1, 100}), (std::vector<int>{1, 1, 1}));
   EXPECT_TRUE(apportioned(2, {1, 1, 1}).empty());
+}
+
+// To where the next sample costs least, of equals to the first; none is left without.
+TEST(Apportioned, AgreesWithHandingOutOneByOne) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<double> weights(1 + random() % 20);
+    for (double& weight : weights) weight = 1.0 + static_cast<double>(random() % 3) / 3;
+    const int sum = static_cast<int>(weights.size() + random() % 60);
+    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    std::vector<int> shares;
+    for (const double weight : weights)
+      shares.push_back(std::max(1, static_cast<int>(sum * weight / total)));
+    const auto load = [&](std::size_t k, int more) { return (shares[k] + more) / weights[k]; };
+    int rest = sum - std::accumulate(shares.begin(), shares.end(), 0);
+    for (; rest > 0; --rest) {
+      std::size_t least = 0;
+      for (std::size_t k = 1; k < shares.size(); ++k)
+        if (load(k, 1) < load(least, 1)) least = k;
+      ++shares[least];
+    }
+    const std::vector<int> given = apportioned(sum, weights);
+    if (rest == 0) {
+      EXPECT_EQ(given, shares);
+    }
+    EXPECT_EQ(std::accumulate(given.begin(), given.end(), 0), sum);
+    EXPECT_GE(std::ranges::min(given), 1);
+  }
 }
 
 }  // namespace

@@ -43,22 +43,47 @@ class Player {
   std::vector<double> now_;
 };
 
+// Sums, with their weights, of rows of a matrix that are in use; most are not, after a few rounds.
+class WeightedSums {
+ public:
+  WeightedSums(std::size_t rows, std::size_t columns) : columns_(columns), value_(rows * columns) {}
+
+  double& at(std::size_t row, std::size_t column) { return value_[row * columns_ + column]; }
+  void operator()(const std::vector<double>& weights, double sign, std::vector<double>& out) const {
+    std::ranges::fill(out, 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double weight = sign * weights[i];
+      if (weight == 0) continue;
+      const double* row = value_.data() + i * columns_;
+      for (std::size_t j = 0; j < columns_; ++j) out[j] += weight * row[j];
+    }
+  }
+
+ private:
+  std::size_t columns_;
+  std::vector<double> value_;
+};
+
 }  // namespace
 
 Mixtures solve_matrix_game(const std::vector<std::vector<double>>& value, int rounds) {
   const std::size_t rows = value.size();
   const std::size_t columns = value.front().size();
+  WeightedSums over_rows(rows, columns);
+  WeightedSums over_columns(columns, rows);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      over_rows.at(i, j) = value[i][j];
+      over_columns.at(j, i) = value[i][j];
+    }
   Player high(rows);
   Player low(columns);
   std::vector<double> of_rows(rows);
   std::vector<double> of_columns(columns);
   for (int round = 1; round <= rounds; ++round) {
-    for (std::size_t i = 0; i < rows; ++i)
-      of_rows[i] = std::inner_product(value[i].begin(), value[i].end(), low.now().begin(), 0.0);
+    over_columns(low.now(), 1, of_rows);
     high.learn(of_rows, round);
-    std::ranges::fill(of_columns, 0.0);
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t j = 0; j < columns; ++j) of_columns[j] -= high.now()[i] * value[i][j];
+    over_rows(high.now(), -1, of_columns);
     low.learn(of_columns, round);
   }
   return {high.mixture(), low.mixture()};

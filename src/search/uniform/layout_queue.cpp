@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "cost/pipeline/schedule.h"
+
 namespace plait {
 namespace {
 
@@ -19,14 +21,17 @@ LayoutQueue::LayoutQueue(std::vector<UniformLayout> layouts, double most)
   lead_by_degrees();
 }
 
-// Puts the layout with the lowest bound of each mix of nodes and each degree first. Bounds know
-// little of slow links: in their order alone, many layouts of one kind would come before any of
-// another.
+// Puts the layout with the lowest bound of each mix of nodes and each degree first; those that
+// gather weights, and those that put weight gradients aside, by themselves. Bounds know little of
+// slow links: in their order alone, many layouts of one kind would come before any of another.
 void LayoutQueue::lead_by_degrees() {
-  std::set<std::tuple<int, int, int, int>> seen;
+  std::set<std::tuple<int, int, int, int, bool, bool>> seen;
   const auto rest =
       std::stable_partition(layouts_.begin(), layouts_.end(), [&](const UniformLayout& layout) {
-        return seen.insert({layout.mix, layout.tensor, layout.stages, layout.settings.context})
+        return seen
+            .insert({layout.mix, layout.tensor, layout.stages, layout.settings.context,
+                     layout.settings.zero == ZeroStage::parameters,
+                     splits_backward(layout.schedule)})
             .second;
       });
   leaders_ = static_cast<std::size_t>(rest - layouts_.begin());

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "search/bound/proof.h"
 #include "search/space/worthwhile.h"
 #include "search/uniform/layout_evaluation.h"
 #include "search/uniform/layout_queue.h"
@@ -39,6 +40,7 @@ constexpr double kQuick = 0.125;
 constexpr double kThorough = 8;
 constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
 constexpr double kProven = 0.002;     // a gap that is not worth closing
+constexpr double kOpen = 0.1;         // one for which the bound of all plans is asked, too
 // By so much printed bounds are lower than what is proven: sums of times are rounded, and plans
 // that recompute layers without need, which are not looked at, wait for the host a little less
 // (6e-8).
@@ -95,6 +97,8 @@ class UniformSearch {
     add_other_shapes();
     drop_idle_zero();
     report("other layouts", begin, result);
+    if (effort != Effort::quick) prove(effort);
+    report("bound of all", begin, result);
     return finished(result);
   }
 
@@ -334,10 +338,22 @@ class UniformSearch {
     return std::move(result);
   }
 
-  // What was not listed has no other bound than what its devices can compute.
+  // Networks and memory, which bounds of mixes that were not listed do not know, and all orders at
+  // once.
+  void prove(Effort effort) {
+    for (const Effort questions : {Effort::normal, effort}) {
+      if (found_.empty() || found_.best() <= (1 + kOpen) * proven() || stop()) return;
+      floor_ = std::max(floor_, floor_of_all(context_, engine_, found_.best(), questions));
+      if (effort == Effort::normal) return;
+    }
+  }
+
+  // What was not listed has no other bound than what its devices can compute, or that of all plans.
   Seconds proven() const {
-    if (fewer_nodes_ && listed_all_ && are_all_mixes(kinds_)) return lower_bound();
-    return std::min(lower_bound(), least_step(context_, kinds_, mixes_.front()));
+    Seconds least = lower_bound();
+    if (!fewer_nodes_ || !listed_all_ || !are_all_mixes(kinds_))
+      least = std::min(least, least_step(context_, kinds_, mixes_.front()));
+    return std::min(found_.best(), std::max(least, floor_));
   }
 
   const SearchContext& context_;
@@ -359,6 +375,7 @@ class UniformSearch {
   bool listed_all_ = true;  // the layouts of the mixes that were looked at
   std::optional<std::vector<BoundedMix>> fewer_nodes_;
   std::size_t next_mix_ = 0;      // of these, that has not been listed
+  Seconds floor_;                 // no plan at all is faster
   std::int64_t evaluations_ = 0;  // of other shapes
   mutable std::atomic<bool> stopped_ = false;
 };

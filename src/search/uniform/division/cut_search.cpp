@@ -54,27 +54,39 @@ double CutSearch::excess(const PipelineSuffix& kept, const PipelineSuffix& other
   return std::max(most, above(kept.most_backward, other.most_backward));
 }
 
-// Where there are too many, the one goes that another is nearest to being no worse than.
 void CutSearch::insert(int stage, int begin, const Label& label) {
   std::vector<Label>& labels = labels_[stage][begin];
   for (const Label& other : labels)
     if (label.suffix.no_better_than(other.suffix)) return;
+  // None of these is nearer to another one than the label that they are no better than.
   std::erase_if(labels,
                 [&](const Label& other) { return other.suffix.no_better_than(label.suffix); });
+  for (Label& other : labels)
+    if (other.near >= 0)
+      other.near = std::min(other.near, excess(label.suffix, other.suffix, other.near));
   const auto at = std::ranges::upper_bound(labels, label.suffix.step(), {},
                                            [](const Label& own) { return own.suffix.step(); });
   labels.insert(at, label);
-  if (labels.size() <= most_labels_) return;
+  if (labels.size() > most_labels_) drop_one(stage, labels);
+}
+
+// Of too many, the one that another is nearest to being no worse than; never the best.
+void CutSearch::drop_one(int stage, std::vector<Label>& labels) {
+  for (std::size_t i = 1; i < labels.size(); ++i) {
+    Label& own = labels[i];
+    if (own.near >= 0) continue;
+    own.near = HUGE_VAL;
+    for (std::size_t k = 0; k < labels.size(); ++k)
+      if (k != i) own.near = std::min(own.near, excess(labels[k].suffix, own.suffix, own.near));
+  }
+  auto dropped = labels.end() - 1;
   double least = HUGE_VAL;
-  std::size_t dropped = labels.size() - 1;
-  for (std::size_t i = 1; i < labels.size(); ++i)
-    for (std::size_t k = 0; k < labels.size(); ++k) {
-      if (i == k) continue;
-      const double own = excess(labels[k].suffix, labels[i].suffix, least);
-      if (own < least) least = own, dropped = i;
-    }
+  for (auto own = labels.begin() + 1; own != labels.end(); ++own)
+    if (own->near < least) least = own->near, dropped = own;
   lost_[stage] = std::max(lost_[stage], least);
-  labels.erase(labels.begin() + static_cast<long>(dropped));
+  for (Label& other : labels)
+    if (excess(dropped->suffix, other.suffix, HUGE_VAL) <= other.near) other.near = -1;
+  labels.erase(dropped);
 }
 
 void CutSearch::extend(const std::vector<Slot>& slots, int stage, int end, Seconds limit) {

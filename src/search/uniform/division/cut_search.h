@@ -50,8 +50,9 @@ class CutSearch {
  private:
   struct Label {
     PipelineSuffix suffix;
-    int end = 0;      // of the stage's units
-    int parent = -1;  // among the labels of the next stage that begin at `end`
+    int end = 0;       // of the stage's units
+    int parent = -1;   // among the labels of the next stage that begin at `end`
+    double near = -1;  // the least excess of another one over it; below zero where it is not known
   };
   using Labels = std::vector<std::vector<Label>>;  // by first unit
 
@@ -60,6 +61,7 @@ class CutSearch {
   // Whether a stage may have these units; 1 when it has too many, -1 when too few.
   int has_wrong_layers(const UnitRange& units) const;
   void insert(int stage, int begin, const Label& label);
+  void drop_one(int stage, std::vector<Label>& labels);
   static double excess(const PipelineSuffix& kept, const PipelineSuffix& other, double enough);
   std::vector<int> begins_of(int label) const;
 

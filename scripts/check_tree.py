@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails on file and type names that name no idea, on paths of somebody's machine, on texts below the
-command line that name flags, on headers that newer versions of fmt want, on unfinished marks, on files that
+command line that name flags, on headers that newer versions of fmt want, on algorithms that clang 14 does not
+compile, on unfinished marks, on files that
 are far too long, on folders of src with too many files, on two types of one name, and on READMEs that are
 not true of their folder; warns about files that grew too long. Run by ctest and ./dev lint from the
 repository root."""
@@ -25,6 +26,8 @@ UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 # `export` writes is full of other programs' flags.
 FLAGLESS = {"plan", "cost", "search", "report", "validation", "app"}
 SPOKEN_FLAG = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
+# Algorithms that give a range, which clang 14 does not compile with the headers of GCC 12.
+RANGE_GIVEN = re.compile(r"std::ranges::(unique|remove|remove_if|rotate|partition|stable_partition|equal_range|search)\(")
 TYPE = re.compile(r"^\s*(?:struct|class|enum class|enum)\s+(\w+)", re.MULTILINE)
 
 
@@ -56,6 +59,8 @@ def complaints(path):
     if path.suffix in {".h", ".cpp"}:
         if "fmt::join(" in text and "<fmt/ranges.h>" not in text:
             yield f"{path}: fmt::join needs <fmt/ranges.h>, from version 11 of fmt on"
+        for name in RANGE_GIVEN.findall(text):
+            yield f"{path}: clang 14 does not compile std::ranges::{name}; take std::{name}"
         for name in TYPE.findall(text):
             for word in BANNED & set(words(name)):
                 yield f"{path}: type {name}: '{word}' names no idea"

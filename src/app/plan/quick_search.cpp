@@ -23,7 +23,7 @@ std::vector<int> counts_of_small_micro_batches(const Problem& problem) {
   for (const int replicas : divisors_of(problem.cluster.device_count()))
     if (batch % replicas == 0) counts.push_back(batch / replicas);
   std::ranges::sort(counts);
-  counts.erase(std::ranges::unique(counts).begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
 }
 

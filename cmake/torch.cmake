@@ -51,15 +51,15 @@ if(PLAIT_TESTS AND torch_tests)
   target_compile_options(plait_torch_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   target_link_libraries(plait_torch_tests PRIVATE plait_torch GTest::gtest_main)
   add_dependencies(plait_torch_tests plait plait-torch)
-  gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "torch."
+  gtest_discover_tests(plait_torch_tests TEST_FILTER "-Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}torch."
                        DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
-  gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "torch."
+  gtest_discover_tests(plait_torch_tests TEST_FILTER "Slow*" TEST_PREFIX "${PLAIT_TEST_PREFIX}torch."
                        TEST_LIST slow_torch_tests DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS slow TIMEOUT 1800)
   foreach(name profile train launchers)
-    add_test(NAME torch.${name}
+    add_test(NAME ${PLAIT_TEST_PREFIX}torch.${name}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/${name}_test.py
                      --program $<TARGET_FILE:plait>)
-    set_tests_properties(torch.${name} PROPERTIES TIMEOUT 600)
+    set_tests_properties(${PLAIT_TEST_PREFIX}torch.${name} PROPERTIES TIMEOUT 600)
   endforeach()
 endif()

@@ -38,7 +38,7 @@ std::string about_nodes(const std::vector<LaunchNode>& nodes) {
   for (const LaunchNode& node : nodes) {
     names.push_back(shell_word(node.name));
     counts.push_back(std::to_string(node.devices.size()));
-    visible.push_back(shell_word(fmt::format("{}", fmt::join(node.devices, ","))));
+    visible.push_back(array_word(fmt::format("{}", fmt::join(node.devices, ","))));
     usual = usual && is_first_ones(node.devices);
   }
   if (nodes.size() == 1) names = {"localhost"};

@@ -61,7 +61,7 @@ TEST(LaunchFiles, AMixedClusterIsAHeterogeneousJob) {
 TEST(LaunchFiles, DevicesThatAreNotInOrderAreNamed) {
   const auto files = launch_files(Launcher::torchrun, "m", two_nodes(), {"about", "", "true"});
   ASSERT_EQ(files.size(), 1u);
-  EXPECT_NE(files[0].text.find("DEVICES=(0,1,2,3,4,5,6,7 3,2,1,0)"), std::string::npos);
+  EXPECT_NE(files[0].text.find("DEVICES=('0,1,2,3,4,5,6,7' '3,2,1,0')"), std::string::npos);
   EXPECT_NE(files[0].text.find("PROCESSES=(8 4)"), std::string::npos);
 }
 

@@ -33,13 +33,15 @@ std::string shell_word(std::string_view word) {
   return plain ? std::string(word) : in_quotes(word);
 }
 
+std::string array_word(std::string_view word) {
+  return word.find(',') == word.npos ? shell_word(word) : in_quotes(word);
+}
+
 std::string shell_array(std::string_view name, const std::vector<FlagWords>& flags) {
   std::string out = fmt::format("{}=(\n", name);
   for (const FlagWords& words : flags) {
     out += "  " + shell_word(words.flag);
-    // A bare comma reads as if it parted two elements.
-    for (const std::string& value : words.values)
-      out += " " + (value.find(',') == value.npos ? shell_word(value) : in_quotes(value));
+    for (const std::string& value : words.values) out += " " + array_word(value);
     out += "\n";
   }
   return out + ")\n";

@@ -9,6 +9,9 @@ namespace plait {
 // The word as bash reads it back, whatever is in it: train.py, 'two words', 'it'\''s'.
 std::string shell_word(std::string_view word);
 
+// The same inside of an array, where a bare comma reads as if it parted two elements: '0,1'.
+std::string array_word(std::string_view word);
+
 // A flag with its values: {"--num-layers", {"32"}}.
 struct FlagWords {
   std::string flag;

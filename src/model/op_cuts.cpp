@@ -57,7 +57,7 @@ std::vector<OpCut> cuts_of(const Op& op, bool sequence_parallel) {
 Op with_cut(const Op& op, int cut) {
   Op out = op;
   const std::vector<OpCut> cuts = cuts_of(op);
-  if (cut == 0 || cut >= static_cast<int>(cuts.size())) return out;
+  if (cut <= 0 || cut >= static_cast<int>(cuts.size())) return out;
   out.split = cuts[cut].split;
   if (!op.cuts.empty()) return out;
   out.forward_reduce = out.backward_reduce = 0;

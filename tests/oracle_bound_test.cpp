@@ -5,6 +5,7 @@
 #include "plan/describe.h"
 #include "random_problem.h"
 #include "search/auto/branch_and_bound.h"
+#include "search/bound/proof.h"
 #include "search/bound/stage_table.h"
 #include "search/space/schedules.h"
 #include "search/space/search.h"
@@ -14,9 +15,8 @@
 namespace plait {
 namespace {
 
-// Recompute saves the forward pass a little memory traffic, less than a millionth of a step; no
-// planner but the exhaustive one recomputes for that.
-constexpr double kTolerance = 1e-6;
+// Of sums in another order.
+constexpr double kTolerance = 1e-9;
 
 // A random problem, every other one on a network that matters: slow, in zones, or with slow nodes.
 Problem networked_problem(std::mt19937_64& random, int units, int devices) {
@@ -82,19 +82,22 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
     const RankedPlan& best = truth.plans.front();
     const Space space(problem, context.options.pins);
     const CostEngine engine(problem);
+    // Bounds hold for plans that compute no more twice than they must. No planner but the exhaustive
+    // one does more of that; where a layer waits for the host, it saves a little of a forward pass.
+    const double tolerance = kTolerance + most_saved_forward(context, engine);
     for (const PlanSettings& settings : space.settings()) {
       if (!same_settings(settings, best.plan)) continue;
       StageTable table(space, engine, settings, searched_schedule(context.options.pins));
-      ASSERT_LE(table.bounds().any_step() / best.cost.step, 1 + kTolerance) << "problem " << i;
+      ASSERT_LE(table.bounds().any_step() / best.cost.step, 1 + tolerance) << "problem " << i;
       const double above = 1 + 0.05 * static_cast<double>(random() % 10);
       // Being stopped at any moment leaves a bound that holds.
       std::uint64_t questions = random() % 30;
       const Seconds stopped = table.tighten(best.cost.step * above, {1e6},
                                             [&] { return questions == 0 || --questions == 0; });
-      ASSERT_LE(stopped / best.cost.step, 1 + kTolerance)
+      ASSERT_LE(stopped / best.cost.step, 1 + tolerance)
           << "problem " << i << " " << describe(best.plan);
       const Seconds bound = table.tighten(best.cost.step * above, {1e6});
-      ASSERT_LE(bound / best.cost.step, 1 + kTolerance)
+      ASSERT_LE(bound / best.cost.step, 1 + tolerance)
           << "problem " << i << " " << describe(best.plan);
       ++counts.bounds;
       counts.tight += bound > 0.95 * best.cost.step ? 1 : 0;
@@ -103,7 +106,7 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
       std::int64_t nodes = 1'000'000;
       branch_and_bound(space, table, found, nodes, [] { return false; });
       ASSERT_FALSE(found.empty()) << "problem " << i << " " << describe(best.plan);
-      ASSERT_NEAR(found.best() / best.cost.step, 1, kTolerance)
+      ASSERT_NEAR(found.best() / best.cost.step, 1, tolerance)
           << "problem " << i << " " << describe(best.plan);
     }
   }

@@ -194,5 +194,20 @@ def test_signals_of_batch_systems_keep_the_best_so_far():
         (Here.folder / "best.json").unlink()
 
 
+def test_one_signal_ends_waiting_for_input():
+    os.mkfifo(Here.folder / "pipe")
+    writer = os.open(Here.folder / "pipe", os.O_RDWR)  # which never writes
+    for source in ("-", "pipe"):
+        for stop in (signal.SIGINT, signal.SIGTERM):
+            run = subprocess.Popen([Here.program, "plan", "--model", source, "--cluster", "H100", "--global-batch", "1"],
+                                   cwd=Here.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(1)
+            run.send_signal(stop)
+            assert run.wait(timeout=20) == 130, (source, stop, run.returncode)
+            out, told = run.communicate()
+            assert out == "" and told == f"plait: {source}: reading it was stopped\n", told
+    os.close(writer)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,14 @@ def test_a_disk_that_is_full_leaves_the_old_file():
             else:
                 assert done.returncode == 2 and "plan.json" in done.stderr, f"{call}:{number}: {done.stderr}"
                 assert (Here.folder / "plan.json").read_text() == OLD, f"{call}:{number}: the old file is gone"
+
+
+def test_a_signal_while_a_file_is_written_leaves_it_whole():
+    (Here.folder / "plan.json").write_text(OLD)
+    done = run(PLAN, "terminate:1")
+    assert done.returncode == -signal.SIGTERM, done
+    assert is_whole((Here.folder / "plan.json").read_text())
+    assert [path.name for path in Here.folder.iterdir()] == ["plan.json"]
 
 
 def test_without_more_threads_the_answer_is_the_same_or_a_sentence():

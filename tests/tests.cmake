@@ -86,6 +86,20 @@ if(TARGET plait)
   endforeach()
 endif()
 
+# Random problems, planned and given to the other verbs. The seed changes every day and is printed.
+if(TARGET plait)
+  set(campaign ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/campaign/campaign.py --program $<TARGET_FILE:plait> --jobs 2)
+  if(PLAIT_SANITIZE)
+    add_test(NAME ${PLAIT_TEST_PREFIX}campaign COMMAND ${campaign} --problems 12 --unbounded)
+    add_test(NAME ${PLAIT_TEST_PREFIX}long_campaign COMMAND ${campaign} --first 1000 --problems 200 --unbounded)
+  else()
+    add_test(NAME campaign COMMAND ${campaign} --problems 40)
+    add_test(NAME long_campaign COMMAND ${campaign} --first 1000 --problems 1000)
+  endif()
+  set_tests_properties(${PLAIT_TEST_PREFIX}campaign PROPERTIES TIMEOUT 600)
+  set_tests_properties(${PLAIT_TEST_PREFIX}long_campaign PROPERTIES LABELS slow TIMEOUT 3600)
+endif()
+
 # Calls to the system that fail; sanitizers have an allocator of their own.
 if(TARGET plait AND NOT PLAIT_SANITIZE)
   add_library(failing_calls MODULE tests/failing/failing_calls.cpp)

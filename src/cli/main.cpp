@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "cli/flags/command.h"
 #include "cli/flags/field_flags.h"
+#include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "io/format/json_reader.h"
 
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
     return plait::run(std::move(words));
   } catch (const plait::InputError& error) {
     plait::complain(plait::in_flags(error.what()));
+    if (plait::Interrupt::ever_happened()) return plait::kInterrupted;
   } catch (const std::bad_alloc&) {
     plait::complain("out of memory: the problem is too large for this machine");
   } catch (const std::filesystem::filesystem_error& error) {

@@ -1,6 +1,7 @@
 // Preloaded into the program (LD_PRELOAD), makes calls to the system fail:
 //   PLAIT_FAIL=write:3        the third write fails, and only that
 //   PLAIT_FAIL=write:3+       it and all that follow, as on a full disk
+//   PLAIT_FAIL=terminate:1    the program gets SIGTERM in the first fsync, which does not fail
 // Calls: malloc, pthread_create, write, fsync, rename. Writes to stdout and stderr do not count.
 // With PLAIT_FAIL_COUNT=FILE the number of calls is written there at the end.
 
@@ -10,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +93,7 @@ extern "C" ssize_t write(int file, const void* bytes, std::size_t count) {
 }
 
 extern "C" int fsync(int file) {
+  if (fails("terminate")) kill(getpid(), SIGTERM);
   if (fails("fsync")) {
     errno = EIO;
     return -1;

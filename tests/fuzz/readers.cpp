@@ -67,18 +67,21 @@ void read_npy(const std::string& bytes) {
 
 // ---- models
 
-// One device that holds everything: what is left to go wrong is the model.
+// One device that holds everything: what is left to go wrong is the model. Programs whose kernels
+// have tables of their own (src/cost/op) each price it.
 void check_model(const Model& model) {
   constexpr Bytes kEnough(1e30);
   Problem problem;
   problem.model = model;
   problem.cluster = read_cluster_shorthand("A100-80GB:1", builtin_catalogue()).cluster;
   problem.cluster.device_types[0].memory = kEnough;
-  problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
   problem.job.global_batch = 1;
   Plan plan;
   plan.stages.push_back({{{.units = {0, model.unit_count()}}}, {DeviceId{0}}, {}});
-  check_price(problem, plan);
+  for (const char* name : {"megatron", "eager", "plait"}) {
+    problem.job.framework = find_framework(builtin_catalogue(), name, "framework");
+    check_price(problem, plan);
+  }
 }
 
 void check_saved(const Model& model) {

@@ -91,7 +91,25 @@ Metric Objective::best_by() const {
   return deadline && !budget ? Metric::cost : Metric::time;
 }
 
+namespace {
+
+// Less than these are slips, and times and prices would be numbers that no JSON can say.
+void check_least(const Objective& objective) {
+  constexpr double kLeastGoodput = 1e-6;
+  constexpr Seconds kShortestDeadline(1e-3);
+  constexpr Usd kLeastBudget(1e-6);
+  if (!(objective.goodput >= kLeastGoodput && objective.goodput <= 1))
+    throw RequestError("goodput", fmt::format("must be from {:.0e} to 1", kLeastGoodput));
+  if (objective.deadline && !(*objective.deadline >= kShortestDeadline))
+    throw RequestError("deadline", "must be at least a millisecond");
+  if (objective.budget && !(*objective.budget >= kLeastBudget))
+    throw RequestError("budget", fmt::format("must be at least {:.0e} USD", kLeastBudget.value));
+}
+
+}  // namespace
+
 void check_objective(const Objective& objective, const Problem& problem) {
+  check_least(objective);
   if (objective.tokens && objective.steps)
     throw RequestError("steps", "contradicts `tokens`; give one");
   const char* limit = objective.deadline ? "deadline" : "budget";

@@ -176,7 +176,7 @@ std::string source_json(const UnitSource& source) {
 
 // Before memory is taken for a trace that no viewer opens.
 void check_trace_size(const Plan& plan) {
-  constexpr double kMostEvents = 5e6;
+  constexpr double kMostEvents = 1e6;
   double events = 0;
   for (const Stage& stage : plan.stages) events += 2.0 * plan.micro_batches * chunk_count(stage);
   if (events > kMostEvents)

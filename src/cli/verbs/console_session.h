@@ -19,7 +19,7 @@ class ConsoleSession {
   const Session& session() const { return session_; }
 
  private:
-  Interrupt interrupt_;
+  Interrupt interrupt_{Interrupt::Reading::ends};
   Progress progress_;
   Session session_;
 };

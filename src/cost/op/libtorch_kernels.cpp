@@ -41,10 +41,17 @@ constexpr double kMaskedBackward = 0.26;
 constexpr double kLearntForward = 9;
 constexpr double kLearntBackward = 24;
 
+// What a row takes longer, over its elements; a model that is given op by op may not say how many
+// they are.
+void add_per_row(EagerPasses& passes, double width) {
+  if (width <= 0) return;
+  passes.forward += passes.row / width;
+  passes.backward += passes.row_backward / width;
+}
+
 EagerPasses map_passes(const Op& op) {
   EagerPasses out = kMaps;
-  out.forward += out.row / op.rows;
-  out.backward += out.row_backward / op.rows;
+  add_per_row(out, op.rows);
   return out;
 }
 
@@ -55,8 +62,7 @@ EagerPasses norm_passes(const Op& op) {
   const bool inside = op.split == Split::shard && op.parameters > 0;
   const double width = inside ? op.parameters / (2 * learnt) : op.columns;
   if (inside && width < op.columns / 2) out.row = out.row_backward = kRowOfHead;
-  out.forward += out.row / width;
-  out.backward += out.row_backward / width;
+  add_per_row(out, width);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -44,6 +45,24 @@ class OpenFile {
   int descriptor_;
 };
 
+// While it lives, what would end the program waits, so that no half-written file stays behind.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2})
+      sigaddset(&ending, signal);
+    pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 int open_to_read(const std::string& path) {
   if (path == "-") return dup(STDIN_FILENO);
   struct stat status {};
@@ -54,21 +73,20 @@ int open_to_read(const std::string& path) {
 }
 
 // The next bytes, 0 at the end. A pipe ends where its writers have gone; one that never had any
-// looks the same, so that the first byte is waited for.
+// looks the same, so that the first byte is waited for. Negative where a signal ended the waiting.
 ssize_t next_bytes(int file, char* block, std::size_t size, bool first) {
   struct stat status {};
   const bool pipe = fstat(file, &status) == 0 && S_ISFIFO(status.st_mode);
   for (int waited = 0;; waited += kPipePause) {
     const ssize_t got = read(file, block, size);
     pollfd input{.fd = file, .events = POLLIN, .revents = 0};
-    if (got < 0 && errno == EAGAIN)
-      poll(&input, 1, -1);
-    else if (got < 0 && errno == EINTR)
-      continue;
-    else if (got != 0 || !pipe || !first || waited >= kPipePatience)
+    if (got < 0 && errno == EAGAIN) {
+      if (poll(&input, 1, -1) < 0) return -1;
+    } else if (got != 0 || !pipe || !first || waited >= kPipePatience) {
       return got;
-    else
-      poll(nullptr, 0, kPipePause);
+    } else if (poll(nullptr, 0, kPipePause) < 0) {
+      return -1;
+    }
   }
 }
 
@@ -119,6 +137,7 @@ void replace_file(const std::string& path, std::string_view text, const struct s
   const std::filesystem::path parent = std::filesystem::path(target).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   const std::string temporary = fmt::format("{}/.plait-{}.tmp", directory, random_name());
+  const SignalsHeldBack held_back;
   if (write_new_file(temporary, text, before) &&
       std::rename(temporary.c_str(), target.c_str()) == 0)
     return sync_directory(directory);
@@ -139,7 +158,7 @@ std::string read_text_file(const std::string& path) {
   while (text.size() <= kMaxFileBytes &&
          (got = next_bytes(file.get(), block, sizeof block, text.empty())) > 0)
     text.append(block, static_cast<std::size_t>(got));
-  if (got < 0) throw InputError(path, "cannot be read");
+  if (got < 0) throw InputError(path, errno == EINTR ? "reading it was stopped" : "cannot be read");
   if (text.size() > kMaxFileBytes) throw InputError(path, "is larger than 64 MiB");
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());

@@ -46,7 +46,7 @@ class LabelSearch {
     arena_.push_back(root);
     used_.assign(pools_, 0);
     const Seconds left_open = options_.width > 0 ? run_beam() : run_best_first();
-    return finish(left_open);
+    return finish(std::min(left_open, cut_short_));
   }
 
  private:
@@ -87,6 +87,14 @@ class LabelSearch {
     return Seconds(HUGE_VAL);
   }
 
+  // Looks at the clock now and then: models of many units have many runs, each of many layers.
+  bool should_stop(int parent) {
+    constexpr std::int64_t kBetweenLooks = 64;
+    stopped_ = stopped_ || (evaluations_ % kBetweenLooks == 0 && stop_());
+    if (stopped_) cut_short_ = std::min(cut_short_, arena_[parent].bound);
+    return stopped_;
+  }
+
   void expand(int parent) {
     const int after = arena_[parent].tail.stages;
     const int end = arena_[parent].units.begin;
@@ -103,6 +111,7 @@ class LabelSearch {
         const UnitRange units{from, end};
         if (!space_.allows(units, after)) continue;
         if (table_.bounds().hopeless(arena_[parent].tail, from, rest_, incumbent_)) continue;
+        if (should_stop(parent)) return;
         ++evaluations_;
         auto choice = runs.choose(units, after);
         if (!choice) {  // more units need more memory, unless they spare a tied copy
@@ -245,6 +254,8 @@ class LabelSearch {
   StageTable& table_;
   const LabelOptions& options_;
   const std::function<bool()>& stop_;
+  bool stopped_ = false;
+  Seconds cut_short_{HUGE_VAL};  // least bound of labels that were not expanded to the end
   ScheduleSetting rhythm_;
   int units_;
   std::size_t pools_;

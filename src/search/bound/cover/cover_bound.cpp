@@ -59,24 +59,32 @@ bool CoverBound::is_usable(const Model& model) {
   return UnitMixes(model.units).pairs() <= kMostPairs;
 }
 
-// Whole replicas of one type after the other.
+// Whole replicas of one type after the other; of the last one, as few as are enough. `spent` is the
+// cost of those that are chosen.
 void CoverBound::cover(const Offer& offer, std::span<const double> price, std::size_t type,
-                       double left, std::vector<int>& counts, Cover& best) const {
+                       double left, double spent, std::vector<int>& counts, Cover& best) const {
+  if (spent >= best.cost) return;
   if (type == devices_.size()) {
     if (left > kRounding || std::accumulate(counts.begin(), counts.end(), 0) < offer.fewest) return;
-    double cost = 0;
-    for (std::size_t p = 0; p < counts.size(); ++p) cost += counts[p] * offer.devices * price[p];
-    if (cost >= best.cost) return;
-    best.cost = cost;
+    best.cost = spent;
     for (std::size_t p = 0; p < counts.size(); ++p) best.used[p] = counts[p] * offer.devices;
     return;
   }
   const double cap = offer.caps[type];
-  if (cap <= 0) return cover(offer, price, type + 1, left, counts, best);
-  const int needed = std::max(replicas_for(std::max(0.0, left), cap), offer.fewest);
+  if (cap <= 0) return cover(offer, price, type + 1, left, spent, counts, best);
+  const int enough = replicas_for(std::max(0.0, left), cap);
+  const int needed = std::max(enough, offer.fewest);
   const int most = std::min(needed, devices_[type] / offer.devices);
-  for (counts[type] = 0; counts[type] <= most; ++counts[type])
-    cover(offer, price, type + 1, left - counts[type] * cap, counts, best);
+  const bool last = std::all_of(offer.caps.begin() + static_cast<std::ptrdiff_t>(type) + 1,
+                                offer.caps.end(), [](double other) { return other <= 0; });
+  const int chosen = std::accumulate(counts.begin(), counts.end(), 0);
+  for (counts[type] = last ? std::max(enough, offer.fewest - chosen) : 0; counts[type] <= most;
+       ++counts[type]) {
+    const double own = counts[type] * offer.devices * price[type];
+    if (spent + own >= best.cost) break;
+    cover(offer, price, type + 1, left - counts[type] * cap, spent + own, counts, best);
+    if (last) break;
+  }
   counts[type] = 0;
 }
 
@@ -101,7 +109,7 @@ void CoverBound::cheapest(const Offer& offer, std::span<const double> price, Cov
     best.cost = best.used[cheapest] * price[cheapest];
   } else if (needed <= (able == 2 ? kCounted : kCountedOfMany)) {
     std::vector<int> counts(types);
-    cover(offer, price, 0, samples_, counts, best);
+    cover(offer, price, 0, samples_, 0, counts, best);
   } else {
     best.used[cheapest] = samples_ / offer.caps[cheapest] * offer.devices;
     best.cost = std::max(samples_ * least, needed * offer.devices * lowest);
@@ -116,13 +124,14 @@ bool CoverBound::too_dear(std::span<const double> price, std::vector<double>& us
   std::vector<double> cost(mixes_.mix_count(), HUGE_VAL);
   std::vector<Cover> covers(mixes_.mix_count());
   Cover cover;
-  for (int mix = 1; mix < mixes_.mix_count(); ++mix)
+  for (int mix = 1; mix < mixes_.mix_count() && !stop_(); ++mix)
     for (const Offer& offer : offers_[mix]) {
       cheapest(offer, price, cover);
       if (cover.cost >= cost[mix]) continue;
       cost[mix] = cover.cost;
       std::swap(covers[mix], cover);
     }
+  if (stop_()) return false;
   std::vector<int> parts;
   const double least = mixes_.partition(cost, &parts);
   double all = 0;
@@ -201,7 +210,10 @@ bool CoverBound::refutes(const Setting& setting, double step) {
   for (const int depth : depths_) limits_.push_back(depth);
   offers_.assign(mixes_.mix_count(), {});
   caps_.clear();
-  for (int mix = 1; mix < mixes_.mix_count(); ++mix) list_offers(mix);
+  for (int mix = 1; mix < mixes_.mix_count(); ++mix) {
+    if (stop_()) return false;
+    list_offers(mix);
+  }
   std::vector<double> price = first_prices();
   double all = 0;
   for (std::size_t p = 0; p < devices_.size(); ++p) all += price[p] * devices_[p];
@@ -210,6 +222,7 @@ bool CoverBound::refutes(const Setting& setting, double step) {
   double stride = 1;
   for (int i = 0; i < (fine_ ? kPrices : kFewPrices); ++i, stride *= 0.92) {
     if (too_dear(price, used)) return true;
+    if (stop_()) return false;
     bool enough = true;
     for (std::size_t p = 0; p < price.size(); ++p) enough = enough && used[p] <= limits_[p];
     if (enough) return false;
@@ -229,6 +242,7 @@ Seconds CoverBound::step(Range range, const Work& work, const MayTake& may_take,
   for (const int m : divisors_of(problem_.job.global_batch))
     for (const int expert : needs_.expert_degrees())
       if (space_.pins().micro_batches.value_or(m) == m) open.push_back({{m, expert}, 0});
+  stop_ = stop;
   fine_ = work.fine;
   questions_ = work.questions * static_cast<double>(needs_.expert_degrees().size());
   const auto is_over = [&] { return questions_ <= 0 || stop(); };

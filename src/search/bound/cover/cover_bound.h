@@ -97,7 +97,8 @@ class CoverBound {
     int micro_batches = 1;
     int expert = 1;  // degree
   };
-  // No plan with this setting takes this long or less.
+  // No plan with this setting takes this long or less; false where it is not known, or the time is
+  // up.
   bool refutes(const Setting& setting, double step);
   void set_places();
   void set_sends();
@@ -149,9 +150,10 @@ class CoverBound {
                                    const Offer& offer);
   void cheapest(const Offer& offer, std::span<const double> price, Cover& best) const;
   void cover(const Offer& offer, std::span<const double> price, std::size_t type, double left,
-             std::vector<int>& counts, Cover& best) const;
+             double spent, std::vector<int>& counts, Cover& best) const;
   int replicas_for(double samples, double cap) const;
-  // True when all devices and the time are too little, at these prices; else what it takes of each.
+  // True when all devices and the time are too little, at these prices; else what it takes of each,
+  // nothing where the time is up.
   bool too_dear(std::span<const double> price, std::vector<double>& used);
   std::vector<double> first_prices();
 
@@ -172,6 +174,7 @@ class CoverBound {
   std::vector<int> devices_;                     // by type
   std::vector<std::vector<ReplicaKind*>> cuts_;  // kinds of the same degrees
 
+  std::function<bool()> stop_ = [] { return false; };
   // Of the question that is being asked.
   int m_ = 1;
   int expert_ = 1;

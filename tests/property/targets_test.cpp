@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "io/cluster/load_cluster.h"
+#include "io/model/load_model.h"
 #include "monotone/every_pin.h"
 #include "plan/check.h"
 #include "plan/describe.h"
@@ -127,6 +129,26 @@ TEST(Targets, AStageAloneKeepsOneMicroBatch) {
       EXPECT_EQ(ranked.plan.schedule, Schedule::one_f_one_b);
     expect_best(problem, jax);
   }
+}
+
+// What the stages of a node hand over keeps its network busy beside all else that a step does: tied
+// embeddings are not summed after it.
+TEST(Targets, ABusyNetworkIsNotFollowedByTiedEmbeddings) {
+  Problem problem;
+  problem.cluster = load_cluster("6xH100:4/10Gbps").cluster;
+  problem.model = load_model("gemma-2-9b", std::nullopt).model;
+  problem.job.global_batch = 384;
+  problem.job.precision = Precision::fp16;
+  const Target& megatron = *target_named("megatron");
+  adapt(problem, megatron);
+  const SearchResult free = planned(problem, megatron, "auto", {});
+  const SearchResult pinned =
+      planned(problem, megatron, "auto", {.tensor = 2, .pipeline = 12, .micro_batches = 384});
+  expect_to_run(problem, megatron, free);
+  expect_to_run(problem, megatron, pinned);
+  ASSERT_FALSE(free.plans.empty() || pinned.plans.empty());
+  EXPECT_LE(*free.lower_bound, (1 + kRounding) * pinned.plans.front().cost.step);
+  EXPECT_LE(free.plans.front().cost.step, (1 + kRounding) * pinned.plans.front().cost.step);
 }
 
 // What is pinned to what the free search found, part by part, is not slower.

@@ -135,9 +135,9 @@ class Evaluation {
   // Stages that are equally busy, with their layers in two chunks, the first or the second of which
   // is larger, changed layer by layer.
   Seconds look_at_v(Shortlist& found) {
-    std::vector<int> layers = layers_;
-    if (layers.empty())
-      layers = layers_by_speed(whole_layer_count(problem_.model), stages_.times_alone());
+    const int count = whole_layer_count(problem_.model);
+    const std::vector<int> layers =
+        layers_.empty() ? layers_by_speed(count, stages_.times_alone()) : layers_;
     const double tasks = 6.0 * layout_.stages * layout_.settings.micro_batches;
     ChunkDescent descent{
         ground_.engine,
@@ -330,7 +330,7 @@ class Evaluation {
       return std::max(least, busy);
     set_pipeline();
     note_memory(enough);
-    const double known = std::max(busy - after, layout_.untied).value;
+    const double known = std::max({busy - after, layout_.bound - after, layout_.untied}).value;
     InterleavedBound found =
         interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
     if (bounds_.layers()->equal) layers_ = std::move(found.layers);

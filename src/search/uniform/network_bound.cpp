@@ -23,7 +23,7 @@ bool NetworkBound::has_whole_stages(const UniformLayout& layout, const NodeMix& 
   return std::accumulate(mix.begin(), mix.end(), 0) > 1;
 }
 
-Seconds NetworkBound::of(const UniformLayout& layout, const NodeMix& mix) {
+NetworkBound::Busy NetworkBound::of(const UniformLayout& layout, const NodeMix& mix) {
   const int replica = layout.tensor * layout.settings.context;
   const int size = layout.stage_devices();
   int nodes = 0;
@@ -32,22 +32,27 @@ Seconds NetworkBound::of(const UniformLayout& layout, const NodeMix& mix) {
     if (mix[k] == 0) continue;
     nodes += mix[k];
     smallest = std::min(smallest, kinds_[k].devices());
-    if (kinds_[k].devices() % replica != 0) return Seconds(0);
+    if (kinds_[k].devices() % replica != 0) return {};
   }
   if (layout.stages == 1 || nodes < 2 || cuts_.empty() || !problem_.profile.collectives.empty())
-    return Seconds(0);
+    return {};
   const auto at_ends = [&](int devices) { return 2 * ((size + devices - 1) / devices); };
   Seconds least(HUGE_VAL);
   Seconds most;
+  Seconds longest;  // side
   for (int k = 0; k < static_cast<int>(kinds_.size()); ++k) {
     if (mix[k] == 0) continue;
     const int own = kinds_[k].devices();
     const Seconds side = std::min(own, size) * of_a_device(layout, k, mix);
     least = std::min(least, side);
+    longest = std::max(longest, side);
     most = std::max(most, mix[k] > at_ends(own) ? 2 * side : side);
   }
   if (nodes > at_ends(smallest)) most = std::max(most, 2 * least);
-  return layout.settings.micro_batches * layout.chunks * most;
+  const bool waits = layout.schedule == Schedule::one_f_one_b || layout.schedule == Schedule::gpipe;
+  const double m = layout.settings.micro_batches;
+  return {m * layout.chunks * most,
+          waits && has_whole_stages(layout, mix) ? m * longest : Seconds(0)};
 }
 
 Seconds NetworkBound::tied(const UniformLayout& layout, const NodeMix& mix) const {

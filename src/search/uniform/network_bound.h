@@ -23,7 +23,14 @@ class NetworkBound {
  public:
   NetworkBound(const Problem& problem, const std::vector<NodeKind>& kinds);
 
-  Seconds of(const UniformLayout& layout, const NodeMix& mix);
+  struct Busy {
+    // With all that its stages hand over: at most the step, whatever follows the pipeline.
+    Seconds node;
+    // With what one stage hands over to the next: at most the pipeline, which waits for it. Of
+    // stages that do not straddle nodes, under schedules without chunks that fill no gaps.
+    Seconds link;
+  };
+  Busy of(const UniformLayout& layout, const NodeMix& mix);
   // Of embeddings that the first and the last stage share: what their sum takes at least.
   Seconds tied(const UniformLayout& layout, const NodeMix& mix) const;
 

@@ -291,7 +291,7 @@ std::vector<OrderBounds::Number> OrderBounds::numbers(Seconds limit, int most) {
     const Seconds bound = std::max(
         {layout_.untied, m * Seconds(busiest), Seconds(least_pipeline(loads, first, limit.value))});
     if (bound >= limit) continue;
-    numbers.push_back({first, bound + after, pipeline});
+    numbers.push_back({first, std::max(layout_.bound, bound + after), pipeline});
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s)
       set_recompute(loads[s], first, 0, numbers.back().pipeline.stages[s]);
   }
@@ -317,7 +317,8 @@ std::vector<OrderBounds::Number> OrderBounds::numbers_in_chunks(Seconds limit) {
       layers += own.stages[s].most_layers;
     }
     if (layers < own.layers) continue;
-    const InterleavedBound found = interleaved_bound(own, layout_.untied.value, limit.value, stop_);
+    const double known = std::max(layout_.untied, layout_.bound - after).value;
+    const InterleavedBound found = interleaved_bound(own, known, limit.value, stop_);
     if (Seconds(found.step) < limit)
       numbers.push_back({first, Seconds(found.step) + after, std::move(own)});
   }

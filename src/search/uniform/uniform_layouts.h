@@ -23,7 +23,7 @@ struct UniformLayout {
   Schedule schedule = Schedule::one_f_one_b;
   int chunks = 1;
   Seconds bound;   // no plan of it is faster
-  Seconds untied;  // the same before tied embeddings are summed
+  Seconds untied;  // the same of what comes before tied embeddings are summed
 
   int stage_devices() const { return tensor * data * settings.context; }
 };

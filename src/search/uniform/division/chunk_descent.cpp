@@ -175,7 +175,7 @@ std::vector<int> begins_of_layers(const Model& model, const std::vector<int>& la
   std::size_t done = 0;
   for (std::size_t c = 0; c + 1 < layers.size(); ++c) {
     done += layers[c];
-    if (starts[done] <= begins.back()) return {};
+    if (done >= starts.size() || starts[done] <= begins.back()) return {};
     begins.push_back(starts[done]);
   }
   return begins;

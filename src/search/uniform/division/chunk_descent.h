@@ -13,7 +13,7 @@ namespace plait {
 // Layers of every chunk, in execution order. What stands before a layer goes with it, what begins
 // the model with the first chunk, and the head with the last.
 std::vector<int> layers_in_order(const Model& model, const Plan& plan);
-// The first units of such chunks; empty where a chunk would have none.
+// The first units of such chunks; empty where a chunk would have none, or the model fewer layers.
 std::vector<int> begins_of_layers(const Model& model, const std::vector<int>& layers);
 
 // Plans that differ in where layers are, under one schedule.

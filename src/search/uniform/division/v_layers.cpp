@@ -6,8 +6,11 @@ namespace plait {
 
 std::vector<int> layers_by_speed(int layers, const std::vector<double>& layer_times) {
   const int stages = static_cast<int>(layer_times.size());
+  const int between = 2 * (stages - 1);
+  if (layers < between) return {};
   std::vector<int> out(stages, 2);
-  for (int left = layers - 2 * stages; left > 0; --left) {
+  out.front() = std::min(2, layers - between);
+  for (int left = layers - between - out.front(); left > 0; --left) {
     int best = 0;
     for (int s = 1; s < stages; ++s)
       if ((out[s] + 1) * layer_times[s] < (out[best] + 1) * layer_times[best]) best = s;
@@ -18,6 +21,7 @@ std::vector<int> layers_by_speed(int layers, const std::vector<double>& layer_ti
 
 std::vector<std::vector<int>> halves_of_stages(const std::vector<int>& layers) {
   std::vector<std::vector<int>> out;
+  if (layers.empty()) return out;
   for (const int more : {1, 0}) {
     std::vector<int>& chunks = out.emplace_back(2 * layers.size());
     for (std::size_t s = 0; s < layers.size(); ++s) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/clusters/fewer_devices.h"
+#include "app/plan/quick_search.h"
 #include "app/request/request_error.h"
 #include "app/request/saved_target.h"
 #include "app/request/search_request.h"
@@ -151,7 +152,9 @@ ReplanAnswer answer(const ReplanRequest& request, const Session& session) {
     try_fewer_devices(request, change, search, session, watch, out);
   out.elapsed = watch.elapsed();
   out.interrupted = session.stop.stop_requested();
-  if (!out.found()) out.no_plan = why_no_plan(out.after, search, out.result.search, session);
+  if (!out.found())
+    out.no_plan =
+        why_no_plan(out.after, in_time_left(search, out.elapsed), out.result.search, session);
   return out;
 }
 

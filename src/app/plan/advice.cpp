@@ -101,7 +101,15 @@ NoPlan why_no_plan(const Problem& problem, const SearchOptions& options, const S
   const bool quick =
       problem.model.unit_count() <= kMostUnits && problem.cluster.device_count() <= kMostDevices;
   if (!out.nearest && (quick || !out.hopeless)) out.nearest = nearest_of(problem, trial);
+  if (out.nearest && out.nearest->cost.fits) {
+    out.overlooked = true;
+    out.why = short_description(out.nearest->plan);
+    out.nearest.reset();
+    return out;
+  }
   out.why = why(problem, options.pins, result, out.nearest);
+  if (!out.nearest && !out.hopeless && result.reason.empty() && trial.left() <= Seconds(0))
+    out.why = "no plan that does was found";
   out.remedies = remedies_for(problem, trial);
   out.tried_more_devices = tried_larger_machines(problem);
   out.hurried = trial.left() <= Seconds(0);
@@ -112,6 +120,9 @@ std::string in_words(const NoPlan& no_plan) {
   if (no_plan.cut_short)
     return "nothing found before the search was cut short; give it more `time_limit`" +
            (no_plan.why.empty() ? "" : "; " + no_plan.why);
+  if (no_plan.overlooked)
+    return "this search found no plan that fits, but there are some (" + no_plan.why +
+           "): `planner` auto, which is the default, or more `effort` finds them";
   const std::string text = "nothing fits: " + no_plan.why;
   if (no_plan.remedies.empty() && no_plan.hurried)
     return text + "; there was no time to try what would help: give it more `time_limit`";

@@ -16,6 +16,7 @@ struct NoPlan {
   bool cut_short = false;             // before anything could be said
   bool hopeless = false;              // is_hopeless()
   bool hurried = false;               // time was up before all remedies were tried
+  bool overlooked = false;            // another search finds plans that fit; `why` has one
   std::string why;                    // by how much the nearest plan misses, and at which stage
   std::optional<RankedPlan> nearest;  // the plan that `why` speaks of
   std::vector<Remedy> remedies;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/plan/quick_search.h"
 #include "io/cluster/catalogue.h"
 #include "io/cluster/cluster_shorthand.h"
 #include "io/model/load_model.h"
@@ -19,26 +20,6 @@ Problem too_large() {
   return problem;
 }
 
-TEST(Advice, NamesWhatWasFoundToHelp) {
-  const NoPlan none = why_no_plan(too_large(), {}, {}, {});
-  EXPECT_FALSE(none.hurried);
-  ASSERT_FALSE(none.remedies.empty());
-  EXPECT_NE(in_words(none).find("it fits with"), std::string::npos) << in_words(none);
-}
-
-// Two samples keep more than two devices from sharing the weights.
-TEST(Advice, MoreDevicesMayNeedMoreSamples) {
-  Problem problem;
-  problem.model = load_model("llama-2-7b", 512).model;
-  problem.cluster = read_cluster_shorthand("2xRTX4090", builtin_catalogue()).cluster;
-  problem.job.global_batch = 2;
-  problem.job.optimizer = Optimizer::sgd;
-  problem.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
-  const SearchOptions options{.pins = {.offload = 0}, .target = *target_named("fsdp")};
-  const std::string words = in_words(why_no_plan(problem, options, {}, {}));
-  EXPECT_NE(words.find("`global_batch`"), std::string::npos) << words;
-}
-
 Problem problem_of(const char* model, int sequence, const char* cluster, int batch,
                    const char* framework) {
   Problem problem;
@@ -52,6 +33,43 @@ Problem problem_of(const char* model, int sequence, const char* cluster, int bat
 NoPlan none_of(const Problem& problem, const Pins& pins = {}) {
   const SearchOptions options{.pins = pins, .target = *target_named(problem.job.framework.target)};
   return why_no_plan(problem, options, {}, {});
+}
+
+TEST(Advice, NamesWhatWasFoundToHelp) {
+  const NoPlan none = why_no_plan(too_large(), {}, {}, {});
+  EXPECT_FALSE(none.hurried);
+  ASSERT_FALSE(none.remedies.empty());
+  EXPECT_NE(in_words(none).find("it fits with"), std::string::npos) << in_words(none);
+}
+
+// A search that found none of the plans that fit says so: papers' planners have spaces of their own.
+TEST(Advice, DoesNotCallAPlanThatFitsTheNearest) {
+  const NoPlan none = none_of(problem_of("gpt2", 1024, "1xA100-80GB:1", 8, "megatron"));
+  EXPECT_TRUE(none.overlooked);
+  EXPECT_FALSE(none.nearest);
+  EXPECT_NE(in_words(none).find("there are some (pp1"), std::string::npos) << in_words(none);
+}
+
+// Advice is searched for in what the search left of its time.
+TEST(Advice, TakesNoTimeWhereNoneIsLeft) {
+  const SearchOptions options = in_time_left({.time_limit = Seconds(5)}, Seconds(6));
+  EXPECT_EQ(options.time_limit, Seconds(0));
+  const NoPlan none = why_no_plan(too_large(), options, {}, {});
+  EXPECT_TRUE(none.hurried);
+  EXPECT_TRUE(none.remedies.empty());
+}
+
+// Two samples keep more than two devices from sharing the weights.
+TEST(Advice, MoreDevicesMayNeedMoreSamples) {
+  Problem problem;
+  problem.model = load_model("llama-2-7b", 512).model;
+  problem.cluster = read_cluster_shorthand("2xRTX4090", builtin_catalogue()).cluster;
+  problem.job.global_batch = 2;
+  problem.job.optimizer = Optimizer::sgd;
+  problem.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
+  const SearchOptions options{.pins = {.offload = 0}, .target = *target_named("fsdp")};
+  const std::string words = in_words(why_no_plan(problem, options, {}, {}));
+  EXPECT_NE(words.find("`global_batch`"), std::string::npos) << words;
 }
 
 // Weights and gradients alone must fit where the optimizer's state is in host memory.

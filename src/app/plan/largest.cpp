@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <functional>
 #include <utility>
 
+#include "app/plan/quick_search.h"
 #include "app/request/request_error.h"
 #include "io/format/json_writer.h"
 #include "report/plan_tables.h"
@@ -38,9 +38,9 @@ std::optional<LoadedSearch> load_size(const LargestRequest& request, int size) {
   }
 }
 
-bool fits(const LargestRequest& request, int size, const Session& session) {
+bool fits(const LargestRequest& request, int size, Seconds spent, const Session& session) {
   const auto loaded = load_size(request, size);
-  return loaded && fits_thriftily(loaded->problem, loaded->options, session);
+  return loaded && fits_thriftily(loaded->problem, in_time_left(loaded->options, spent), session);
 }
 
 // The largest multiple of `unit` up to `most` that fits; 0 when one unit does not.
@@ -108,12 +108,14 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
   check_request(request);
   LargestAnswer out;
   out.of = request.of;
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  const std::chrono::duration<double> limit(request.search.time_limit.value);
+  // What is left is for the plan of that size.
+  constexpr double kOfTheLimit = 0.6;
+  const Stopwatch watch;
+  const Seconds kept = (1 - kOfTheLimit) * request.search.time_limit;
   const auto fits_at = [&](int size) {
-    out.cut_short |= Clock::now() - begin >= limit || session.stop.stop_requested();
-    return !out.cut_short && fits(request, size, session);
+    const Seconds spent = watch.elapsed() + kept;
+    out.cut_short |= spent >= request.search.time_limit || session.stop.stop_requested();
+    return !out.cut_short && fits(request, size, spent, session);
   };
   const bool sequence = request.of == LargestOf::sequence;
   const int devices =
@@ -127,7 +129,8 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
       sequence ? largest_sequence(fits_at) : largest_batch(devices, micro_batches, fits_at);
   out.value = found.size;
   out.next = found.next;
-  const PlanRequest best = at_size(request, found.size > 0 ? found.size : found.next);
+  PlanRequest best = at_size(request, found.size > 0 ? found.size : found.next);
+  best.search = in_time_left(best.search, watch.elapsed());
   out.plan = answer(best, session);
   if (out.value == 0 && out.plan.found()) out.value = std::exchange(out.next, 0);
   if (!out.found() || out.next == 0) return out;
@@ -140,7 +143,8 @@ LargestAnswer answer(const LargestRequest& request, const Session& session) {
     out.next_lacks = "no plan can have the pinned degrees";
     return out;
   }
-  const auto nearest = nearest_plan(next->problem, next->options, session);
+  const auto nearest =
+      nearest_plan(next->problem, in_time_left(next->options, watch.elapsed()), session);
   out.next_lacks =
       nearest ? fmt::format("in the nearest plan ({}) {}", short_description(nearest->plan),
                             shortage(next->problem, *nearest))

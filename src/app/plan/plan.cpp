@@ -7,6 +7,7 @@
 #include "app/plan/aceso_plans.h"
 #include "app/plan/metis_plans.h"
 #include "app/plan/other_programs.h"
+#include "app/plan/quick_search.h"
 #include "app/request/request_error.h"
 #include "cost/engine.h"
 #include "io/plan/plan_json.h"
@@ -128,6 +129,7 @@ std::optional<double> PlanAnswer::gap() const {
 }
 
 PlanAnswer answer(const PlanRequest& request, const Session& session) {
+  const Stopwatch watch;
   check_names(request);
   if (is_costed_by_metis(request)) return plan_by_metis_formula(request, session);
   if (is_costed_by_aceso(request)) return plan_by_aceso_formula(request, session);
@@ -165,7 +167,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
         "programs around PyTorch FSDP, such as Hugging Face's.");
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
-    out.no_plan = why_no_plan(out.problem, out.options, out.result, session);
+    out.no_plan = why_no_plan(out.problem, in_time_left(out.options, watch.elapsed()), out.result,
+                              session);
   if (!out.found() || !exporter) return out;
   out.exported = request.format == "metis" ? export_measured(request, out.problem, out.result.plans)
                                            : export_plans(*exporter, out.problem, out.result.plans);

@@ -39,6 +39,11 @@ Trial trial_of(const SearchOptions& options, const Session& session) {
   return {options, session, Clock::now() + std::chrono::duration_cast<Clock::duration>(limit)};
 }
 
+SearchOptions in_time_left(SearchOptions options, Seconds spent) {
+  options.time_limit = std::max(Seconds(0), options.time_limit - spent);
+  return options;
+}
+
 Bytes state_of(const Problem& problem, const Pins& pins) {
   const StateBytes each = state_bytes(problem.job);
   const double trained = each.gradient + each.optimizer * (1 - pins.offload.value_or(0));

@@ -21,6 +21,9 @@ struct Trial {
 
 Trial trial_of(const SearchOptions& options, const Session& session);
 
+// The options with what is left of their time after so much of it.
+SearchOptions in_time_left(SearchOptions options, Seconds spent);
+
 // Bytes that all devices together must hold, and can: the latter up to the limit of the job; the
 // reserve may be broken, which makes it a bound.
 Bytes state_of(const Problem& problem, const Pins& pins);

@@ -5,6 +5,9 @@ FOUND_BEFORE = [
     # The bound of plans on four types tried all ways to make up a stage, without a look at the clock: 15 s.
     (["plan", "--model", "t5-base", "--cluster", "8xA40:8/1Gbps+16xRTX4070:7/400Gbps+2xB300:7/0.1Gbps+13xRTX3090:7/400Gbps", "--seq", "35657",
       "--global-batch", "240"], 0.3),
+    # No group of devices that the planner thinks of holds eight parts of a sequence; it went through all of them, 20 s.
+    (["plan", "--model", "gpt2-xl", "--cluster", "1xMI325X:8+17xMI325X:1+6xMI325X:4+2xMI250X:8", "--global-batch", "1024", "--seq", "8192", "--runs-on", "any",
+      "--cp", "8", "--planner", "metis"], 0.3),
     # Norms of rows that nobody gave a width took 0 / 0 seconds, which no JSON can say.
     (["plan", "--model", str(TREE / "tests/fuzz/corpus/model/good_rows_unknown.json"), "--cluster", "2xH100:4", "--global-batch", "64", "--framework",
       "plait", "--json"], 1),

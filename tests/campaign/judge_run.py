@@ -15,6 +15,7 @@ LATE_S = 0.7  # how long after its limit a search may still work; docs/hardening
 HANGS_S = 180
 LONGEST_LINE = 2000
 INTERNAL = re.compile(r"internal error|does not hold|terminate called|std::|/src/[a-z]|\w\.(?:cpp|h):\d|what\(\)")
+NEGATIVE_LACK = re.compile(r"-[\d.]+ \w+ too (?:much|little)")
 NO_NUMBER = re.compile(r"(?<![\w./-])[-+]?(?:nan|inf)(?![\w.])", re.IGNORECASE)
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -81,6 +82,8 @@ def faults_of_texts(run, is_json):
             yield f"is not JSON: {error}"
     elif NO_NUMBER.search(run.out):
         yield f"prints {NO_NUMBER.search(run.out)[0]}"
+    if NEGATIVE_LACK.search(run.err):
+        yield f"says {NEGATIVE_LACK.search(run.err)[0]}"
     if NO_NUMBER.search(run.err):
         yield f"says {NO_NUMBER.search(run.err)[0]}"
     for text in (run.err, run.out):

@@ -106,7 +106,7 @@ Cluster renamed(Cluster cluster, std::mt19937_64& random) {
 
 TEST(SlowMetamorphic, NamesAndTheOrderOfTypesChangeNothing) {
   std::mt19937_64 random(changing_seed());
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const Drawn drawn_problem = drawn(6, i);
     Problem problem = drawn_problem.problem;
     const auto step = [&] {

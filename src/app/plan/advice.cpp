@@ -53,7 +53,9 @@ std::optional<RankedPlan> nearest_of(const Problem& problem, const Trial& trial,
     }
   }
   recompute_throughout(*nearest);
-  return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
+  RankedPlan out{*nearest, CostEngine(problem).simulate(*nearest)};
+  if (out.cost.fits) return std::nullopt;  // another planner's way: memory is not what is missing
+  return out;
 }
 
 std::string why(const Problem& problem, const Pins& pins, const SearchResult& result,

@@ -188,7 +188,8 @@ bool AutoSearch::has_several_nodes() const {
 void AutoSearch::try_fewer_nodes() {
   const Cluster& cluster = context_.problem.cluster;
   const int nodes = static_cast<int>(cluster.nodes.size());
-  const ClusterLowerBound bound(engine_, context_.options.pins, context_.options.target);
+  const ClusterLowerBound bound(engine_, context_.options.pins, context_.options.target,
+                                [this] { return stop(); });
   const auto may_gain = [&](const std::vector<bool>& kept) {
     std::vector<int> devices(cluster.device_types.size());
     for (std::size_t i = 0; i < kept.size(); ++i)

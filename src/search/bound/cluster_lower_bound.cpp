@@ -78,7 +78,7 @@ int main_kind(const Model& model) {
 }  // namespace
 
 ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
-                                     const Target& target) {
+                                     const Target& target, const std::function<bool()>& stop) {
   const Problem& problem = engine.problem();
   const Space space(problem, pins, target);
   const Model& model = problem.model;
@@ -116,11 +116,14 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
         for (const int context : contexts) cuts.insert({pool.type, tensor, context, s.expert, cut});
       }
   }
+  micro_batches_.assign(micro_batches.begin(), micro_batches.end());
   CutPaces none;
   none.main.by_type.resize(types);
   none.ratios.assign(types, {std::vector<double>(model.kinds.size(), HUGE_VAL), 1});
   std::map<std::tuple<int, int, int, bool>, std::size_t> alike;
   for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts) {
+    is_whole_ = !(stop && stop());
+    if (!is_whole_) return;
     const auto [at, is_new] =
         alike.try_emplace({tensor, context, expert, sequence_parallel}, by_cut_.size());
     if (is_new) by_cut_.push_back(none);
@@ -128,7 +131,6 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   }
   for (PaceTable& paces : paces_) sort_paces(paces);
   for (CutPaces& cut : by_cut_) sort_paces(cut.main);
-  micro_batches_.assign(micro_batches.begin(), micro_batches.end());
   for (const int m : micro_batches_) economies_.push_back(economy_of(model, global_batch_ / m));
 }
 
@@ -242,6 +244,7 @@ double ClusterLowerBound::step_with(std::size_t i, const std::vector<int>& devic
 }
 
 Seconds ClusterLowerBound::step(const std::vector<int>& devices) const {
+  if (!is_whole_) return Seconds(0);
   double best = HUGE_VAL;
   for (std::size_t i = 0; i < micro_batches_.size(); ++i)
     best = std::min(best, step_with(i, devices));
@@ -250,6 +253,7 @@ Seconds ClusterLowerBound::step(const std::vector<int>& devices) const {
 
 std::vector<int> ClusterLowerBound::micro_batches(const std::vector<int>& devices,
                                                   Seconds cutoff) const {
+  if (!is_whole_) return micro_batches_;
   std::vector<int> out;
   for (std::size_t i = 0; i < micro_batches_.size(); ++i)
     if (Seconds(step_with(i, devices)) < cutoff) out.push_back(micro_batches_[i]);

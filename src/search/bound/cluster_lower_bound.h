@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cost/engine.h"
@@ -29,7 +30,10 @@ namespace plait {
 // bound is the least of that over all m.
 class ClusterLowerBound {
  public:
-  ClusterLowerBound(const CostEngine& engine, const Pins& pins, const Target& target = {});
+  // Clusters of many types have many tables of costs: where `stop` says so before they are made,
+  // nothing is bounded.
+  ClusterLowerBound(const CostEngine& engine, const Pins& pins, const Target& target = {},
+                    const std::function<bool()>& stop = {});
 
   // Of the part of the cluster with the given number of devices of each type.
   Seconds step(const std::vector<int>& devices) const;
@@ -64,6 +68,7 @@ class ClusterLowerBound {
     int samples = 0;
     std::vector<double> by_kind;
   };
+  bool is_whole_ = true;                      // was not stopped
   std::vector<int> counts_;                   // samples that are looked at
   std::vector<std::vector<Effort>> efforts_;  // by device type
   std::vector<PaceTable> paces_;              // by kind, of what is not put aside

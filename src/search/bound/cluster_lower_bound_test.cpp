@@ -56,6 +56,18 @@ TEST(ClusterLowerBound, IsAboveNoShareOfAMicroBatchOverTwoTypes) {
   }
 }
 
+TEST(ClusterLowerBound, BoundsNothingWhereItWasStopped) {
+  const Problem problem = two_types(4);
+  const CostEngine engine(problem);
+  int looks = 0;
+  const auto stop_later = [&] { return ++looks > 1; };
+  const ClusterLowerBound bound(engine, {}, {}, stop_later);
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(bound.step({1, 1}), Seconds(0));
+  EXPECT_EQ(bound.micro_batches({1, 1}, Seconds(1e-9)), (std::vector<int>{1, 2, 4}));
+  EXPECT_GT(ClusterLowerBound(engine, {}).step({1, 1}), Seconds(0));
+}
+
 // Stages of an interleaved pipeline begin with the first of their chunks, so that a step is shorter
 // than the way of the first micro-batch and all others on the slowest stage. Four devices, sixteen
 // layers in chunks of one, four micro-batches of one sample.

@@ -31,9 +31,10 @@ Seconds floor_of_all(const SearchContext& context, const CostEngine& engine, Sec
   const Cluster& cluster = context.problem.cluster;
   std::vector<int> devices(cluster.device_types.size());
   for (const Device& device : cluster.devices) ++devices[device.type];
-  const ClusterLowerBound compute(engine, context.options.pins, context.options.target);
+  const ClusterLowerBound compute(engine, context.options.pins, context.options.target,
+                                  [&] { return context.should_stop(); });
   const Seconds floor = compute.step(devices);
-  if (!std::isfinite(floor.value)) return Seconds(0);
+  if (!std::isfinite(floor.value) || floor <= Seconds(0)) return Seconds(0);
   if (floor >= best) return best;
   // Plans are only compared with what is asked for.
   if (effort == Effort::quick || std::isfinite(context.options.cutoff.value)) return floor;

@@ -93,7 +93,7 @@ class MetisSearch {
     for (const int group : groups) {
       int degree = pins.tensor.value_or(1);
       if (pins.data) degree = std::max(1, group / (*pins.data * context));
-      if (group % (degree * context) != 0) return true;
+      if (group % (degree * context) != 0) return !search_.stopped();
       tensor.push_back(degree);
     }
     if (search_.forget_many_frames() || cut_devices_ > kMostCutDevices) forget_cuts();

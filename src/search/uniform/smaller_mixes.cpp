@@ -6,7 +6,8 @@ namespace plait {
 namespace {
 
 ClusterLowerBound floor_under(const SearchContext& context) {
-  return {*context.engine, context.options.pins, context.options.target};
+  return {*context.engine, context.options.pins, context.options.target,
+          [&] { return context.should_stop(); }};
 }
 
 std::vector<int> devices_of(const SearchContext& context, const std::vector<NodeKind>& kinds,

@@ -240,16 +240,22 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
                                             const std::function<bool()>& stop) {
   Listed listed;
   std::vector<UniformLayout>& all = listed.layouts;
-  for (const int at : which) list_degrees(mixes[at], at, all);
-  if (!add_whole_sequences(mixes, all, stop)) return {.layouts = {}, .are_all = false};
-  for (const UniformLayout& layout : all)
+  const auto nothing = [] { return Listed{.layouts = {}, .are_all = false}; };
+  for (const int at : which) {
+    if (stop()) return nothing();
+    list_degrees(mixes[at], at, all);
+  }
+  if (!add_whole_sequences(mixes, all, stop)) return nothing();
+  for (const UniformLayout& layout : all) {
+    if (stop()) return nothing();
     for (int k = 0; k < static_cast<int>(kinds_.size()); ++k)
       if (mixes[layout.mix][k] > 0) {
         const ReplicaCut cut = cut_of(layout, k, mixes[layout.mix]);
         times_.want(cut);
         times_.want(copies_of(layout, k, mixes[layout.mix]), cut.micro_batch);
       }
-  if (!times_.make(threads_, stop)) return {.layouts = {}, .are_all = false};
+  }
+  if (!times_.make(threads_, stop)) return nothing();
   NetworkBound network(problem_, kinds_);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (stop()) {

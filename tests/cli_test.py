@@ -126,6 +126,16 @@ def test_devices_and_instances_are_listed():
     instances = {i["name"]: i for i in answer("instances")}
     assert instances["p4d.24xlarge"]["count"] == 8
     assert "A100-80GB" in plait("devices")[0] and "p4d.24xlarge" in plait("instances")[0]
+    assert [d["name"] for d in answer("devices", "rtx5090")] == ["RTX5090"]
+    assert {i["device"] for i in answer("instances", "H200")} == {"H200"}
+    assert all("mixtral" in m["name"] for m in answer("models", "Mixtral"))
+    assert "is not in any name" in plait("devices", "A9000", status=2)[1]
+
+
+def test_files_of_other_programs_are_told_how_they_are_read():
+    assert "--from deepspeed" in plait("estimate", "--from", "axolotl", "x.yaml", status=2)[1]
+    assert "plait plan with --framework" in plait("estimate", "--from", "torchtitan", "x", status=2)[1]
+    assert "behind --runs" in plait("validate", "mine.csv", status=2)[1]
 
 
 def test_a_catalogue_of_ones_own_counts():

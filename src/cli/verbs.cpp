@@ -174,6 +174,7 @@ std::span<const Verb> verbs() {
            model_command},
       Verb{"devices", "list the device types that are known by name",
            "  plait devices\n"
+           "  plait devices RTX\n"
            "  plait devices --catalogue mine.json --json\n",
            devices_command},
       Verb{"instances", "list the cloud instances that are known by name",

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "app/request/job_formats.h"
 #include "app/request/launch_script.h"
 #include "app/request/request_error.h"
 #include "app/request/search_request.h"
@@ -20,80 +21,6 @@
 
 namespace plait {
 namespace {
-
-// What was asked for, or else what every device has.
-void choose_formats(const ProblemSource& source, std::optional<Precision> precision,
-                    LoadedProblem& loaded) {
-  Job& job = loaded.problem.job;
-  if (source.precision) precision = source.precision;
-  if (precision) job.precision = *precision;
-  if (source.attention) job.attention = *source.attention;
-  std::string old;  // a device type that has fp16 and not bf16
-  for (const DeviceType& type : loaded.problem.cluster.device_types)
-    if (type.supports(DType::fp16) && !type.supports(DType::bf16)) old = type.name;
-  if (old.empty() || loaded.target.name == "any") return;
-  const std::vector<Precision>& known = loaded.target.precisions;
-  const bool half = known.empty() || std::ranges::find(known, Precision::fp16) != known.end();
-  const Job newer = job;
-  std::vector<std::string_view> chosen;
-  if (!precision && job.precision == Precision::bf16 && half) {
-    job.precision = Precision::fp16;
-    chosen.emplace_back("fp16");
-  }
-  if (!source.attention && loaded.target.flash_needs_bf16 &&
-      job.attention == AttentionKernel::flash) {
-    job.attention = AttentionKernel::plain;
-    chosen.emplace_back("plain attention");
-  }
-  if (!chosen.empty()) loaded.newer_job = newer;
-  if (!chosen.empty())
-    loaded.warnings.push_back(fmt::format("{} lacks bf16 and flash attention: {} with it", old,
-                                          fmt::join(chosen, " and ")));
-}
-
-// One sentence for each device type that cannot compute in the job's precision.
-std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& job) {
-  std::vector<std::string> warnings;
-  const DType wanted = compute_dtype(job.precision);
-  for (const DeviceType& type : cluster.device_types) {
-    if (type.supports(wanted)) continue;
-    const bool half = wanted == DType::bf16 && type.supports(DType::fp16);
-    warnings.push_back(
-        fmt::format("{} does not support {}: predicted at the rate of the nearest type that it "
-                    "does{}",
-                    type.name, name_of(wanted), half ? "; `precision` fp16 runs on it" : ""));
-  }
-  return warnings;
-}
-
-// RequestError when no device can do what the job asks for, or the program has no way to.
-void refuse_formats(const LoadedProblem& loaded) {
-  const Problem& problem = loaded.problem;
-  const Target& target = loaded.target;
-  std::optional<std::string> reason = why_not(target, problem.job);
-  const Job& job = problem.job;
-  const bool adapters = job.adapters && (!target.adapters || job.four_bit_weights);
-  std::string_view field = "precision";
-  std::string_view lacking;  // what would do
-  if (adapters) field = job.four_bit_weights ? "qlora" : "lora";
-  if (!reason) {
-    for (const DeviceType& type : problem.cluster.device_types) {
-      reason = why_not(target, problem.job, type);
-      if (!reason) return;
-    }
-    const DeviceType& type = problem.cluster.device_types.front();
-    const bool fp4 = job.precision == Precision::fp4 && type.supports(DType::fp8);
-    const bool formats = fp4 || !type.supports(compute_dtype(job.precision));
-    field = formats ? "precision" : "attention";
-    if (fp4) lacking = "; `precision` fp8 runs on it";
-    if (job.precision == Precision::bf16 && type.supports(DType::fp16))
-      lacking = "; `precision` fp16 runs on it";
-    if (!formats) lacking = "; `attention` plain runs on it";
-  }
-  if (reason)
-    throw RequestError(
-        field, fmt::format("{}{} (`runs_on` any predicts it all the same)", *reason, lacking));
-}
 
 // Units per stage from layers per stage: a unit that is not a layer goes with the layer before it,
 // or with the first.
@@ -287,6 +214,7 @@ LoadedProblem load_problem(const ProblemSource& source) {
   std::string speed =
       other_speed(source, loaded.target, loaded.problem.job.framework, options.catalogue);
   if (!speed.empty() && !source.job.four_bit_weights) loaded.warnings.push_back(std::move(speed));
+  for (std::string& remark : program_remarks(source)) loaded.warnings.push_back(std::move(remark));
   loaded.warnings.insert(loaded.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (source.granularity == Granularity::op)
     loaded.problem.model = at_op_granularity(loaded.problem.model);
@@ -298,7 +226,8 @@ LoadedProblem load_problem(const ProblemSource& source) {
   }
   loaded.warnings.insert(loaded.warnings.end(), cluster.warnings.begin(), cluster.warnings.end());
   choose_formats(source, loaded.launch ? loaded.launch->precision : std::nullopt, loaded);
-  const auto precision = precision_warnings(loaded.problem.cluster, loaded.problem.job);
+  const auto precision =
+      precision_warnings(loaded.problem.cluster, loaded.problem.job, loaded.target);
   loaded.warnings.insert(loaded.warnings.end(), precision.begin(), precision.end());
   const auto memory = memory_warnings(loaded.problem.cluster, loaded.problem.job);
   loaded.warnings.insert(loaded.warnings.end(), memory.begin(), memory.end());

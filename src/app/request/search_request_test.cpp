@@ -42,6 +42,43 @@ TEST(LoadSearch, DistributedDataParallelKeepsEverythingOnEveryReplica) {
   EXPECT_EQ(load_search(request).options.pins.zero, ZeroStage::gradients);
 }
 
+TEST(LoadSearch, AFormatThatTheProgramLacksIsNotAdvised) {
+  SearchRequest request = small_request();
+  request.source.cluster = "V100-32GB:8";
+  request.source.framework = "plait";
+  for (const std::string& warning : load_search(request).warnings)
+    EXPECT_EQ(warning.find("fp16"), std::string::npos) << warning;
+}
+
+TEST(LoadSearch, AdaptersNameTheProgramThatAddsThem) {
+  SearchRequest request = small_request();
+  request.source.job.adapters = true;
+  EXPECT_NE(load_search(request).warnings.back().find("Megatron Bridge"), std::string::npos);
+  request.source.framework = "eager";
+  EXPECT_TRUE(load_search(request).warnings.empty());
+}
+
+TEST(LoadSearch, KernelsOfAProgramThatAreNotPredictedAreSaid) {
+  SearchRequest request = small_request();
+  request.source.framework = "unsloth";
+  EXPECT_TRUE(load_search(request).warnings.back().starts_with("Unsloth's own kernels"));
+  request.source.framework = "axolotl";
+  EXPECT_TRUE(load_search(request).warnings.empty());
+}
+
+TEST(LoadSearch, ProgramsThatDoMoreThanATrainingStepAreRefusedWithTheReason) {
+  SearchRequest request = small_request();
+  for (const char* name : {"verl", "openrlhf", "VLLM", "zero3", "zero-3"}) {
+    request.source.framework = name;
+    try {
+      load_search(request);
+      ADD_FAILURE() << name;
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).find("must be one of"), std::string::npos);
+    }
+  }
+}
+
 TEST(LoadSearch, AFormatThatDevicesLackNamesOneThatTheyHave) {
   SearchRequest request = small_request();
   request.source.cluster = "H100:4";

@@ -20,6 +20,8 @@ bool has_flag(const std::vector<FlagGroup>& groups, std::string_view name) {
 }  // namespace
 
 std::string word_otherwise(const std::vector<FlagGroup>& groups, std::string_view word) {
+  if (word.ends_with(".csv") && has_flag(groups, "--runs"))
+    return ": measured runs stand behind --runs FILE";
   if (!has_flag(groups, "--model") || !has_flag(groups, "--cluster")) return "";
   if (word.ends_with(".json"))
     return ": saved plans are read by plait estimate, explain, check and diff; a model or a "
@@ -126,6 +128,22 @@ std::string said_otherwise(const std::vector<FlagGroup>& groups, std::string_vie
       {{"-m", "-c", "-b", "-n", "-g"},
        "--cluster",
        ": flags are spelled out: --model, --cluster, --global-batch"},
+      {{"--packing", "--sample-packing", "--pack", "--padding", "--pad-to-max-length"},
+       "--global-batch",
+       ": every sequence is planned as full, which packed ones are; what is padded takes the same "
+       "time"},
+      {{"--measured", "--measured-step", "--step-time", "--my-step", "--actual", "--observed",
+        "--seconds-per-step"},
+       "--global-batch",
+       ": say with --framework, --tp, --pp, --zero, --micro-batch what you run, and compare your "
+       "step with the one in the table; plait validate and calibrate read tables of measured runs"},
+      {{"--exclude", "--without", "--remove", "--skip"},
+       "--cluster",
+       ": --cluster names what may be used; plait replan plan.json --lost takes nodes out of a "
+       "plan"},
+      {{"--power-limit", "--power-cap", "--tdp", "--clock", "--clock-limit"},
+       "--cluster",
+       ": speeds are those of the usual clocks; plait calibrate fits them to runs of yours"},
       {{"--dpo", "--ppo", "--grpo", "--rlhf"},
        "--global-batch",
        ": plait plans steps with one network and one loss; other networks beside it and the "

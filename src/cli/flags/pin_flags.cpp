@@ -52,6 +52,7 @@ FlagGroup pin_flags(PlanRequest& a) {
               {"--expert-model-parallel-size", "--expert-parallel-size", "--expert-parallel"}),
        degree("--micro-batch", "sequences of one micro-batch on one replica", pins.micro_batch,
               {"--micro-batch-size", "--mbs", "--per-device-train-batch-size",
+               "--per-device-batch-size", "--per-device-batch", "--per-gpu-batch-size",
                "--train-micro-batch-size-per-gpu"}),
        degree("--micro-batches", "micro-batches in a step (gradient accumulation)",
               pins.micro_batches,

@@ -39,8 +39,11 @@ std::vector<std::string> catalogue_names() {
 // Other programs' names for the values of a choice.
 using Aliases = std::span<const std::pair<std::string_view, std::string_view>>;
 constexpr std::pair<std::string_view, std::string_view> kPrecisions[] = {
-    {"bfloat16", "bf16"},   {"bf16-mixed", "bf16"}, {"float16", "fp16"},       {"half", "fp16"},
-    {"fp16-mixed", "fp16"}, {"float32", "fp32"},    {"bf16-true", "pure-bf16"}};
+    {"bfloat16", "bf16"},       {"bf16-mixed", "bf16"},
+    {"float16", "fp16"},        {"half", "fp16"},
+    {"fp16-mixed", "fp16"},     {"float32", "fp32"},
+    {"bf16-true", "pure-bf16"}, {"nvfp4", "fp4"},
+    {"mxfp8", "fp8-row"},       {"fp8-blockwise", "fp8-row"}};
 constexpr std::pair<std::string_view, std::string_view> kOptimizers[] = {
     {"adamw", "adam"},
     {"fused-adam", "adam"},
@@ -80,6 +83,7 @@ Setter into_optimizer(Optimizer& into) {
       {"muon", "momentum has its states, without the products that make updates orthogonal"},
       {"adafactor", "sgd has about its states"},
       {"shampoo", "adam is nearest, which has less of both states and products"},
+      {"soap", "adam is nearest, which has less of both states and products"},
       {"sophia", "adam has its states"}};
   return [set = aliased(kOptimizers, into_choice(into, optimizer_named, optimizer_names())),
           kNearest](const std::string& flag, const std::string& text) {

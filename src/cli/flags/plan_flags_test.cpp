@@ -44,6 +44,20 @@ TEST(PlanFlags, WordsWithoutAFlagAreToldWhereTheyBelong) {
             std::string::npos);
   EXPECT_NE(complaint({"-m", "gpt2"}).find("flags are spelled out"), std::string::npos);
   EXPECT_NE(complaint({"--energy"}).find("energy is not predicted"), std::string::npos);
+  EXPECT_NE(complaint({"--packing"}).find("every sequence is planned as full"), std::string::npos);
+  EXPECT_NE(complaint({"--step-time"}).find("what you run"), std::string::npos);
+  EXPECT_NE(complaint({"--power-limit"}).find("usual clocks"), std::string::npos);
+}
+
+TEST(PlanFlags, FormatsHaveTheNamesOfOtherPrograms) {
+  const auto precision = [](const char* word) {
+    return parsed({"--model", "gpt2", "--cluster", "B200:8", "--global-batch", "8", "--precision",
+                   word})
+        .request.source.precision;
+  };
+  EXPECT_EQ(precision("mxfp8"), Precision::fp8_row);
+  EXPECT_EQ(precision("NVFP4"), Precision::fp4);
+  EXPECT_EQ(precision("bf16-mixed"), Precision::bf16);
 }
 
 TEST(PlanFlags, WhatToTrainBecomesTheSource) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -58,6 +60,24 @@ void refuse_source_flags(const EstimateArguments& arguments) {
     throw RequestError(told, "goes with `from`: a saved plan says it itself");
 }
 
+// Programs whose configurations are not read, and what is said instead.
+void refuse_other_form(const std::string& program) {
+  struct Other {
+    std::vector<std::string_view> names;
+    std::string_view words;
+  };
+  static const Other kOthers[] = {
+      {{"axolotl", "llama-factory", "trl", "transformers", "huggingface", "hf", "lightning"},
+       "of its configuration the file of DeepSpeed (--from deepspeed) or accelerate (--from fsdp) "
+       "is read"},
+      {{"torchtitan", "nemo", "megatron-bridge", "maxtext", "nanotron", "torchtune"},
+       "its configuration is not read; plait plan with --framework, --tp, --pp, --zero and "
+       "--micro-batch prices what it says"}};
+  for (const Other& other : kOthers)
+    if (std::ranges::find(other.names, program) != other.names.end())
+      throw InputError("--from", fmt::format("'{}': {}", program, other.words));
+}
+
 int estimate(const EstimateArguments& arguments) {
   if (!arguments.from.empty()) return estimate_configured(arguments);
   refuse_source_flags(arguments);
@@ -100,6 +120,7 @@ Command estimate_command() {
            [](const std::string& text) -> std::optional<std::string> {
              const auto& forms = configuration_forms();
              if (text == "accelerate") return "fsdp";
+             refuse_other_form(text);
              if (std::ranges::find(forms, text) == forms.end()) return std::nullopt;
              return text;
            },

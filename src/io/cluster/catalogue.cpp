@@ -247,9 +247,35 @@ const Framework* lookup_framework(const Catalogue& catalogue, std::string_view n
   return nullptr;
 }
 
+namespace {
+
+// Programs that people name which are more, or other, than a training step.
+void refuse_other_programs(std::string_view name, const std::string& where) {
+  struct Other {
+    std::vector<std::string_view> names;
+    std::string_view words;
+  };
+  static const Other kOthers[] = {
+      {{"verl", "OpenRLHF", "NeMo-RL", "trlX", "SkyRL", "AReaL", "slime"},
+       "samples texts between its steps, which is not predicted; its training steps are those of "
+       "fsdp or megatron"},
+      {{"vLLM", "SGLang", "TensorRT-LLM", "TGI", "llama.cpp", "Ollama"},
+       "serves models; plait plans training"},
+      {{"zero", "zero1", "zero2", "zero3", "ZeRO-1", "ZeRO-2", "ZeRO-3"},
+       "is a way to cut states that several programs have: deepspeed or fsdp, with `zero` 1, 2 or "
+       "3"}};
+  const std::string plain = plain_name(name);
+  for (const Other& other : kOthers)
+    for (const std::string_view own : other.names)
+      if (plain_name(own) == plain) throw InputError(where, fmt::format("{} {}", own, other.words));
+}
+
+}  // namespace
+
 const Framework& find_framework(const Catalogue& catalogue, std::string_view name,
                                 const std::string& where) {
   if (const Framework* framework = lookup_framework(catalogue, name)) return *framework;
+  refuse_other_programs(name, where);
   const std::vector<std::string_view> known = framework_names(catalogue);
   std::vector<std::string_view> near = known;
   for (const FrameworkEntry& entry : catalogue.frameworks)

@@ -214,8 +214,13 @@ bool is_other_device(const std::string& name) {
                                           "hpu", "ipu", "ascend",   "cpu",  "apple"};
   const std::string lower = lower_case(name);
   const bool is_apple = lower.size() > 1 && lower[0] == 'm' && lower[1] >= '1' && lower[1] <= '9';
-  return is_apple || std::ranges::any_of(
-                         kOthers, [&](std::string_view other) { return lower.starts_with(other); });
+  // Slices of TPUs: v5e-16, v4-32, v5p, v6e-8.
+  const bool is_tpu =
+      lower.size() > 1 && lower[0] == 'v' && lower[1] >= '2' && lower[1] <= '9' &&
+      (lower.size() == 2 || std::string_view("ep-l").find(lower[2]) != std::string_view::npos);
+  return is_apple || is_tpu || std::ranges::any_of(kOthers, [&](std::string_view other) {
+           return lower.starts_with(other);
+         });
 }
 
 // "8xRTX4090" where four are usual in a node: a server of eight may be meant; and "H100:64", where

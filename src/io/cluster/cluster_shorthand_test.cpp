@@ -213,8 +213,17 @@ TEST(ClusterShorthand, EachMistakeHasItsMessage) {
        "--cluster '32xTPUv4': 'TPUv4' is not predicted: the types that are known are GPUs "
        "(`plait devices`); a `catalogue` file describes others, and plait profile measures the "
        "machine that it runs on"},
+      {"2xp4d",
+       "--cluster '2xp4d': 'p4d' is not a file, device type or instance (did you mean "
+       "'p4d.24xlarge'?); `plait devices` and `plait instances` list the names, a `catalogue` adds "
+       "types of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
   };
   for (const auto& [text, message] : table) EXPECT_EQ(complaint(text), message);
+  for (const char* slice : {"v5e-16", "v4-32", "v5p", "v6e-8", "v5litepod-8"})
+    EXPECT_NE(complaint(slice).find("is not predicted: the types that are known"),
+              std::string::npos)
+        << slice;
+  EXPECT_EQ(complaint("V100-16GB"), "");
 }
 
 }  // namespace

@@ -300,7 +300,10 @@ std::string nearest_word(std::string_view word, const std::vector<std::string_vi
       }
     }
     // A key without its unit ("bandwidth" for "bandwidth_GBps") is one step away.
-    const bool stem = word.size() >= 4 && candidate.starts_with(word);
+    // So is the family of an instance ("p4d" for "p4d.24xlarge").
+    const bool family = candidate.size() > word.size() && candidate.starts_with(word) &&
+                        candidate[word.size()] == '.';
+    const bool stem = family || (word.size() >= 4 && candidate.starts_with(word));
     const std::size_t distance = stem ? std::min<std::size_t>(row.back(), 1) : row.back();
     if (distance < best_distance) {
       best_distance = distance;

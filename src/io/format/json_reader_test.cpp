@@ -33,6 +33,7 @@ TEST(JsonReader, SuggestsTheNearestKey) {
 TEST(JsonReader, SuggestsTheKeyWithItsUnit) {
   EXPECT_EQ(nearest_word("bandwidth", {"latency_us", "bandwidth_GBps"}), "bandwidth_GBps");
   EXPECT_EQ(nearest_word("net", {"network"}), "");
+  EXPECT_EQ(nearest_word("p4d", {"T4", "p4d.24xlarge"}), "p4d.24xlarge");
 }
 
 TEST(JsonReader, RefusesDuplicateKeysAndTruncatedText) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
+#include <vector>
 
 namespace plait {
 namespace {
@@ -108,6 +110,53 @@ HostOrder::HostOrder(const Cluster& cluster) {
 void HostOrder::restore(Plan& plan) const {
   for (Stage& stage : plan.stages)
     for (DeviceId& id : stage.devices) id = user_ids_[index(id)];
+}
+
+namespace {
+
+std::set<int> nodes_of(const Cluster& cluster, const Plan& plan, int stage) {
+  std::set<int> nodes;
+  if (stage < 0 || stage >= plan.stage_count()) return nodes;
+  for (const DeviceId id : plan.stages[stage].devices) nodes.insert(cluster.device(id).node);
+  return nodes;
+}
+
+// Of a stage, and where it comes: beside which neighbour, then as it was.
+struct Replica {
+  int side = 1;  // 0 = of the stage before, 2 = of the next one
+  int node = 0;  // in order of first appearance
+  std::vector<DeviceId> devices;
+  int share = 0;
+};
+
+}  // namespace
+
+void put_ranks_in_order(const Cluster& cluster, Plan& plan) {
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    Stage& stage = plan.stages[s];
+    const int data = stage.spans.front().data;
+    const std::set<int> before = nodes_of(cluster, plan, s - 1);
+    const std::set<int> after = nodes_of(cluster, plan, s + 1);
+    const std::size_t size = stage.devices.size() / data;
+    std::vector<Replica> replicas;
+    std::vector<int> seen;
+    for (int d = 0; d < data; ++d) {
+      Replica& own = replicas.emplace_back();
+      const auto from = stage.devices.begin() + static_cast<long>(d * size);
+      own.devices.assign(from, from + static_cast<long>(size));
+      const int node = cluster.device(own.devices.front()).node;
+      own.side = before.contains(node) ? 0 : after.contains(node) ? 2 : 1;
+      if (std::ranges::find(seen, node) == seen.end()) seen.push_back(node);
+      own.node = static_cast<int>(std::ranges::find(seen, node) - seen.begin());
+      if (!stage.shares.empty()) own.share = stage.shares[d];
+    }
+    std::ranges::stable_sort(replicas, {},
+                             [](const Replica& own) { return std::tuple(own.side, own.node); });
+    stage.devices.clear();
+    for (const Replica& own : replicas)
+      stage.devices.insert(stage.devices.end(), own.devices.begin(), own.devices.end());
+    for (std::size_t d = 0; d < stage.shares.size(); ++d) stage.shares[d] = replicas[d].share;
+  }
 }
 
 }  // namespace plait

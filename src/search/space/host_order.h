@@ -24,4 +24,11 @@ class HostOrder {
   bool is_canonical_ = true;
 };
 
+// Puts replicas of stages that share nodes with their neighbours next to them, as programs have it
+// whose nodes have their devices in a row: those on a node of the stage before come first, those on
+// a node of the next one last.
+//
+// Example: stages of devices {1, 4} and {0, 8}, of nodes {0-3}, {4-7} and {8-11}: {4, 1}, {0, 8}.
+void put_ranks_in_order(const Cluster& cluster, Plan& plan);
+
 }  // namespace plait

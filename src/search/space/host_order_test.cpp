@@ -6,7 +6,9 @@
 #include <random>
 
 #include "plan/sample_problems.h"
+#include "plan/target.h"
 #include "search/space/search.h"
+#include "search/space/space.h"
 
 namespace plait {
 namespace {
@@ -75,6 +77,54 @@ TEST(HostOrder, DoesNotChangeTheAnswer) {
   for (int i = 0; i < 3; ++i) {
     problem.cluster = shuffled(hosts(), random);
     EXPECT_DOUBLE_EQ(step().value, before.value);
+  }
+}
+
+std::vector<int> devices_of(const Stage& stage) {
+  std::vector<int> out;
+  for (const DeviceId id : stage.devices) out.push_back(index(id));
+  return out;
+}
+
+Stage stage_on(const std::vector<int>& devices, std::vector<int> shares) {
+  Stage stage;
+  for (const int own : devices) stage.devices.push_back(DeviceId{own});
+  stage.spans.push_back({.units = {0, 1}, .data = static_cast<int>(devices.size())});
+  stage.shares = std::move(shares);
+  return stage;
+}
+
+TEST(RankOrder, ReplicasStandBesideTheStageThatHasTheRestOfTheirNode) {
+  const Cluster cluster = samples::cluster_of(samples::a100(), 3, 4);
+  Plan plan;
+  plan.stages = {stage_on({1, 4}, {3, 5}), stage_on({8, 0}, {2, 6}), stage_on({9, 10, 11}, {})};
+  put_ranks_in_order(cluster, plan);
+  EXPECT_EQ(devices_of(plan.stages[0]), (std::vector{4, 1}));
+  EXPECT_EQ(plan.stages[0].shares, (std::vector{5, 3}));
+  EXPECT_EQ(devices_of(plan.stages[1]), (std::vector{0, 8}));
+  EXPECT_EQ(plan.stages[1].shares, (std::vector{6, 2}));
+  EXPECT_EQ(devices_of(plan.stages[2]), (std::vector{9, 10, 11}));
+}
+
+// Two stages of two pools each, with a node in common.
+TEST(RankOrder, PlansOfASpaceHaveTheirNodesInARow) {
+  Problem problem = samples::problem_of(samples::gpt(6, 1024, 16, 1024),
+                                        samples::cluster_of(samples::a100(), 3, 2), {});
+  problem.job.global_batch = 8;
+  problem.cluster.nodes[1].uplink.bandwidth = BytesPerSecond(3e10);
+  problem.cluster.nodes[2].uplink.bandwidth = BytesPerSecond(1e10);
+  const Target& aceso = *target_named("aceso");
+  const Space space(problem, {}, aceso);
+  ASSERT_EQ(space.pools().size(), 3u);
+  const int units = problem.model.unit_count();
+  const StageOption first{1, 2, {{0, 1, 2}, {1, 1, 2}}};
+  const StageOption second{1, 2, {{0, 1, 2}, {2, 1, 2}}};
+  const std::vector<Plan> plans = space.plans_of(
+      {{first, {1, 0}, {0, 4}, {}}, {second, {0, 0}, {4, units}, {}}}, {.micro_batches = 2});
+  ASSERT_FALSE(plans.empty());
+  for (const Plan& plan : plans) {
+    EXPECT_EQ(devices_of(plan.stages[0]), (std::vector{2, 1}));
+    EXPECT_EQ(devices_of(plan.stages[1]), (std::vector{0, 4}));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "model/layers.h"
+#include "search/space/host_order.h"
 #include "search/space/schedules.h"
 
 namespace plait {
@@ -247,6 +248,7 @@ Plan Space::plan_of(const std::vector<PlacedStage>& stages, const PlanSettings& 
                     Schedule schedule) const {
   Plan plan = plan_under(settings, schedule);
   for (const PlacedStage& placed : stages) plan.stages.push_back(stage_of(placed));
+  if (target_.ranks_in_order) put_ranks_in_order(problem_.cluster, plan);
   drop_idle_switches(plan);
   return plan;
 }

@@ -2,10 +2,11 @@
 """Rewrites the tables of docs/accuracy.md from what `plait validate` says now.
 
     scripts/accuracy_tables.py --runs published_runs.csv --fresh published_runs_2.csv \
-        --steps hf_training_steps.csv [--left-out left_out.csv] [--gains gains.json]
+        --steps hf_training_steps.csv [--bands left_out.csv] [--left-out left_out.csv] [--gains gains.json]
 
 `--gains` is what `scripts/calibrate constants --output` wrote; without it the table of constants stays.
-`--left-out` is what `scripts/calibrate left-out` wrote; without it the tables of errors that no constant has seen stay.
+`--bands` is what `scripts/calibrate left-out` wrote for the error bands, with the steps of Hugging Face models among the runs, `--left-out`
+what it wrote with both collections as runs; without them the tables of bands and of errors that no constant has seen stay.
 
 Only what stands between `<!-- table NAME -->` and `<!-- end -->` is touched.
 """
@@ -124,7 +125,8 @@ def main():
     parser.add_argument("--runs", required=True, help="table of published runs")
     parser.add_argument("--fresh", required=True, help="table of published runs that no constant was fitted on")
     parser.add_argument("--steps", required=True, help="table of Hugging Face steps")
-    parser.add_argument("--left-out", help="rows that scripts/calibrate left-out wrote")
+    parser.add_argument("--bands", help="rows that scripts/calibrate left-out wrote, for the bands")
+    parser.add_argument("--left-out", help="the same with both collections as --runs, for the table of sources")
     parser.add_argument("--gains", help="what scripts/calibrate found of each constant")
     arguments = parser.parse_args()
     program = arguments.program
@@ -149,10 +151,11 @@ def main():
     if arguments.gains:
         command = [ROOT / "scripts/calibrate", "table", "--gains", arguments.gains]
         tables["constants"] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    if arguments.left_out:
-        command = [ROOT / "scripts/error_bands", arguments.left_out, "--table"]
+    if arguments.bands:
+        command = [ROOT / "scripts/error_bands", arguments.bands, "--table"]
         parts = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("\n\n")
         tables["bands"], tables["order"] = "\n\n".join(parts[:2]), "\n\n".join(parts[2:])
+    if arguments.left_out:
         tables["left_out"] = left_out(arguments.left_out, sources)
     text = DOCUMENT.read_text()
     for name, table in tables.items():

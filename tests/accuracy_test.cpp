@@ -70,6 +70,8 @@ TEST(PredictedAccuracy, OfPublishedRunsHoldsItsLimits) {
            {"mist_l4", 0.08, 0, 0.07},
            {"sailor_validation", 0.12, 0, 0.125},
            {"aceso_runs_in_mist", 0.125},
+           {"jax_toolbox_pax", 0.105},
+           {"jax_toolbox_t5x", 0.12},
        }) {
     ASSERT_TRUE(sources.contains(limit.source)) << limit.source;
     const Accuracy accuracy = sources.at(limit.source);
@@ -103,6 +105,16 @@ TEST(PredictedAccuracy, OfSourcesThatNoConstantHasSeen) {
   const MeanOverSources both = mean_over(all);
   EXPECT_LE(*both.memory_mape, 0.06);
   EXPECT_LE(both.ran_not_fitting, 0.01 * both.rows);
+}
+
+// What users of small machines run, from the pages of eight programs: far from good, and no worse.
+TEST(PredictedAccuracy, OfRunsOnSmallMachines) {
+  std::vector<MeasuredRun> runs = runs_of(source_dir() + "/tests/published/readmes.csv");
+  const MeanOverSources mean =
+      mean_over(accuracy_by(RunGrouping::source, runs, predict_runs(runs, 2)));
+  EXPECT_EQ(mean.sources, 8);
+  EXPECT_LE(*mean.mape, 0.19);
+  EXPECT_LE(*mean.memory_mape, 0.4);
 }
 
 // What did run must be predicted to fit, as far as the tables say what ran: the recipes of ten

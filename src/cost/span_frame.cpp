@@ -183,6 +183,7 @@ SpanFrame::SpanFrame(const Problem& problem, const PlanSettings& settings,
       if (weights_are_cut_) {
         shape.weight_group = shard_group_;
         shape.expert_weight_group = expert_data_group_;
+        shape.gathers = true;
         shape.gathers_backward = settings.zero == ZeroStage::parameters;
       }
       shape.split = split;

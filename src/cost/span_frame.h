@@ -240,6 +240,9 @@ class SpanFrame {
   Ring expert_data_ring_;
 };
 
+// Product workspaces, communication buffers and temporaries of a device, whatever it runs.
+Bytes fixed_memory(const FrameworkTraits& traits, const Cluster& cluster);
+
 // Whether the parameters of a tie get gradients, which are then summed over its two ends.
 bool is_trained(const Problem& problem, const Tie& tie);
 

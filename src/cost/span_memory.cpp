@@ -6,6 +6,12 @@
 // What a span has in memory.
 namespace plait {
 
+Bytes fixed_memory(const FrameworkTraits& traits, const Cluster& cluster) {
+  // Of a process without communication: cuBLAS has 32 MiB for a stream on Hopper.
+  constexpr Bytes kAlone(128.0 * 1024 * 1024);
+  return cluster.device_count() > 1 ? traits.workspace : std::min(traits.workspace, kAlone);
+}
+
 bool SpanFrame::Repeated::goes_on(const Model& model, const RecomputedRun& run) const {
   return last.units.end == run.units.begin && last.units.size() > 0 &&
          last.recompute == Recompute::full && run.recompute == Recompute::full &&
@@ -23,7 +29,7 @@ void SpanFrame::add_runs(const UnitTable& on, RecomputedRuns runs, Repeated& bef
     before.bytes = (continues ? before.bytes : Bytes(0)) + on.working_set(run.units, run.recompute);
     before.last = run;
     memory.working_set = std::max(memory.working_set, before.bytes);
-    memory.transient = std::max(memory.transient, on.workspace(run.units));
+    memory.transient = std::max(memory.transient, on.workspace(run.units, run.recompute));
     memory.workspace += cost.held;
     // Weights that autocast has converted are kept until the backward pass; recompute drops all but
     // the output layer's.
@@ -70,13 +76,17 @@ SpanFrame::Memory SpanFrame::memory(int replica, RecomputedRuns runs, double tie
   memory.kept_loss = extent.kept_loss;
   const double tables = extent.table_parameters + tied / tensor_;
   // Weights of two layers are gathered at once, the running one's and the next one's; tables stay.
-  if (cut_weights)
-    memory.workspace +=
-        Bytes(state_.gathered * (2 * block_parameters(*on.table, units) + 2 * tables));
+  // On one device nothing comes together, but weights of another format are converted.
+  const double gradients_of_tables = problem_.job.adapters ? 0 : tables;
+  if (cut_weights && (shard_copies_ > 1 || state_.gathered != state_.weight))
+    memory.workspace += Bytes(
+        state_.gathered * (2 * block_parameters(*on.table, units) + tables + gradients_of_tables));
   memory.keeps_gradients = traits_.keeps_gradients || settings_.micro_batches > 1;
   // The dense gradient of the embedding, before it is added.
   if (!problem_.job.adapters) memory.late = Bytes(4 * tables);
-  memory.fixed = traits_.workspace;
+  memory.fixed = fixed_memory(traits_, problem_.cluster);
+  if (traits_.buckets_gradients && !cut_optimizer && copies() > 1)
+    memory.fixed += Bytes(state_.gradient * trained);
   const Bytes limit = problem_.job.memory_limit;
   memory.capacity = limit > Bytes(0) ? std::min(limit, on.device->memory) : on.device->memory;
   memory.reserve = memory.capacity - usable_memory(problem_.job, *on.device);

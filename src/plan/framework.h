@@ -35,6 +35,7 @@ struct FrameworkTraits {
   Seconds host_experts;           // of a mixture of experts
   Seconds host_head;              // of the output layer; never hidden
   Seconds host_embedding;         // of the input layer; never hidden
+  Seconds host_gather;            // of a block whose weights are gathered, for each pass over it
   Seconds host_update;            // of a block's tensors in the optimizer step; never hidden
   // Exponent p of (host^p + device^p)^(1/p), the time of a layer: the larger, the sharper the
   // corner where the host becomes slower than the device.
@@ -91,7 +92,9 @@ struct FrameworkTraits {
   bool keeps_quantised = false;
   // Routing weights are applied in the experts' activation, so that their results are not kept.
   bool applies_router_weight_in_activation = false;
-  bool keeps_gradients = true;   // false: they are freed before each step's first forward
+  bool keeps_gradients = true;  // false: they are freed before each step's first forward
+  // Sums of gradients are made in buckets of their own, which stay (PyTorch's DDP).
+  bool buckets_gradients = false;
   bool packs_gradients = false;  // copied for their reduction where spans are cut differently
 
   friend bool operator==(const FrameworkTraits&, const FrameworkTraits&) = default;

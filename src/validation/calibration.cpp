@@ -127,7 +127,7 @@ void scale_efficiency(ConstantKind kind, double factor, Efficiency& e) {
 void scale_host(double factor, FrameworkTraits& t) {
   for (Seconds* time :
        {&t.host_block, &t.host_split, &t.host_separate_softmax, &t.host_checkpoint, &t.host_kernel,
-        &t.host_experts, &t.host_head, &t.host_embedding, &t.host_update})
+        &t.host_experts, &t.host_head, &t.host_embedding, &t.host_gather, &t.host_update})
     *time = factor * *time;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cost/engine.h"
+#include "cost/layer/model_layers.h"
 #include "io/format/embedded.h"
 #include "io/profile/import_profile.h"
 #include "model/gan.h"
@@ -38,8 +39,8 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
                      row.gpus.value_or(0), row.gpus_per_node.value_or(0), row.interconnect,
                      job.global_batch, static_cast<int>(job.precision),
                      static_cast<int>(job.attention), job.framework.name) +
-         fmt::format(" {} {} {} {} {}", job.overlap, job.adapters, job.gradient_bytes,
-                     job.logit_bytes, job.vocabulary_multiple) +
+         fmt::format(" {} {} {} {} {} {}", c.decoder_sequence, job.overlap, job.adapters,
+                     job.gradient_bytes, job.logit_bytes, job.vocabulary_multiple) +
          fmt::format(" {} {} {} {} {}", job.adapter_rank, job.four_bit_weights,
                      static_cast<int>(job.optimizer), row.instance, row.nodes.value_or(0)) +
          fmt::format(" {} {} {} {} {}", job.flash_kernel ? static_cast<int>(*job.flash_kernel) : -1,
@@ -48,12 +49,17 @@ std::string problem_key(const TransformerConfig& c, const RunRow& row, const Job
 
 // Flops of forward and backward of one sample. Megatron's formula, which NeMo prints too, counts
 // all of attention's square; others count the causal half.
-Flops model_flops(const Model& model, const std::string& framework) {
-  Flops flops = 3 * model.forward();
-  if (!model.causal || mentions(framework, "megatron") || mentions(framework, "nemo")) return flops;
-  for (const int unit : model.units)
-    for (const Op& op : model.kinds[unit].ops)
-      if (op.kind == OpKind::attention) flops -= 1.5 * op.forward;
+// `repeated`: the layers' forward pass counts once more.
+Flops model_flops(const Model& model, const std::string& framework, bool repeated = false) {
+  const bool half =
+      model.causal && !mentions(framework, "megatron") && !mentions(framework, "nemo");
+  Flops flops;
+  for (const int unit : model.units) {
+    const LayerKind& kind = model.kinds[unit];
+    const double passes = repeated && !is_table(kind) ? 4 : 3;
+    for (const Op& op : kind.ops)
+      flops += passes * (half && op.kind == OpKind::attention ? 0.5 : 1) * op.forward;
+  }
   return flops;
 }
 
@@ -70,18 +76,23 @@ std::optional<Seconds> step_of(const RunRow& row, const Problem& problem) {
   if (row.samples_per_s_per_gpu) return Seconds(samples / (*row.samples_per_s_per_gpu * devices));
   if (!row.tflops_per_gpu && !row.mfu && !row.hfu) return std::nullopt;
   const double flops = samples * model_flops(problem.model, row.framework).value;
+  const double repeated = samples * model_flops(problem.model, row.framework, true).value;
   // Where nothing is computed twice, one count is the other.
   const bool once = states_recompute(row) && says_none(row.recompute);
   if (row.tflops_per_gpu && (once || row.flops_convention.starts_with("model")))
     return Seconds(flops / (*row.tflops_per_gpu * 1e12 * devices));
-  const auto share = row.mfu ? row.mfu : once ? row.hfu : std::nullopt;
+  // What the hardware did, where every layer is computed twice.
+  const bool twice = recomputes_all(row);
+  if (row.tflops_per_gpu && twice && row.flops_convention.starts_with("hardware"))
+    return Seconds(repeated / (*row.tflops_per_gpu * 1e12 * devices));
+  const auto share = row.mfu ? row.mfu : once || twice ? row.hfu : std::nullopt;
   if (share) {
     // "45" and "0.45" are 45 % of what 16-bit products may reach.
     const double part = *share > 1 ? *share / 100 : *share;
     const DeviceType& device = problem.cluster.device_types[0];
     const FlopsPerSecond peak =
         device.peak_of(device.supports(DType::bf16) ? DType::bf16 : DType::fp16);
-    return Seconds(flops / (part * peak.value * devices));
+    return Seconds((row.mfu || once ? flops : repeated) / (part * peak.value * devices));
   }
   return std::nullopt;
 }
@@ -104,6 +115,11 @@ void take_profile(const std::string& path, Problem& problem) {
   } catch (const InputError&) {
     return;  // of another model: read_published_runs() has made sure that the files are readable
   }
+}
+
+// FSDP's programs and Hugging Face's models, by themselves or under DeepSpeed.
+bool checkpoints_layers(const Framework& framework) {
+  return framework.fully_sharded || framework.traits.kernels == KernelStyle::eager;
 }
 
 // Where the row leaves recompute open and a plan without it does not fit, but one with it does.
@@ -130,21 +146,30 @@ void take_smaller_batches(RunRow row, const Problem& problem, MeasuredRun& run) 
     return;
   const CostEngine engine(problem);
   if (engine.simulate(run.plan).fits) return;
-  if (!run.plan.stages[0].spans.empty() && !states_recompute(row))
-    for (const Span& span : run.plan.stages[0].spans)
-      if (span.recompute == Recompute::full) row.recompute = "full";
-  const double replicas = run.plan.stages[0].spans[0].data;
-  for (double share = *row.global_batch / replicas / 2; share >= 1; share /= 2) {
-    row.micro_batch = static_cast<int>(share);
-    Assumptions unused;
-    const RunDegrees degrees = degrees_of(row, problem.job, unused);
-    if (degrees.micro_batches * degrees.micro_batch != problem.job.global_batch) continue;
-    const Plan plan = plan_of(row, problem.job, degrees, problem.model, unused);
-    if (!check_plan(problem, plan).empty() || !engine.simulate(plan).fits) continue;
-    run.plan = plan;
-    run.assumptions.push_back(
-        fmt::format("micro-batches of {}, as larger ones do not fit in memory", *row.micro_batch));
-    return;
+  const auto& spans = run.plan.stages[0].spans;
+  const bool repeats = std::ranges::any_of(
+      spans, [](const Span& span) { return span.recompute == Recompute::full; });
+  const bool may_repeat = !states_recompute(row) && checkpoints_layers(problem.job.framework);
+  const double replicas = spans[0].data;
+  for (const bool full : {repeats, true}) {
+    if (full != repeats && !may_repeat) return;
+    if (full && !states_recompute(row)) {
+      row.notes.clear();
+      row.recompute = "full";
+    }
+    for (double share = *row.global_batch / replicas / 2; share >= 1; share /= 2) {
+      row.micro_batch = static_cast<int>(share);
+      Assumptions unused;
+      const RunDegrees degrees = degrees_of(row, problem.job, unused);
+      if (degrees.micro_batches * degrees.micro_batch != problem.job.global_batch) continue;
+      const Plan plan = plan_of(row, problem.job, degrees, problem.model, unused);
+      if (!check_plan(problem, plan).empty() || !engine.simulate(plan).fits) continue;
+      run.plan = plan;
+      run.assumptions.push_back(
+          fmt::format("micro-batches of {}{}, as larger ones do not fit in memory",
+                      *row.micro_batch, full != repeats ? " and full recompute" : ""));
+      return;
+    }
   }
 }
 
@@ -184,7 +209,7 @@ void interpret(const RunRow& row, const RunReading& reading, Problems& problems,
     assumptions.emplace_back("memory is not compared: which ops are recomputed is not stated");
   }
   run.plan = plan_of(row, shared->job, degrees, shared->model, assumptions);
-  if (!states_recompute(row) && shared->job.framework.fully_sharded)
+  if (!states_recompute(row) && checkpoints_layers(shared->job.framework))
     take_what_fits(row, degrees, *shared, run);
   take_smaller_batches(row, *shared, run);
   run.says_what_is_kept = states_recompute(row) && !row.composed;

@@ -100,6 +100,16 @@ void set_sizes(const RunRow& row, TransformerConfig& config, Assumptions& assump
         fmt::format("sequences of {}, as the model was trained", config.sequence));
 }
 
+// T5 is pre-trained on spans that are cut out: of 568 tokens 15 % in spans of 3 (Raffel et al.,
+// 2020), which leaves an input of 512 and, with a mark for each span, targets of 114.
+void set_targets(const RunRow& row, TransformerConfig& config, Assumptions& assumptions) {
+  constexpr double kTargets = 114.0 / 512;
+  if (config.decoder_layers == 0 || !mentions(row.task, "pretrain")) return;
+  config.decoder_sequence = static_cast<int>(std::lround(kTargets * config.sequence));
+  assumptions.push_back(
+      fmt::format("targets of {} tokens, as T5 is trained", config.decoder_sequence));
+}
+
 void set_experts(const RunRow& row, TransformerConfig& config) {
   if (!row.experts || *row.experts <= 1) return;
   if (row.expert_ffn) config.moe.ffn = *row.expert_ffn;
@@ -170,6 +180,7 @@ TransformerConfig transformer_of(const RunRow& row, const Job& job, Assumptions&
     throw RowRefused("is an encoder-decoder in a pipeline, whose stages are not stated");
   const int whole = config.layers;
   set_sizes(row, config, assumptions);
+  set_targets(row, config, assumptions);
   set_experts(row, config);
   // A shortened mixture keeps one of the leading layers without experts.
   if (config.layers < whole) config.moe.first_dense = std::min(config.moe.first_dense, 1);

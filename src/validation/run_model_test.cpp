@@ -84,6 +84,29 @@ TEST(PublishedRuns, EncodersAndImagesAreReadWhenTheyAreKnown) {
   EXPECT_EQ(units("distilbert-base", "512"), 0);
 }
 
+TEST(PublishedRuns, T5IsTrainedOnShortTargets) {
+  const auto work = [](const std::string& task) {
+    const MeasuredRun run = read({{"model", "t5-base"},
+                                  {"framework", "T5X"},
+                                  {"n_layers", ""},
+                                  {"hidden", ""},
+                                  {"n_heads", ""},
+                                  {"vocab", ""},
+                                  {"seq_len", "512"},
+                                  {"num_gpus", "1"},
+                                  {"tp", "1"},
+                                  {"pp", "1"},
+                                  {"dp", "1"},
+                                  {"task", task}});
+    double flops = 0;
+    for (int u = 0; u < run.problem->model.unit_count(); ++u)
+      for (const Op& op : run.problem->model.unit(u).ops) flops += op.forward.value;
+    return flops;
+  };
+  // The encoder's share of a step with targets as long as the inputs is 42 %, the loss included.
+  EXPECT_NEAR(work("pretrain") / work("finetune"), 0.55, 0.08);
+}
+
 TEST(PublishedRuns, RecipesDecideWhatIsKeptOfGradientsAndLogits) {
   const Job bridge = read({{"framework", "Megatron-Bridge / Megatron-Core"}}).problem->job;
   EXPECT_EQ(bridge.gradient_bytes, 2);

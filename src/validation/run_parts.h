@@ -81,6 +81,8 @@ bool states_zero_stage(const RunRow& row);  // "ZeRO-3", "3"
 
 // Whether the row says how much is computed twice.
 bool states_recompute(const RunRow& row);
+// Whether it says that all layers are computed twice.
+bool recomputes_all(const RunRow& row);
 
 // "7|8|9|8" in the text, after `label` where one is given; empty when there is none.
 std::vector<int> numbers_with_bars(const std::string& text, const std::string& label = "");

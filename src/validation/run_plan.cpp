@@ -201,6 +201,11 @@ bool states_recompute(const RunRow& row) {
   return !row.recompute.empty() && !mentions(row.notes, "recompute not stated");
 }
 
+bool recomputes_all(const RunRow& row) {
+  const bool in_parts = row.recompute.find_first_of("|/23456789") != std::string::npos;
+  return states_recompute(row) && !in_parts && recompute_of(row.recompute) == Recompute::full;
+}
+
 Plan plan_of(const RunRow& row, const Job& job, const RunDegrees& degrees, const Model& model,
              Assumptions& assumptions) {
   Plan plan;

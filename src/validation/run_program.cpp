@@ -34,6 +34,12 @@ constexpr const char* kSecondFlashSince = "2024";
 constexpr const char* kFlashSince = "2022-06";
 constexpr const char* kPytorchFlashSince = "2023-03";
 
+// XLA fuses no attention by itself: until jax.nn called cuDNN's, programs had it from Transformer
+// Engine alone.
+constexpr const char* kJaxFlashSince = "2024-07";
+constexpr const char* kJaxOverlapsSince = "2024";
+constexpr const char* kJax = "jax";
+
 // Megatron-LM's own layers became Megatron-Core in 2023; what was published later runs these. Until
 // then NeMo, too, had the layers of Megatron-LM.
 constexpr const char* kCoreSince = "2024";
@@ -47,6 +53,9 @@ constexpr const char* kMegatronLm = "megatron-lm";
 constexpr const char* kMegatronDeepspeed = "megatron-deepspeed";
 constexpr const char* kDeepspeed3d = "deepspeed-3d";
 constexpr const char* kAceso = "aceso";
+constexpr const char* kEager = "eager";
+constexpr const char* kFlashGpt = "flash-gpt";
+constexpr const char* kCompiled = "fms-fsdp";  // torch.compile around modules of PyTorch
 
 // Letters and digits of each word, in lower case: "Lit-GPT + FSDP" is lit, gpt, fsdp.
 std::vector<std::string> words_of(const std::string& text) {
@@ -92,8 +101,17 @@ std::string named_program(const std::string& text, const Catalogue& catalogue) {
   return best;
 }
 
+bool is_compiled(const RunRow& row) { return mentions(row.framework + row.plan_detail, "compile"); }
+
+// The repository of FlashAttention trains GPTs of its own, whose layers are fused; others that use
+// its kernels say whose layers these are.
+bool is_flash_gpt(const RunRow& row) {
+  return mentions_any(row.framework, {"flash-attention", "flashattention", "flash attention"}) &&
+         !mentions_any(row.framework, {"hugging", "transformers", "hf"});
+}
+
 std::string pytorch(const RunRow& row, const std::string& name) {
-  const bool compiled = mentions(row.framework + row.plan_detail, "compile");
+  const bool compiled = is_compiled(row);
   if (mentions(row.framework, "fms")) return "fms-fsdp";
   if (name != "fsdp" || mentions(row.framework + row.data_sharding, "FSDP2"))
     return compiled ? "fsdp-compile" : "fsdp2";
@@ -110,6 +128,10 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
   if (!cut && mentions(row.data_sharding, "ZeRO")) {
     assumptions.emplace_back("a program like DeepSpeed");
     return "deepspeed";
+  }
+  if (!cut && is_compiled(row)) {
+    assumptions.emplace_back("a program like PyTorch, compiled");
+    return kCompiled;
   }
   // Adapters are trained by Hugging Face's programs and their like.
   if (!cut && (!row.framework.empty() || mentions(row.task, "lora"))) {
@@ -128,6 +150,8 @@ std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumpti
     return like_others(row, assumptions);
   }
   if (name.starts_with("fsdp")) return pytorch(row, name);
+  if (name == kEager && is_compiled(row)) return kCompiled;
+  if (name == kEager && is_flash_gpt(row)) return kFlashGpt;
   const bool core = mentions_any(row.framework, {"core", "nemo", "bridge", "primus"});
   if (name == kMegatronLm && core) name = kMegatron;
   if (name != kMegatron || !before(row, kCoreBegins)) return name;
@@ -150,11 +174,13 @@ AttentionKernel attention_of(const RunRow& row, const Framework& framework) {
   const bool own =
       name == kMegatronDeepspeed || name == kDeepspeed3d || name == kMegatronLm || name == kAceso;
   if (own) return AttentionKernel::plain;
-  if (mentions_any(row.framework + row.plan_detail, {"flash", "xformers", "triton"}))
+  if (mentions_any(row.framework + row.plan_detail, {"flash", "xformers", "triton", "cudnn"}))
     return AttentionKernel::flash;
   const bool pytorch = framework.traits.kernels == KernelStyle::eager;
-  return before(row, pytorch ? kPytorchFlashSince : kFlashSince) ? AttentionKernel::plain
-                                                                 : AttentionKernel::flash;
+  if (name == kJax && has_name(words_of(row.framework + " " + row.precision), "TE"))
+    return AttentionKernel::flash;
+  const char* since = name == kJax ? kJaxFlashSince : pytorch ? kPytorchFlashSince : kFlashSince;
+  return before(row, since) ? AttentionKernel::plain : AttentionKernel::flash;
 }
 
 // The generation of flash kernels that the row's words or its date say, where the program's own are
@@ -227,6 +253,8 @@ Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptio
   job.zero_group = zero_group_of(row);
   job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});
   job.overlap = !mentions_any(row.notes + row.plan_detail, {"comm overlap off", "vanilla TP"});
+  // XLA's scheduler that hides latency came in 2023, and for long had to be switched on.
+  if (job.framework.name == kJax && before(row, kJaxOverlapsSince)) job.overlap = false;
   job.optimizer = optimizer_of(row);
   job.adapters = mentions(row.task, "lora");
   if (job.adapters) job.adapter_rank = row.lora_rank.value_or(0);

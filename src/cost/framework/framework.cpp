@@ -114,9 +114,10 @@ FrameworkTraits traits_of(const Job& job) {
   if (job.logit_bytes > 0) traits.logit_bytes = job.logit_bytes;
   if (job.flash_kernel) traits.flash_kernel = *job.flash_kernel;
   if (job.graph_capture)
-    for (Seconds* host : {&traits.host_block, &traits.host_split, &traits.host_separate_softmax,
-                          &traits.host_checkpoint, &traits.host_kernel, &traits.host_experts,
-                          &traits.host_head, &traits.host_embedding, &traits.host_update})
+    for (Seconds* host :
+         {&traits.host_block, &traits.host_split, &traits.host_separate_softmax,
+          &traits.host_checkpoint, &traits.host_kernel, &traits.host_experts, &traits.host_head,
+          &traits.host_embedding, &traits.host_gather, &traits.host_update})
       *host = Seconds(0);
   if (!job.overlap) traits.tensor_exposed = traits.tensor_backward = traits.data_exposed = 1;
   return traits;

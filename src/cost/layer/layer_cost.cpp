@@ -145,6 +145,11 @@ void wait_for_host(const ReplicaSetting& setting, const LayerSums& sums, LayerCo
   const Kernels& kernels = setting.kernels;
   HostWork host{sums.host, sums.host_forward};
   if (kernels.launches_ahead()) host.ahead = launched_ahead(setting);
+  // The host walks over the modules of a layer in every pass, whose weights come and go.
+  if (setting.shape.gathers) {
+    host.forward += setting.traits().host_gather;
+    host.total += 2 * setting.traits().host_gather;
+  }
   for (int r = 0; r < 3; ++r) {
     UnitCost& unit = cost.by_recompute[r];
     const double device = unit.total().value;

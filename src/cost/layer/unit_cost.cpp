@@ -125,7 +125,9 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   sums_.begin(count, from_profile);
   const std::vector<Whole> wholes = add_distinct(costs.units, costs.first, from_profile);
   std::array<std::vector<Bytes>, 3> repeated;
-  std::vector<Bytes> workspace;
+  std::array<std::vector<Bytes>, 3> workspace;
+  std::array<Bytes, 3> saved{};
+  bool has_workspace = false;
   facts_.reserve(count + 1);
   facts_.emplace_back();
   blocks_until_.reserve(count);
@@ -136,11 +138,15 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
     const int shape_of = layers.shape_of[l];
     const Whole& whole = wholes[shape_of];
     sums_.append(whole.cost);
-    for (int r = 0; r < 3; ++r) repeated[r].push_back(whole.repeated[r]);
+    for (int r = 0; r < 3; ++r) {
+      repeated[r].push_back(whole.repeated[r]);
+      saved[r] += whole.cost[r].saved;
+      workspace[r].push_back(whole.workspace + (in_ops_ ? Bytes(0) : saved[r]));
+    }
+    has_workspace = has_workspace || whole.workspace > Bytes(0);
     Facts facts = facts_.back();
     facts.add(whole.facts);
     facts_.push_back(facts);
-    workspace.push_back(whole.workspace);
     const bool is_block = !costs.units[costs.first[shape_of]].is_table;
     blocks += is_block ? 1 : 0;
     blocks_until_.push_back(blocks);
@@ -152,8 +158,7 @@ UnitTable::UnitTable(const Problem& problem, const ReplicaShape& shape) {
   }
   layer_of_.push_back(layers.count());
   cost_of_.push_back(static_cast<int>(costs.units.size()));
-  if (std::ranges::any_of(workspace, [](Bytes own) { return own > Bytes(0); }))
-    workspace_ = RangeMaximum(workspace);
+  for (int r = 0; r < 3 && has_workspace; ++r) workspace_[r] = RangeMaximum(workspace[r]);
   for (const int r : {static_cast<int>(Recompute::selective), static_cast<int>(Recompute::full)})
     working_set_[r] = RangeMaximum(repeated[r]);
 }
@@ -232,9 +237,14 @@ Bytes UnitTable::working_set(const UnitRange& range, Recompute recompute) const 
   return largest;
 }
 
-Bytes UnitTable::workspace(const UnitRange& range) const {
-  if (workspace_.empty()) return {};
+Bytes UnitTable::workspace(const UnitRange& range, Recompute recompute) const {
+  const int r = static_cast<int>(recompute);
+  if (workspace_[r].empty()) return {};
   const UnitRange whole = whole_layers(range);
+  if (!in_ops_) {
+    const Bytes saved_until_end = cost({0, range.end}, recompute).saved;
+    return std::max(Bytes(0), workspace_[r].most(whole) - saved_until_end);
+  }
   Bytes largest;
   const auto add = [&](int begin, int end) {
     for (int u = begin; u < end; ++u) largest = std::max(largest, unit_workspace_[cost_of_[u]]);
@@ -245,7 +255,7 @@ Bytes UnitTable::workspace(const UnitRange& range) const {
   }
   add(range.begin, layer_begin_[whole.begin]);
   add(layer_begin_[whole.end], range.end);
-  return whole.size() > 0 ? std::max(largest, workspace_.most(whole)) : largest;
+  return whole.size() > 0 ? std::max(largest, workspace_[r].most(whole)) : largest;
 }
 
 }  // namespace plait

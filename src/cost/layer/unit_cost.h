@@ -45,8 +45,10 @@ class UnitTable {
   // What the backward pass of a recomputed layer needs beside what is saved: the most that any
   // layer repeats, or the part of a layer at either end of the range.
   Bytes working_set(const UnitRange& range, Recompute recompute) const;
-  // The largest workspace of a unit's backward pass: measured, or for weights kept in 4 bits.
-  Bytes workspace(const UnitRange& range) const;
+  // What the workspaces of the units' backward passes, measured or for weights kept in 4 bits, add
+  // to all that is saved. When a layer runs backward, what later ones saved is gone; of models in
+  // ops, whose search adds the largest one up by itself, all is taken to be there.
+  Bytes workspace(const UnitRange& range, Recompute recompute) const;
   // What enters at a unit inside a layer; 0 at the start of one.
   Bytes inside_input(int unit) const { return in_ops_ ? inside_input_[cost_of_[unit]] : Bytes(0); }
   // What cost(.., Recompute::full) keeps of that: nothing in layers that are not recomputed.
@@ -184,12 +186,13 @@ class UnitTable {
   Sums sums_;                                // by layer
   std::vector<Facts> facts_;                 // [i] = layers [0, i)
   std::array<RangeMaximum, 3> working_set_;  // by Recompute
-  RangeMaximum workspace_;                   // empty when no unit has one
-  std::vector<int> blocks_until_;            // by layer: blocks up to it
-  std::vector<bool> is_block_;               // by layer
-  std::vector<int> layer_begin_;             // by layer, then the number of units
-  std::vector<int> layer_of_;                // by unit, then the number of layers
-  std::vector<int> cost_of_;                 // by unit: its distinct one; at the end one more
+  // By Recompute: a layer's, and what is saved until its end; empty when no unit has one.
+  std::array<RangeMaximum, 3> workspace_;
+  std::vector<int> blocks_until_;  // by layer: blocks up to it
+  std::vector<bool> is_block_;     // by layer
+  std::vector<int> layer_begin_;   // by layer, then the number of units
+  std::vector<int> layer_of_;      // by unit, then the number of layers
+  std::vector<int> cost_of_;       // by unit: its distinct one; at the end one more
   // By distinct unit; sums over the units before it in its layer.
   Sums inner_;  // of models in ops
   std::vector<Facts> inner_facts_;

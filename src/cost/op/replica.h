@@ -105,6 +105,7 @@ struct ReplicaShape {
   // Over which weights are cut (ZeRO-3; ZeRO-2 of FSDP); of one member where they are not.
   Group weight_group;
   Group expert_weight_group;
+  bool gathers = false;          // weights are cut, if over a single device
   bool gathers_backward = true;  // weights are gathered again for backward
   int split = 0;                 // Span::split
   friend auto operator<=>(const ReplicaShape&, const ReplicaShape&) = default;

@@ -45,6 +45,7 @@ constexpr NumberField<T> kTraitNumbers[] = {
     {"host_experts_us", kMicroseconds, [](T& t) -> double& { return t.host_experts.value; }},
     {"host_head_us", kMicroseconds, [](T& t) -> double& { return t.host_head.value; }},
     {"host_embedding_us", kMicroseconds, [](T& t) -> double& { return t.host_embedding.value; }},
+    {"host_gather_us", kMicroseconds, [](T& t) -> double& { return t.host_gather.value; }},
     {"host_update_us", kMicroseconds, [](T& t) -> double& { return t.host_update.value; }},
     {"host_overlap_exponent", 1, [](T& t) -> double& { return t.host_overlap_exponent; }},
     {"traffic", 1, [](T& t) -> double& { return t.traffic; }},
@@ -82,6 +83,7 @@ constexpr SwitchField<T> kTraitSwitches[] = {
      [](T& t) -> bool& { return t.applies_router_weight_in_activation; }},
     {"keeps_gradients", [](T& t) -> bool& { return t.keeps_gradients; }},
     {"keeps_between_kernels", [](T& t) -> bool& { return t.keeps_between_kernels; }},
+    {"buckets_gradients", [](T& t) -> bool& { return t.buckets_gradients; }},
     {"packs_gradients", [](T& t) -> bool& { return t.packs_gradients; }},
 };
 

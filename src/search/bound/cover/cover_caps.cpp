@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/span_frame.h"
 #include "search/bound/cover/cover_bound.h"
 
 // What each replica of a stage can do at most, for the bound of all plans.
@@ -26,7 +27,7 @@ double CoverBound::overflow(const Question& question, const ReplicaKind& kind,
   double state_bytes = 0;
   double saved = 0;
   double loss = 0;
-  double workspace = 0;
+  double workspace = HUGE_VAL;  // of the last unit, when all is saved
   for (int k = 0; k < mixes_.kind_count(); ++k) {
     const int units = mixes_.units_of(question.mix, k);
     const UnitParameters& own = kind.parameters[k];
@@ -38,10 +39,10 @@ double CoverBound::overflow(const Question& question, const ReplicaKind& kind,
     state_bytes += units * bytes;
     saved += units * needs[k].saved[0];
     loss += units * needs[k].loss;
-    if (units > 0) workspace = std::max(workspace, needs[k].workspace);
+    if (units > 0) workspace = std::min(workspace, needs[k].workspace);
   }
-  const double bytes = traits_.workspace.value + live(question) * saved + state_bytes +
-                       std::max(loss, again + workspace);
+  const double bytes = fixed_memory(traits_, problem_.cluster).value + live(question) * saved +
+                       state_bytes + std::max(loss, again + workspace);
   const double capacity = problem_.cluster.device_types[kind.type].memory.value;
   return bytes - (1 + kRounding) * capacity * (1 - problem_.job.reserve);
 }

@@ -180,7 +180,7 @@ void ReplicaNeeds::merge(const ReplicaKind& kind, int count, const Way& way,
     lower(needs[k].backward, least.backward);
     lower(needs[k].path, least.path);
     lower(needs[k].loss, table.extent(unit).loss.value);
-    lower(needs[k].workspace, table.workspace(unit).value);
+    lower(needs[k].workspace, table.workspace(unit, Recompute::none).value);
   }
 }
 

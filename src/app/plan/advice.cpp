@@ -53,9 +53,7 @@ std::optional<RankedPlan> nearest_of(const Problem& problem, const Trial& trial,
     }
   }
   recompute_throughout(*nearest);
-  RankedPlan out{*nearest, CostEngine(problem).simulate(*nearest)};
-  if (out.cost.fits) return std::nullopt;  // another planner's way: memory is not what is missing
-  return out;
+  return RankedPlan{*nearest, CostEngine(problem).simulate(*nearest)};
 }
 
 std::string why(const Problem& problem, const Pins& pins, const SearchResult& result,
@@ -78,7 +76,10 @@ std::string why(const Problem& problem, const Pins& pins, const SearchResult& re
 std::optional<RankedPlan> nearest_plan(const Problem& problem, const SearchOptions& options,
                                        const Session& session) {
   constexpr double kWithin = 1.01;
-  return nearest_of(problem, trial_of(options, session), kWithin);
+  auto nearest = nearest_of(problem, trial_of(options, session), kWithin);
+  // Where another search finds a plan, memory is not what is missing.
+  if (nearest && nearest->cost.fits) nearest.reset();
+  return nearest;
 }
 
 bool fits_thriftily(const Problem& problem, const SearchOptions& options, const Session& session) {

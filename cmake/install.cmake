@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 # Packages are made of what is built; tests and benchmarks need not be.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(jax_runner python/plait/compiled.py python/plait/constraints.py python/plait/internals.py
-               python/plait/jax.py python/plait/measure.py python/plait/tags.py)
+               python/plait/jax.py python/plait/measure.py python/plait/runs.py python/plait/tags.py)
 if(DEFINED SKBUILD)
   install(TARGETS plait DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
   install(FILES ${jax_runner} DESTINATION ${SKBUILD_DATA_DIR}/share/plait COMPONENT python)

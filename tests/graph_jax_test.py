@@ -2,6 +2,7 @@
 """Plans of plait graph, executed under JAX on eight CPU devices: the planned step gives what one
 device gives, and its compiled program sends the bytes that the plan says. Exit 77 = skipped."""
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -24,7 +25,7 @@ STEPS = {
 # Of tests/graph_steps.py: fewer random plans, under their own optimizer only.
 KINDS = ("routed", "written", "grouped", "accumulated", "constrained", "chunked", "dilated", "placed",
          "tied", "nested", "settled", "orthogonal", "instances",
-         "pooled")
+         "pooled", "recurrent", "rematted")
 MESHES = ("8", "2x4", "2x2x2")
 # XLA need not optimise: what a device sends is decided before, and compiling is most of the time.
 XLA_FLAGS = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
@@ -141,7 +142,25 @@ def converted():
         failures.append("bytes of nothing")
     except ValueError:
         pass
-    return [f"not converted: {name}" for name in failures]
+    return [f"not converted: {name}" for name in failures] + refused_conversions()
+
+
+def refused_conversions():
+    """Failures to say in one line, with status 2, what is wrong with a file that has no program."""
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content, message in (
+                ("none.mlir", None, "No such file or directory"),
+                ("nothing.pb", "no program", "these bytes are not StableHLO, HLO or an exported function"),
+                ("broken.mlir", "module { func.func @main() { return %b } }", "UNKNOWN: -:1:39: error: expected ':'")):
+            path = pathlib.Path(folder) / name
+            if content is not None:
+                path.write_text(content)
+            done = subprocess.run([sys.executable, SOURCE / "python/plait/jax.py", path, "--trace", f"{folder}/to.hlo"],
+                                  capture_output=True, text=True)
+            if done.returncode != 2 or done.stderr != f"plait: {path}: {message}\n":
+                failures.append(f"{name}: status {done.returncode}, {done.stderr}")
+    return failures
 
 
 def child(options):
@@ -156,7 +175,7 @@ def child(options):
     with tempfile.TemporaryDirectory() as folder:
         step = Step(options.child, sizes, options.program, folder)
         tries = [(mesh, None) for mesh in options.meshes.split(",")]
-        few = wide or options.child not in STEPS
+        few = options.child not in STEPS
         seeds = options.random // 5 if few else options.random
         tries += [(MESHES[seed % len(MESHES)], seed) for seed in range(seeds)]
         for mesh, seed in tries:
@@ -194,20 +213,31 @@ def run_child(python, options, step, adam):
 
 
 def run_as_users_do(options):
-    """Failures of plait graph search and run, from a file to the report."""
-    step = str(SOURCE / "examples/graph/my_step.py") + ":make"
+    """Failures of plait graph search and run, from a file to the report: of a step that is traced, and of a
+    program that was traced before."""
+    traced = SOURCE / "examples/graph/my_step.py"
     with tempfile.TemporaryDirectory() as folder:
-        words = [jax_python(), str(SOURCE / "python/plait/jax.py"), step, "--trace", f"{folder}/step.hlo"]
+        program = pathlib.Path(folder) / "step.hlo"
+        words = [jax_python(), SOURCE / "python/plait/jax.py", f"{traced}:make", "--trace", program]
         subprocess.run(words, check=True, env={**os.environ, "JAX_PLATFORMS": "cpu"})
+        failed = search_and_run(options, program, f"{traced}:make")
+    folder = SOURCE / "examples/graph"
+    return failed + search_and_run(options, folder / "hlo/gpt.hlo", f"{folder}/gpt_step.py:make")
+
+
+def search_and_run(options, program, step):
+    """Failures; prints them."""
+    with tempfile.TemporaryDirectory() as folder:
         plait = [options.program, "graph"]
-        subprocess.run([*plait, "search", f"{folder}/step.hlo", "--cluster", "1xA100-80GB:8", "--mesh", "2x4",
+        subprocess.run([*plait, "search", program, "--cluster", "1xA100-80GB:8", "--mesh", "2x4",
                         "-o", f"{folder}/plan.json"], check=True, capture_output=True)
         done = subprocess.run([*plait, "run", step, "--plan", f"{folder}/plan.json", "--devices", "cpu:8",
                                "--json"], capture_output=True, text=True)
     report = json.loads(done.stdout) if done.returncode == 0 else {}
     # Rounding alone moves the results as far as the plan does.
     good = report and 0 < report["own_difference"] < 1e-5 and not failures_of(report, 1e-5)
-    print(f"{'ok' if good else 'FAILED'} plait graph run {done.stderr.strip()}", flush=True)
+    print(f"{'ok' if good else 'FAILED'} plait graph run {pathlib.Path(program).name} {done.stderr.strip()}",
+          flush=True)
     return 0 if good else 1
 
 
@@ -219,6 +249,7 @@ def main():
     kinds = [f"graph_steps.py:make_{kind}" for kind in KINDS]
     parser.add_argument("--steps", default=",".join([*STEPS, *kinds]))
     parser.add_argument("--optimizers", default="sgd,adam")
+    parser.add_argument("--at-once", type=int, default=2, help="programs that are checked at the same time")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--adam", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -229,9 +260,10 @@ def main():
         print("skipped: there is no Python with JAX; ./dev setup_jax makes one")
         return SKIPPED
     failed = run_as_users_do(options)
-    for step in options.steps.split(","):
-        for optimizer in options.optimizers.split(",") if step in STEPS else ["sgd"]:
-            failed += run_child(python, options, step, optimizer == "adam")
+    tasks = [(step, optimizer == "adam") for step in options.steps.split(",")
+             for optimizer in (options.optimizers.split(",") if step in STEPS else ["sgd"])]
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        failed += sum(pool.map(lambda task: run_child(python, options, *task), tasks))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{failed} failed; {used.ru_utime + used.ru_stime:.0f} s of CPU time")
     return 1 if failed else 0

@@ -243,3 +243,41 @@ def make_pooled(channels=16, batch=16, size=16):
         h = layer(layer(x, p["in"]), p["mid"])
         return ((h.reshape(batch, -1) @ p["out"] - y) ** 2).mean()
     return sgd(loss), (p, normal(4, batch, size, size, 8, scale=1), normal(5, batch, 16, scale=1))
+
+
+def make_recurrent(width=16, inner=32, states=8, batch=8, sequence=8):
+    """A selective scan (Mamba) that computes its coefficients in each trip; what it makes of its decay and its
+    bias alone, compilers compute before the loop."""
+    p = {"in": normal(1, width, 2 * inner), "B": normal(2, inner, states), "C": normal(3, inner, states),
+         "narrow": normal(4, inner, 8), "wide": normal(5, 8, inner), "bias": normal(6, inner),
+         "A": normal(7, inner, states), "out": normal(8, inner, width)}
+
+    def loss(p, x, y):
+        u, gate = jnp.split(x @ p["in"], 2, -1)
+        decay = -jnp.exp(p["A"])
+
+        def trip(h, given):
+            u, gate = given
+            step = jax.nn.softplus(u @ p["narrow"] @ p["wide"] + p["bias"])
+            h = h * jnp.exp(step[..., None] * decay) + (step * u)[..., None] * (u @ p["B"])[:, None]
+            return h, jnp.einsum("ben,bn->be", h, u @ p["C"]) * jax.nn.silu(gate)
+        start = jnp.zeros((batch, inner, states), x.dtype)
+        _, h = lax.scan(trip, start, (jax.nn.silu(u).swapaxes(0, 1), gate.swapaxes(0, 1)))
+        return ((x + h.swapaxes(0, 1) @ p["out"] - y) ** 2).mean()
+    shape = (batch, sequence, width)
+    return sgd(loss), (p, normal(9, *shape, scale=1), normal(10, *shape, scale=1))
+
+
+def make_rematted(width=32, inner=64, batch=8, trips=4):
+    """A loop whose checkpointed body makes something of weights alone, which is to be computed again in each trip."""
+    p = {"a": normal(1, width, width), "b": normal(2, width, inner), "c": normal(3, inner, width),
+         "g": normal(4, width), "out": normal(5, width, width)}
+
+    def loss(p, x, y):
+        @jax.checkpoint
+        def trip(h, k):
+            weight = jax.nn.softplus(p["b"]) * jnp.exp(p["g"])[:, None]
+            return jnp.tanh(h @ weight) @ p["c"] + x @ p["a"] * k, None
+        h, _ = lax.scan(trip, x, jnp.arange(trips, dtype=x.dtype))
+        return ((h @ p["out"] - y) ** 2).mean()
+    return sgd(loss), (p, normal(6, batch, width, scale=1), normal(7, batch, width, scale=1))

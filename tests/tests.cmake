@@ -120,6 +120,8 @@ if(TARGET plait AND NOT PLAIT_SANITIZE)
                    --program $<TARGET_FILE:plait>)
   set_tests_properties(graph_jax graph_rank PROPERTIES LABELS slow TIMEOUT 1800
                                                        SKIP_RETURN_CODE 77)
+  set_tests_properties(graph_jax PROPERTIES PROCESSORS 2)
+  set_tests_properties(graph_rank PROPERTIES RUN_SERIAL TRUE)  # it takes times
 endif()
 
 # The Python package, built and installed as users do it (./dev setup_python); skipped where that is absent.

@@ -144,10 +144,14 @@ class Pinner:
             if operand >= len(operation.operands) or \
                     _dims_of(operation.operands[operand]) != use["dims"]:
                 continue
-            value, loop = _origin(operation.operands[operand])
+            value, loop, barrier = _origin(operation.operands[operand])
             turned, dims = use.get("moved"), use["route"][-1]
             if turned:
-                value = self.value_at(turned, value)
+                named = self.value_at(turned, value)
+                if use.get("again") and named != value:
+                    loop = _entered(operation, named)
+                    barrier = _origin(_given(value))[2]
+                value = named
             if use.get("again"):
                 value = self.behind_barrier(value, loop)
             moved = self.moved_value(value, use["route"])
@@ -155,7 +159,7 @@ class Pinner:
                 dims = [dims[d] for d in turned["permutation"]]
                 moved = self.constrained(self.transposed(moved, turned["permutation"]), dims)
             if loop is not None:
-                moved = self.constrained(moved, dims, before=operation)
+                moved = self.constrained(self.anew(moved, barrier), dims, before=operation)
             operation.operands[operand] = moved
 
     def pin_results(self, main, entries):
@@ -173,6 +177,22 @@ class Pinner:
         if key not in self.moved:
             with _behind(value):
                 self.moved[key] = stablehlo.OptimizationBarrierOp([value]).results[0]
+        return self.moved[key]
+
+    def anew(self, value, barrier):
+        """The same value, which the compiler takes for another one in each trip of the loop that a barrier
+        stands in, as what the barrier gives: else it would compute before the loop what is to be computed again."""
+        loop = barrier.parent.operation if barrier is not None else None
+        if loop is None or loop.name != "stablehlo.while":
+            return value
+        key = (value, "anew", barrier)
+        if key not in self.moved:
+            block = loop.regions[1].blocks[0]
+            given = block.operations[len(block.operations) - 1].operands
+            changed = [a for a, b in zip(block.arguments, given) if a != b]
+            changed.sort(key=lambda argument: len(_dims_of(argument) or []))
+            with ir.InsertionPoint.after(barrier):
+                self.moved[key] = stablehlo.OptimizationBarrierOp([value, changed[0]]).results[0] if changed else value
         return self.moved[key]
 
     def value_at(self, place, operand):
@@ -232,28 +252,55 @@ def _leaf_order(loop):
 
 def _origin(value):
     """The value before the loops that only hand it through and the barriers inside of them (of
-    checkpoints), behind the first barrier outside of these; and the outermost of these loops, or None."""
-    origin, outermost = value, None
+    checkpoints), behind the first barrier outside of these; the outermost of these loops, or None; and the
+    last of these barriers, or None."""
+    origin, outermost, met, last = value, None, None, None
     while True:
         barrier = _barrier_of(value)
         if barrier is not None:
+            met = met or _unpinned(value).owner.operation
             origin, value = value, barrier
             continue
         loop = value.owner.owner if isinstance(value.owner, ir.Block) else None
         if loop is None or loop.name != "stablehlo.while":
-            return origin, outermost
+            return origin, outermost, last
         number = list(value.owner.arguments).index(value)
         body = loop.regions[1].blocks[0]
         if body.operations[len(body.operations) - 1].operands[number] != body.arguments[number]:
-            return origin, outermost
+            return origin, outermost, last
         origin = value = loop.operands[number]
-        outermost = loop
+        outermost, last = loop.operation, met
+
+
+def _given(value):
+    """What an op that changes nothing (x + 0) is given."""
+    value = _unpinned(value)
+    return value if isinstance(value.owner, ir.Block) or not len(value.owner.operands) else value.owner.operands[0]
+
+
+def _unpinned(value):
+    pinned = not isinstance(value.owner, ir.Block) and value.owner.name == "sdy.sharding_constraint"
+    return value.owner.operands[0] if pinned else value
+
+
+def _entered(operation, value):
+    """The outermost loop that an op stands in and a value does not; None where there is none."""
+    around = []
+    outer = value.owner.owner if isinstance(value.owner, ir.Block) else value.owner.parent
+    while outer is not None:
+        around.append(outer.operation)
+        outer = outer.operation.parent
+    entered, outer = None, operation.parent
+    while outer is not None and outer.operation not in around:
+        if outer.operation.name == "stablehlo.while":
+            entered = outer.operation
+        outer = outer.operation.parent
+    return entered
 
 
 def _barrier_of(value):
     """What a barrier that gives the value was given, or None; its result may be pinned."""
-    if not isinstance(value.owner, ir.Block) and value.owner.name == "sdy.sharding_constraint":
-        value = value.owner.operands[0]
+    value = _unpinned(value)
     if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.optimization_barrier":
         return None
     return value.owner.operands[list(value.owner.results).index(value)]

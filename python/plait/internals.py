@@ -58,6 +58,9 @@ def _text_of_bytes(program):
         pass
     try:
         return hlo_text_of(importlib.import_module("jax.export").deserialize(bytearray(program)))
+    except ImportError as error:
+        raise ValueError("these bytes are not StableHLO or HLO; to read an exported function, JAX wants "
+                         "flatbuffers: pip install flatbuffers") from error
     except (struct.error, ValueError, TypeError, IndexError) as error:
         raise ValueError("these bytes are not StableHLO, HLO or an exported function") from error
 

@@ -29,6 +29,7 @@ if sys.path and pathlib.Path(sys.path[0]).resolve() == pathlib.Path(__file__).re
 from plait.compiled import KINDS, collectives  # noqa: E402
 from plait.constraints import WrongPlan, add_constraints  # noqa: E402
 from plait.internals import editable, hlo_text_of  # noqa: E402
+from plait.runs import is_key, largest_difference, own_difference, run_steps  # noqa: E402
 from plait.tags import CannotPlan, add_tags, with_own_tags  # noqa: E402
 
 
@@ -151,15 +152,10 @@ def _check_arguments(plan, arguments):
                             f"dimensions {_dims(leaf)}, the plan says {entry['dims']}")
 
 
-def _is_key(leaf):
-    jax = _jax()
-    return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def _dims(leaf):
     """As the program has them: a key of random numbers is an array of words."""
     jax = _jax()
-    if not _is_key(leaf):
+    if not is_key(leaf):
         return list(jax.numpy.shape(leaf))
     return list(jax.eval_shape(jax.random.key_data, leaf).shape)
 
@@ -169,7 +165,7 @@ def _anywhere(leaf):
     jax = _jax()
     if not isinstance(leaf, jax.Array):
         return leaf
-    weak = not _is_key(leaf) and leaf.weak_type
+    weak = not is_key(leaf) and leaf.weak_type
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak)
 
 
@@ -225,63 +221,6 @@ def _compared(planned, counted):
     return {kind: (ours[kind], theirs[kind]) for kind in ours}
 
 
-def _largest_difference(ours, theirs):
-    jax = _jax()
-    import numpy
-    worst = 0.0
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
-        if _is_key(a):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        a, b = numpy.asarray(a, numpy.float64), numpy.asarray(b, numpy.float64)
-        scale = max(numpy.abs(b).max(initial=0.0), 1e-30)
-        worst = max(worst, float(numpy.abs(a - b).max(initial=0.0)) / scale)
-    return worst
-
-
-def _rounding(step, arguments):
-    """The largest rounding of a type that the step computes in, relative; 0 where each has its own."""
-    text = _jax().jit(step).lower(*arguments).as_text()
-    return 2.0**-8 if "xbf16>" in text else 2.0**-10 if "xf16>" in text else 0.0
-
-
-def _rounded_otherwise(arguments, rounding):
-    """The arguments with numbers that differ by one rounding: up, down or not at all."""
-    jax = _jax()
-    import numpy
-    random = numpy.random.default_rng(0)
-
-    def changed(leaf):
-        if _is_key(leaf) or not jax.numpy.issubdtype(jax.numpy.result_type(leaf), jax.numpy.floating):
-            return leaf
-        own = float(jax.numpy.finfo(jax.numpy.result_type(leaf)).eps)
-        values = numpy.asarray(leaf)
-        factor = 1 + max(own, rounding) * random.integers(-1, 2, values.shape)
-        return (values.astype(numpy.float64) * factor).astype(values.dtype)
-    return jax.tree.map(changed, jax.device_get(arguments))
-
-
-def own_difference(step, arguments, steps, expected):
-    """How far the results of one device move when its arguments are rounded otherwise: a plan cannot be
-    expected to be nearer. Large where 16 bits are computed with, or where Adam divides tiny gradients."""
-    jax = _jax()
-    arguments = _rounded_otherwise(arguments, _rounding(step, arguments))
-    moved = run_steps(jax.jit(step), arguments, steps)
-    return _largest_difference(moved, expected)
-
-
-def run_steps(function, arguments, steps, place=lambda given: given):
-    """What the last of some steps gives; the new state is fed back as the first argument where a step
-    gives one. `place` puts the arguments where the function wants them."""
-    jax = _jax()
-    given = list(jax.device_get(arguments))  # what is given up must not be gone for another run
-    for _ in range(steps):
-        result = function(*place(tuple(given)))
-        state = result[0] if isinstance(result, tuple) else result
-        if jax.tree.structure(state) == jax.tree.structure(given[0]):
-            given[0] = jax.device_get(state)
-    return jax.device_get(result)
-
-
 def check(step, plan, *arguments, steps=3, donate=(0,), expected=None):
     """Runs the step on one device and under the plan. Gives the largest difference and the bytes of
     collectives, planned and counted in the compiled program. `expected`: what run_steps(jax.jit(step),
@@ -297,7 +236,7 @@ def check(step, plan, *arguments, steps=3, donate=(0,), expected=None):
         devices *= size
     counted = collectives(compiled.as_text(), devices)
     planned = _planned(plan, jax.devices()[0].platform)
-    return {"difference": _largest_difference(ours, expected), "planned": planned, "counted": counted,
+    return {"difference": largest_difference(ours, expected), "planned": planned, "counted": counted,
             "compared": _compared(planned, counted)}
 
 
@@ -341,6 +280,19 @@ def _measure(options):
     return measure(options.step, request, options.output, named, options.budget)
 
 
+def _convert(path, output):
+    """Writes the HLO text of a file of another form; gives the exit status."""
+    try:
+        pathlib.Path(output).write_text(to_hlo_text(pathlib.Path(path).read_bytes()))
+    except OSError as error:
+        print(f"plait: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    except (ValueError, RuntimeError) as error:  # the compiler says what is wrong in many lines
+        print(f"plait: {path}: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m plait.jax")
     parser.add_argument("step", help="FILE.py:FUNCTION, which gives (step, arguments); with --trace also a "
@@ -369,8 +321,7 @@ def main():
         print(json.dumps(_measure(options)))
         return 0
     if options.trace and not options.step.partition(":")[0].endswith(".py"):
-        pathlib.Path(options.trace).write_text(to_hlo_text(pathlib.Path(options.step).read_bytes()))
-        return 0
+        return _convert(options.step, options.trace)
     step, arguments = load_step(options.step)(**json.loads(options.sizes))
     if options.trace:
         try:

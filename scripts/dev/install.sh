@@ -88,13 +88,14 @@ setup_torch() {
   fi
 }
 
-# JAX of the versions that the runner was tried with, for running plans of plait graph.
-jax_packages=(jax==0.10.2 jaxlib==0.10.2)
+# JAX of the versions that the runner was tried with, for running plans of plait graph; what jax.export wrote is
+# read with flatbuffers.
+jax_packages=(jax==0.10.2 jaxlib==0.10.2 flatbuffers==25.12.19)
 setup_jax() {
   install_packages python3 python3-venv
   mkdir -p build
   if [[ -x build/jax/bin/python ]] &&
-    build/jax/bin/python -c 'import jax; assert jax.__version__ == "0.10.2"' 2>/dev/null; then
+    build/jax/bin/python -c 'import flatbuffers, jax; assert jax.__version__ == "0.10.2"' 2>/dev/null; then
     return 0
   fi
   say "making build/jax: ${jax_packages[*]}"

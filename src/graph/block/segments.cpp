@@ -154,7 +154,8 @@ Segments find_segments(const Program& program, const Blocks& blocks) {
   for (const int length : cover.lengths) {
     const Run run(sequence.begin() + at, sequence.begin() + at + length);
     const int kind = kinds.try_emplace(run, static_cast<int>(kinds.size())).first->second;
-    made.segments.push_back({at, length, kind, program.trips(blocks.blocks[at].key)});
+    made.segments.push_back(
+        {at, length, kind, program.trips_of_loop(program.nodes[blocks.blocks[at].key].loop)});
     at += length;
   }
   made.kinds = static_cast<int>(kinds.size());

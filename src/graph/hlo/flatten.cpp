@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "graph/hlo/attributes.h"
 #include "graph/hlo/drop_unused.h"
+#include "graph/hlo/invariant.h"
 #include "graph/hlo/program.h"
 #include "graph/hlo/trip_count.h"
 
@@ -64,6 +66,7 @@ class Flattener {
     for (const int parameter : entry.parameters)
       arguments.push_back(make_arguments(entry.instructions[parameter]));
     program_.results = inline_computation(module_.entry, arguments, entry.instructions.front());
+    find_invariant(program_, {handed_, barrier_given_, stays_});
     resolve_aliases();
     find_donated(arguments);
     return std::move(program_);
@@ -87,6 +90,7 @@ class Flattener {
     node.computation = computation_;
     node.operands = std::move(operands);
     node.loop = loop_;
+    stays_.push_back(branches_ > 0 ? 1 : 0);
     program_.nodes.push_back(std::move(node));
     return static_cast<int>(program_.nodes.size()) - 1;
   }
@@ -189,6 +193,7 @@ class Flattener {
   // The same values, under names by which uses behind the barrier are told from those before it.
   Leaves barrier(const Instruction& it, const Leaves& given) {
     const int node = new_node(NodeKind::op, it, {});
+    barrier_given_[node] = given;
     Leaves behind;
     for (const int value : given) {
       behind.push_back(add_output(node, *program_.values[value].shape));
@@ -279,10 +284,12 @@ class Flattener {
       if (called.role != "to_apply") branches.push_back(called.computation);
     if (branches.empty() || it.operands.size() != branches.size() + 1)
       wrong_operands(it, static_cast<int>(branches.size()) + 1);
+    ++branches_;
     for (std::size_t b = 0; b < branches.size(); ++b) {
       results.push_back(inline_computation(branches[b], {made[it.operands[b + 1]]}, it));
       check_leaves(it, it, results.back());
     }
+    --branches_;
     Leaves joined;
     const auto leaves = leaves_of(it.shape);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -372,7 +379,10 @@ class Flattener {
   Program program_;
   std::vector<int> alias_;                   // of each value: what it is the same as
   std::vector<std::pair<int, int>> handed_;  // of each value: what was handed on, by which barrier
+  std::map<int, std::vector<int>> barrier_given_;  // of each barrier's node
+  std::vector<char> stays_;                        // nodes of branches of conditionals
   int barriers_ = 0;
+  int branches_ = 0;        // of conditionals, being inlined
   std::vector<int> stack_;  // computations being inlined
   int computation_ = 0;
   int loop_ = -1;

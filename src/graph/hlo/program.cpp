@@ -2,10 +2,11 @@
 
 namespace plait::graph {
 
-double Program::trips(int node) const {
+double Program::trips(int node) const { return trips_of_loop(nodes[node].runs_in); }
+
+double Program::trips_of_loop(int loop) const {
   double product = 1;
-  for (int loop = nodes[node].loop; loop >= 0; loop = loops[loop].parent)
-    product *= loops[loop].trips;
+  for (; loop >= 0; loop = loops[loop].parent) product *= loops[loop].trips;
   return product;
 }
 

@@ -31,7 +31,8 @@ struct Node {
   std::vector<int> operands;            // values
   std::vector<int> barriers;            // of each operand, see Program::barrier; empty = none
   std::vector<int> outputs;             // values
-  int loop = -1;                        // that it runs in
+  int loop = -1;                        // that it stands in
+  int runs_in = -1;                     // the same, but for what the loop changes nothing of
   int argument = -1;  // the leaf's number, of the program's, the loop's or the conditional's
 
   bool is(std::string_view opcode) const {
@@ -59,7 +60,8 @@ struct Program {
   std::vector<std::pair<int, int>> donated;  // (argument, result) that share memory
   std::vector<std::string> warnings;
 
-  double trips(int node) const;  // how often it runs in a step
+  double trips(int node) const;          // how often it runs in a step
+  double trips_of_loop(int loop) const;  // -1: outside of any
   // The outermost loop that the node runs in and the value is made outside of; -1 = there is none.
   int entered_loop(int value, int node) const;
   // The first barrier that a value goes through on its way to an operand, leaving out those inside

@@ -33,7 +33,7 @@ class PieceBuilder {
     for (const int n : analysis_.blocks.blocks[block_].nodes) {
       const Node& node = program_.nodes[n];
       if (node.kind != NodeKind::op || tag_of(n).empty()) continue;
-      parts[program_.trips(n)].insert(tag_of(n));
+      parts[program_.trips_of_loop(node.loop)].insert(tag_of(n));
       const NodePlacement at = place_node(analysis_, mesh_, n, axes_);
       for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) add_output(n, o, at);
       for (int i = 0; i < static_cast<int>(node.operands.size()); ++i) add_operand(n, i, at);

@@ -121,7 +121,7 @@ class Pinner {
       const int owner = owner_of(analysis_, value);
       use.again = owner >= 0 && gathers_again(analysis_, plan_.strategies[owner], value, n);
       const Placement to =
-          program_.barrier(n, i) < 0 && !use.again ? instead(use, at.operands[i]) : at.operands[i];
+          program_.barrier(n, i) < 0 ? instead(use, at.operands[i]) : at.operands[i];
       const int moved = use.moved < 0 ? value : use.moved;
       for (const Leg& leg :
            route(plan_.mesh, size_of(*program_.values[value].shape), plan_.placements[moved], to))
@@ -135,8 +135,10 @@ class Pinner {
   // Says what is moved in the place of an operand, which in the traced program may stand behind ops
   // that change nothing (a transpose of a transpose, padding by nothing); gives where to.
   Placement instead(PinnedUse& use, const Placement& to) const {
+    const auto at = [&](int v) { return plan_.placements[v]; };
+    // What is moved again is moved as it is.
     const auto [moved, end] =
-        untransposed(analysis_, use.value, to, [&](int v) { return plan_.placements[v]; });
+        use.again ? std::pair(use.value, to) : untransposed(analysis_, use.value, to, at);
     const int maker = program_.values[moved].node;
     const NodeKind kind = program_.nodes[maker].kind;
     if (kind != NodeKind::argument && (kind != NodeKind::op || tags_[maker].empty())) return to;

@@ -189,7 +189,7 @@ void AutoSearch::run_round(std::vector<Candidate>& candidates, const std::vector
   const Seconds before = found_.best();
   for (const Shortlist& result : results) found_.merge(result);
   if (context_.on_improvement && found_.best() < before)
-    context_.on_improvement(found_.plans().front());
+    context_.on_improvement(found_.plans().front(), found_.evaluations());
 }
 
 // A model by ops that is longer is searched by its layers, and then op by op and polished: bounds
@@ -254,7 +254,8 @@ void AutoSearch::branch_and_bound_all() {
 
 void AutoSearch::move_first() {
   Shortlist& aside = aside_.emplace(found_.without_counts());
-  improve(context_, space_, engine_, aside, {.work = kFirstMoves}, [this] { return stop(); });
+  improve(context_, space_, engine_, aside, {.work = kFirstMoves},
+          [this] { return stop(); });
   if (effort() == Effort::quick) found_.merge(aside);
 }
 

@@ -254,14 +254,14 @@ void AutoSearch::branch_and_bound_all() {
 
 void AutoSearch::move_first() {
   Shortlist& aside = aside_.emplace(found_.without_counts());
-  improve(context_, space_, engine_, aside, {.work = kFirstMoves},
+  improve(context_, space_, engine_, memos_, aside, {.work = kFirstMoves},
           [this] { return stop(); });
   if (effort() == Effort::quick) found_.merge(aside);
 }
 
 void AutoSearch::move_best() {
   lacks_memory_ = lacks_memory();
-  improve(context_, space_, engine_, found_, {}, [this] { return stop(); });
+  improve(context_, space_, engine_, memos_, found_, {}, [this] { return stop(); });
   if (aside_) found_.merge(*aside_);
   lacks_memory_ = lacks_memory_ || lacks_memory();
 }
@@ -291,7 +291,7 @@ void AutoSearch::go_on() {
   double work = kThorough;
   for (int round = 1; !has_reached_target() && !stop(); ++round) {
     if (may_close_gap()) close_gap_with(work * effort_for_gap());
-    improve(context_, space_, engine_, found_, {.work = work, .series = round},
+    improve(context_, space_, engine_, memos_, found_, {.work = work, .series = round},
             [this] { return stop(); });
     if (is_free() && round == 1) prove_with(Effort::prove);
     if (effort() != Effort::prove || round == kMostEffortRounds) return;

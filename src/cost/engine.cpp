@@ -67,6 +67,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
   const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
     return table(shape);
   };
+  if (memo != nullptr) memo->see(plan);
   Pipeline pipeline;
   pipeline.schedule = plan.schedule;
   pipeline.stages = plan.stage_count();
@@ -184,7 +185,9 @@ Estimate CostEngine::simulate(const Plan& plan, Trace* trace, StageMemo* memo,
                               Seconds limit) const {
   Estimate estimate;
   const Pipeline pipeline = pipeline_of(plan, estimate, memo);
-  Trace made = plait::simulate(pipeline, trace != nullptr, limit);
+  Trace made = memo != nullptr && trace == nullptr
+                   ? memo->simulated(pipeline, limit)
+                   : plait::simulate(pipeline, trace != nullptr, limit);
   estimate.pipeline = splits_backward(plan.schedule) ? made.longest_stage : made.makespan;
   estimate.bubble = estimate.pipeline - *std::ranges::max_element(made.busy);
   std::vector<Seconds> stage_end = made.stage_end;

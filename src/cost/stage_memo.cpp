@@ -1,6 +1,7 @@
 #include "cost/stage_memo.h"
 
 #include <bit>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -9,7 +10,8 @@
 namespace plait {
 namespace {
 
-constexpr std::size_t kMostKept = 50'000;  // of each: tens of megabytes
+constexpr std::size_t kMostKept = 50'000;         // of each: tens of megabytes
+constexpr std::size_t kMostStagesKept = 200'000;  // of simulated pipelines: the same
 
 }  // namespace
 
@@ -36,22 +38,51 @@ void StageMemo::add_settings(const Plan& plan, Key& key) const {
   key.add(std::bit_cast<std::uint64_t>(plan.offload));
 }
 
-// By runs of devices of one type on one node.
-void StageMemo::add_devices(std::span<const DeviceId> devices, Key& key) {
-  key.add(devices.size());
-  for (std::size_t i = 0; i < devices.size();) {
-    const Device& first = problem_.cluster.device(devices[i]);
-    const std::size_t begin = i++;
-    while (i < devices.size() && problem_.cluster.device(devices[i]) == first) ++i;
-    int& ordinal = ordinals_[first.node];
-    if (ordinal == 0) {
-      listed_.push_back(first.node);
-      ordinal = static_cast<int>(listed_.size());
-      key.add(node_kinds_[first.node]);
+void StageMemo::see(const Plan& plan) {
+  runs_.clear();
+  run_ends_.clear();
+  for (const Stage& stage : plan.stages) {
+    const std::size_t begin = runs_.size();
+    for (const DeviceId id : stage.devices) {
+      const Device& device = problem_.cluster.device(id);
+      const bool goes_on = runs_.size() > begin && runs_.back().node == device.node &&
+                           runs_.back().type == device.type;
+      if (!goes_on) runs_.push_back({device.node, device.type, 0});
+      ++runs_.back().count;
     }
-    key.add(static_cast<std::uint64_t>(ordinal) << 32 | first.type);
-    key.add(i - begin);
+    run_ends_.push_back(static_cast<int>(runs_.size()));
   }
+}
+
+// Nodes that were not listed before are told by how many of one kind, used alike, follow each
+// other.
+void StageMemo::add_devices(int stage, Key& key) {
+  constexpr std::uint64_t kListed = std::uint64_t{1} << 63;
+  const int begin = stage == 0 ? 0 : run_ends_[stage - 1];
+  const int end = run_ends_[stage];
+  for (int i = begin; i < end;) {
+    const Run& first = runs_[i];
+    const std::uint64_t used = static_cast<std::uint64_t>(first.type) << 32 | first.count;
+    if (const int ordinal = ordinals_[first.node]; ordinal > 0) {
+      key.add(kListed | ordinal);
+      key.add(used);
+      ++i;
+      continue;
+    }
+    const int kind = node_kinds_[first.node];
+    std::uint64_t nodes = 0;
+    for (; i < end; ++i, ++nodes) {
+      const Run& own = runs_[i];
+      if (own.type != first.type || own.count != first.count || ordinals_[own.node] != 0 ||
+          node_kinds_[own.node] != kind)
+        break;
+      listed_.push_back(own.node);
+      ordinals_[own.node] = static_cast<int>(listed_.size());
+    }
+    key.add(static_cast<std::uint64_t>(kind) << 32 | nodes);
+    key.add(used);
+  }
+  key.add(kListed);
 }
 
 void StageMemo::forget_nodes() {
@@ -74,7 +105,7 @@ const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSour
             static_cast<int>(span.recompute));
   }
   for (const int share : stage.shares) key.add(share);
-  add_devices(stage.devices, key);
+  add_devices(index, key);
   forget_nodes();
   const auto known = stages_.find(key);
   if (known != stages_.end()) return known->second;
@@ -90,8 +121,8 @@ HandOver StageMemo::over(const Plan& plan, int from, int to, int unit) {
   key.add(static_cast<std::uint64_t>(problem_.model.units[unit - 1]) << 32 | a.spans.back().tensor);
   key.add(static_cast<std::uint64_t>(b.spans.front().tensor) << 32 | b.spans.front().data);
   key.add(a.spans.back().data);
-  add_devices(a.devices, key);
-  add_devices(b.devices, key);
+  add_devices(from, key);
+  add_devices(to, key);
   forget_nodes();
   const auto known = hand_overs_.find(key);
   if (known != hand_overs_.end()) return known->second;
@@ -105,8 +136,8 @@ Seconds StageMemo::tied_sync(const Plan& plan, std::size_t tie, int first, int s
   const int tensor = b.spans.back().tensor;
   Key key;
   key.add(static_cast<std::uint64_t>(tie) << 32 | tensor);
-  add_devices(a.devices, key);
-  add_devices(b.devices, key);
+  add_devices(first, key);
+  add_devices(second, key);
   forget_nodes();
   const auto known = tied_syncs_.find(key);
   if (known != tied_syncs_.end()) return known->second;
@@ -114,6 +145,55 @@ Seconds StageMemo::tied_sync(const Plan& plan, std::size_t tie, int first, int s
   const Seconds time =
       tied_sync_time(problem_, problem_.model.ties[tie], a.devices, b.devices, tensor);
   return tied_syncs_.emplace(key, time).first->second;
+}
+
+StageMemo::Key StageMemo::key_of(const Pipeline& pipeline) {
+  Key key;
+  const auto add = [&](Seconds time) { key.add(std::bit_cast<std::uint64_t>(time.value)); };
+  key.add(static_cast<std::uint64_t>(pipeline.stages) << 32 |
+          static_cast<unsigned>(pipeline.chunks));
+  key.add(static_cast<std::uint64_t>(pipeline.micro_batches) << 32 |
+          static_cast<unsigned>(pipeline.schedule));
+  for (const ChunkTime& time : pipeline.time) {
+    add(time.forward);
+    add(time.backward);
+    add(time.weight_gradient);
+  }
+  for (const Seconds send : pipeline.send) add(send);
+  for (const Seconds busy : pipeline.send_busy) add(busy);
+  return key;
+}
+
+Trace StageMemo::simulated(const Pipeline& pipeline, Seconds limit) {
+  const Key key = key_of(pipeline);
+  const auto known = pipelines_.find(key);
+  if (known != pipelines_.end()) {
+    const Simulated& own = known->second;
+    const bool is_endless = std::isinf(own.trace.longest_stage.value);
+    if (is_endless ? limit <= own.limit : limit > own.trace.longest_stage) return own.trace;
+    if (!is_endless) return endless(pipeline);
+  }
+  if (stages_kept_ >= kMostStagesKept) {
+    pipelines_.clear();
+    stages_kept_ = 0;
+  }
+  stages_kept_ += pipeline.stages;
+  Simulated& own = pipelines_[key];
+  own = {limit, simulate(pipeline, false, limit)};
+  return own.trace;
+}
+
+void MemoShelf::GiveBack::operator()(StageMemo* memo) const {
+  const std::lock_guard lock(shelf->mutex_);
+  shelf->idle_.emplace_back(memo);
+}
+
+MemoShelf::Lent MemoShelf::lend() {
+  const std::lock_guard lock(mutex_);
+  if (idle_.empty()) return {new StageMemo(problem_), GiveBack{this}};
+  Lent lent(idle_.back().release(), GiveBack{this});
+  idle_.pop_back();
+  return lent;
 }
 
 }  // namespace plait

@@ -140,7 +140,7 @@ class Enumeration {
     const std::vector<PlacedStage> in_order(stages_.rbegin(), stages_.rend());
     for (const Plan& plan : space_.plans_of(in_order, table_.settings()))
       if (found_.offer(plan) && context_.on_improvement)
-        context_.on_improvement(found_.plans().front());
+        context_.on_improvement(found_.plans().front(), found_.evaluations());
     const std::int64_t limit = context_.options.max_evaluations;
     stopped_ |= context_.should_stop() || (limit > 0 && found_.evaluations() >= limit);
   }

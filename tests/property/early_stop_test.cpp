@@ -16,11 +16,12 @@ SearchResult stopped_after(const Planner& planner, const Problem& problem, int k
     if (k-- <= 0) stop.request_stop();
   };
   sign_of_life();
-  return run_search(planner, {.problem = problem,
-                              .options = {.keep = 2},
-                              .stop = stop.get_token(),
-                              .on_improvement = [&](const RankedPlan&) { sign_of_life(); },
-                              .on_progress = [&](double) { sign_of_life(); }});
+  return run_search(planner,
+                    {.problem = problem,
+                     .options = {.keep = 2},
+                     .stop = stop.get_token(),
+                     .on_improvement = [&](const RankedPlan&, std::int64_t) { sign_of_life(); },
+                     .on_progress = [&](double) { sign_of_life(); }});
 }
 
 void expect_true(const Problem& problem, const SearchResult& found, const std::string& when) {

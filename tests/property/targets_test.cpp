@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <tuple>
 
+#include "base/drawn_by.h"
 #include "io/cluster/load_cluster.h"
 #include "io/model/load_model.h"
 #include "monotone/every_pin.h"
@@ -187,11 +187,6 @@ INSTANTIATE_TEST_SUITE_P(Targets, EveryTarget,
 // Five hundred problems a target, in ten parts: half of them small enough for `exhaustive`, half of
 // up to 256 devices, mixtures of experts and long sequences among them. PLAIT_TEST_SEED draws
 // others.
-int drawn_by() {
-  const char* wanted = std::getenv("PLAIT_TEST_SEED");
-  return wanted == nullptr ? 0 : std::stoi(wanted) % 1000;
-}
-
 class SlowEveryTarget : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   const Target& target() const { return targets()[std::get<0>(GetParam())]; }

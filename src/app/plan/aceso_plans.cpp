@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "app/plan/plain_pipelines.h"
 #include "app/request/request_error.h"
@@ -16,6 +18,7 @@
 #include "io/plan/aceso_plan.h"
 #include "io/profile/aceso_models.h"
 #include "io/profile/import_aceso.h"
+#include "io/profile/import_profile.h"
 #include "plan/names.h"
 #include "search/papers/aceso_optimum.h"
 
@@ -83,12 +86,36 @@ void refuse_micro_batches(const AcesoTable& table, const PlanRequest& request,
                                    table.name, fmt::join(sizes, ", ")));
 }
 
-std::vector<std::string> formula_warnings(const AcesoFormula& formula) {
-  if (!formula.reshards() || !formula.table().collectives.empty()) return {};
+// The ends of the names of prim_*.csv that changes of layout over up to so many devices need.
+std::vector<std::string> missing_files(
+    int most, const std::function<bool(const char* collective, int members)>& is_there) {
+  std::vector<std::string> missing;
+  for (const char* collective : {"all_gather", "all_to_all"})
+    for (int members = 2; members <= most; members *= 2)
+      if (!is_there(collective, members))
+        missing.push_back(fmt::format("{}_{}gpus", collective, members));
+  return missing;
+}
+
+std::string any_of(const std::vector<std::string>& ends) {
+  return ends.size() == 1 ? ends.front() : fmt::format("{{{}}}", fmt::join(ends, ","));
+}
+
+std::vector<std::string> formula_warnings(const AcesoFormula& formula, int devices) {
+  if (!formula.reshards()) return {};
+  const AcesoTable& table = formula.table();
+  int most = 1;
+  for (const auto& [point, rows] : table.points) most = std::max(most, point.tensor);
+  const std::vector<std::string> missing =
+      missing_files(std::min({most, devices, formula.devices_per_node()}),
+                    [&](const char* collective, int members) {
+                      return table.collectives.contains({collective, members});
+                    });
+  if (!table.collectives.empty() && missing.empty()) return {};
   return {
-      fmt::format("there is no prim_{}_*gpus.csv: the formula takes a ring of sends where ops "
-                  "of a stage are cut differently",
-                  formula.table().name)};
+      fmt::format("there is no prim_{}_{}.csv: the formula takes a ring of sends where ops of "
+                  "a stage are cut differently",
+                  table.name, table.collectives.empty() ? "*gpus" : any_of(missing))};
 }
 
 AcesoTask task_of(const PlanRequest& request, const Problem& problem) {
@@ -166,14 +193,23 @@ std::vector<Plan> initial_plans(const PlanRequest& request, const Problem& probl
 }
 
 std::vector<std::string> missing_collectives(const PlanRequest& request, const Problem& problem) {
-  if (!is_aceso_name(request.source.model) || problem.cluster.device_count() < 2) return {};
-  const bool any = std::ranges::any_of(problem.profile.collectives, [](const auto& entry) {
-    return entry.first.collective != "send";
-  });
-  if (any) return {};
-  return {fmt::format(
-      "there is no prim_*_Ngpus.csv in {}: collectives are predicted from the cluster's links",
-      request.source.profile)};
+  const bool by_ops = is_aceso_name(request.source.model) ||
+                      (request.source.granularity == Granularity::op &&
+                       problem.profile.provenance.source == kAcesoImporter.name);
+  if (!by_ops || problem.cluster.device_count() < 2) return {};
+  std::set<std::pair<std::string, int>> there;
+  for (const auto& [key, curve] : problem.profile.collectives)
+    if (key.collective != "send") there.emplace(key.collective, key.devices_per_node);
+  int most = 1;
+  for (const auto& [key, sample] : problem.profile.compute) most = std::max(most, key.tensor);
+  const std::vector<std::string> missing = missing_files(
+      std::min(most, devices_of_first_node(problem.cluster)), [&](const char* name, int members) {
+        return there.contains({name, members});
+      });
+  if (!there.empty() && missing.empty()) return {};
+  return {fmt::format("there is no prim_*_{}.csv in {}: {} from the cluster's links",
+                      there.empty() ? "Ngpus" : any_of(missing), request.source.profile,
+                      there.empty() ? "collectives are predicted" : "what it lacks is predicted")};
 }
 
 bool is_costed_by_aceso(const PlanRequest& request) { return request.cost_model == "aceso"; }
@@ -189,7 +225,7 @@ PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& sess
   refuse_micro_batches(table, request, loaded.problem);
   const AcesoFormula formula(table, aceso_op_list(model.family, model.layers),
                              devices_of_first_node(loaded.problem.cluster));
-  for (std::string& warning : formula_warnings(formula))
+  for (std::string& warning : formula_warnings(formula, loaded.problem.cluster.device_count()))
     loaded.warnings.push_back(std::move(warning));
   session.warn(loaded.warnings);
   PlanAnswer out;

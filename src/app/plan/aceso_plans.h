@@ -10,8 +10,8 @@ bool is_costed_by_aceso(const PlanRequest& request);
 // Answers such a request.
 PlanAnswer plan_by_aceso_formula(const PlanRequest& request, const Session& session);
 
-// Where Aceso's tables of a model that the request names have no collectives, which changes of
-// degrees and sums of gradients take; for plait's own engine.
+// Where Aceso's tables that the request names lack collectives, which changes of degrees and sums
+// of gradients take; for plait's own engine.
 std::vector<std::string> missing_collectives(const PlanRequest& request, const Problem& problem);
 
 // The plan that the planner aceso is to start from: none, or what the file of `initial_point` says.

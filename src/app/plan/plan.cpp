@@ -35,13 +35,14 @@ void search_mixes(const PlanRequest& request, const SearchContext& context, Plan
 }
 
 // Tells as before, and writes it down.
-std::function<void(const RankedPlan&)> logged(std::function<void(const RankedPlan&)> tell,
-                                              const Stopwatch& watch,
-                                              std::vector<SearchEvent>& log) {
-  return [tell = std::move(tell), &watch, &log](const RankedPlan& best) {
-    log.push_back(
-        {.elapsed = watch.elapsed(), .best = best.cost.step, .what = short_description(best.plan)});
-    if (tell) tell(best);
+using Tell = std::function<void(const RankedPlan&, std::int64_t evaluations)>;
+Tell logged(Tell tell, const Stopwatch& watch, std::vector<SearchEvent>& log) {
+  return [tell = std::move(tell), &watch, &log](const RankedPlan& best, std::int64_t evaluations) {
+    log.push_back({.elapsed = watch.elapsed(),
+                   .evaluations = evaluations,
+                   .best = best.cost.step,
+                   .what = short_description(best.plan)});
+    if (tell) tell(best, evaluations);
   };
 }
 

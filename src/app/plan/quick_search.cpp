@@ -77,14 +77,15 @@ std::optional<Plan> any_plan(const Problem& problem, const Trial& trial, const P
   options.keep = 1;
   options.time_limit = std::min(left, kPatience);
   std::stop_source found;
-  const SearchContext context{.problem = problem,
-                              .options = options,
-                              .stop = found.get_token(),
-                              .on_improvement = [&](const RankedPlan&) { found.request_stop(); },
-                              .on_progress =
-                                  [&](double) {
-                                    if (trial.session.stop.stop_requested()) found.request_stop();
-                                  }};
+  const SearchContext context{
+      .problem = problem,
+      .options = options,
+      .stop = found.get_token(),
+      .on_improvement = [&](const RankedPlan&, std::int64_t) { found.request_stop(); },
+      .on_progress =
+          [&](double) {
+            if (trial.session.stop.stop_requested()) found.request_stop();
+          }};
   const SearchResult result = run_search(usual_planner(), context);
   if (result.plans.empty()) return std::nullopt;
   return result.plans.front().plan;

@@ -20,7 +20,7 @@ SearchContext search_context(const Problem& problem, const SearchOptions& option
                              const Session& session) {
   SearchContext context{problem, options, session.stop, {}, session.on_progress};
   if (session.on_improvement)
-    context.on_improvement = [tell = session.on_improvement](const RankedPlan& best) {
+    context.on_improvement = [tell = session.on_improvement](const RankedPlan& best, std::int64_t) {
       tell(best.cost.step);
     };
   return context;

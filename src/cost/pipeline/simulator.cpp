@@ -148,7 +148,8 @@ Trace simulate_long(const Pipeline& pipeline) {
   return trace;
 }
 
-// Of a pipeline that is too long to be of interest.
+}  // namespace
+
 Trace endless(const Pipeline& pipeline) {
   Trace trace;
   trace.makespan = trace.longest_stage = Seconds(HUGE_VAL);
@@ -157,8 +158,6 @@ Trace endless(const Pipeline& pipeline) {
   trace.stage_end.assign(pipeline.stages, Seconds(HUGE_VAL));
   return trace;
 }
-
-}  // namespace
 
 Trace simulate(const Pipeline& pipeline, bool keep_events, Seconds limit) {
   const double tasks = 3.0 * pipeline.stages * pipeline.chunks * pipeline.micro_batches;

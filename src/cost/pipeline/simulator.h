@@ -34,6 +34,9 @@ struct Trace {
 Trace simulate(const Pipeline& pipeline, bool keep_events = false,
                Seconds limit = Seconds(HUGE_VAL));
 
+// What it returns for a pipeline that is given up.
+Trace endless(const Pipeline& pipeline);
+
 // Length of the pipeline by formula, for GPipe and 1F1B only.
 //   gpipe: sum (f + b + 2 c) + (m - 1) (max f + max b), exact, the links among what f and b are of.
 //   1f1b:  sum (f + b + 2 c) + max over stages s of [(m - k) (f_s + b_s) + refill_s], where

@@ -189,7 +189,7 @@ void AutoSearch::run_round(std::vector<Candidate>& candidates, const std::vector
   const Seconds before = found_.best();
   for (const Shortlist& result : results) found_.merge(result);
   if (context_.on_improvement && found_.best() < before)
-    context_.on_improvement(found_.plans().front());
+    context_.on_improvement(found_.plans().front(), found_.evaluations());
 }
 
 // A model by ops that is longer is searched by its layers, and then op by op and polished: bounds
@@ -254,13 +254,14 @@ void AutoSearch::branch_and_bound_all() {
 
 void AutoSearch::move_first() {
   Shortlist& aside = aside_.emplace(found_.without_counts());
-  improve(context_, space_, engine_, aside, {.work = kFirstMoves}, [this] { return stop(); });
+  improve(context_, space_, engine_, memos_, aside, {.work = kFirstMoves},
+          [this] { return stop(); });
   if (effort() == Effort::quick) found_.merge(aside);
 }
 
 void AutoSearch::move_best() {
   lacks_memory_ = lacks_memory();
-  improve(context_, space_, engine_, found_, {}, [this] { return stop(); });
+  improve(context_, space_, engine_, memos_, found_, {}, [this] { return stop(); });
   if (aside_) found_.merge(*aside_);
   lacks_memory_ = lacks_memory_ || lacks_memory();
 }
@@ -290,7 +291,7 @@ void AutoSearch::go_on() {
   double work = kThorough;
   for (int round = 1; !has_reached_target() && !stop(); ++round) {
     if (may_close_gap()) close_gap_with(work * effort_for_gap());
-    improve(context_, space_, engine_, found_, {.work = work, .series = round},
+    improve(context_, space_, engine_, memos_, found_, {.work = work, .series = round},
             [this] { return stop(); });
     if (is_free() && round == 1) prove_with(Effort::prove);
     if (effort() != Effort::prove || round == kMostEffortRounds) return;

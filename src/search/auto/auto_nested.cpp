@@ -62,7 +62,8 @@ void AutoSearch::try_layers() {
       std::chrono::duration<double>(context_.deadline - std::chrono::steady_clock::now()).count());
   const SearchResult result = run_search(planners().front(), context);
   for (const RankedPlan& ranked : result.plans) found_.offer(in_ops(ranked.plan, *layers_));
-  if (context_.on_improvement && !found_.empty()) context_.on_improvement(found_.plans().front());
+  if (context_.on_improvement && !found_.empty())
+    context_.on_improvement(found_.plans().front(), found_.evaluations());
   if (found_.empty() && !candidates_.is_listed()) candidates_ = listed();
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost/engine.h"
+#include "cost/stage_memo.h"
 #include "search/auto/candidates.h"
 #include "search/auto/label_search.h"
 #include "search/auto/uniform_pool_pipelines.h"
@@ -170,7 +171,8 @@ class AutoSearch {
   const Space& space_;
   Schedule schedule_;
   const CostEngine& engine_;
-  std::optional<LayerView> layers_;  // of a model whose units are ops
+  MemoShelf memos_{context_.problem};  // of the moves
+  std::optional<LayerView> layers_;    // of a model whose units are ops
   Candidates candidates_;
   Shortlist found_;
   std::optional<Shortlist> aside_;             // found by the first moves

@@ -187,7 +187,7 @@ double Insides::offer(Candidate& candidate, const CutPipeline& cuts) {
   const Estimate cost = engine_.simulate(*plan);
   if (!cost.fits) return HUGE_VAL;
   if (cost.step < found_.worst_kept() && found_.offer(*plan) && context_.on_improvement)
-    context_.on_improvement(found_.plans().front());
+    context_.on_improvement(found_.plans().front(), found_.evaluations());
   return cost.step.value;
 }
 

@@ -17,17 +17,17 @@ constexpr int kUnitsForMemory = 3;     // that are moved off a stage that is too
 constexpr double kDear = 4;            // of a simulation, in outlines: walks guess instead ..
 constexpr int kMostGuesses = 12;       // .. so many times in a row
 
-double work_of_outline(const Plan& plan) {
+double work_of_outline(const Draft& draft) {
   std::size_t devices = 0;
-  for (const Stage& stage : plan.stages) devices += stage.devices.size();
-  return 1 + 0.4 * plan.stage_count() + 0.02 * static_cast<double>(devices);
+  for (const DraftStage& stage : draft.stages) devices += stage.devices.size();
+  return 1 + 0.4 * draft.stage_count() + 0.02 * static_cast<double>(devices);
 }
 
 // Simulations under schedules that fill gaps try several orders.
-double work_of_simulation(const Plan& plan) {
-  const double stages = plan.stage_count();
-  const double tasks = stages * chunk_count(plan.stages.front()) * plan.micro_batches;
-  const bool fills_gaps = plan.schedule == Schedule::zb_2p || plan.schedule == Schedule::zb_v;
+double work_of_simulation(const Draft& draft, Schedule schedule) {
+  const double stages = draft.stage_count();
+  const double tasks = stages * draft.chunks() * draft.settings.micro_batches;
+  const bool fills_gaps = schedule == Schedule::zb_2p || schedule == Schedule::zb_v;
   return 2 + tasks * (fills_gaps ? 0.09 + 0.003 * stages : 0.025);
 }
 
@@ -64,9 +64,9 @@ bool recompute_one_less(DraftStage& stage) {
 
 }  // namespace
 
-Descent::Descent(const Ground& ground, const CostEngine& engine, double work,
+Descent::Descent(const Ground& ground, const CostEngine& engine, StageMemo& memo, double work,
                  const std::function<bool()>& stop)
-    : ground_(ground), engine_(engine), work_(work), stop_(stop), memo_(ground.problem()) {
+    : ground_(ground), engine_(engine), work_(work), stop_(stop), memo_(memo) {
   for (const Move& move : moves()) {
     all_.push_back(&move);
     if (move.regular) regular_.push_back(&move);
@@ -77,16 +77,16 @@ Descent::Descent(const Ground& ground, const CostEngine& engine, double work,
 std::optional<Settled> Descent::outlined(Draft draft) {
   work_ -= 0.2;
   if (!ground_.is_sound(draft)) return std::nullopt;
-  const Plan plan = ground_.plan_of(draft);
-  work_ -= work_of_outline(plan);
-  return Settled{std::move(draft), engine_.outline(plan, &memo_)};
+  ground_.lay_out(draft, plan_);
+  work_ -= work_of_outline(draft);
+  return Settled{std::move(draft), engine_.outline(plan_, &memo_)};
 }
 
 void Descent::simulate(Settled& settled, Seconds limit) {
-  const Plan plan = ground_.plan_of(settled.draft);
-  work_ -= work_of_simulation(plan);
+  ground_.lay_out(settled.draft, plan_);
+  work_ -= work_of_simulation(settled.draft, plan_.schedule);
   ++simulations_;
-  const Estimate estimate = engine_.simulate(plan, nullptr, &memo_, limit);
+  const Estimate estimate = engine_.simulate(plan_, nullptr, &memo_, limit);
   settled.step = estimate.fits ? estimate.step : Seconds(HUGE_VAL);
 }
 
@@ -300,8 +300,8 @@ std::optional<Settled> Descent::step_at_random(const Settled& settled, std::mt19
 // Its step is as far above its floor as that of a neighbour.
 bool Descent::guess(Settled& next, const Settled& neighbour) const {
   if (next.draft.settings.schedule != neighbour.draft.settings.schedule) return false;
-  const Plan plan = ground_.plan_of(next.draft);
-  if (work_of_simulation(plan) < kDear * work_of_outline(plan)) return false;
+  const Schedule schedule = ground_.schedule_of(next.draft);
+  if (work_of_simulation(next.draft, schedule) < kDear * work_of_outline(next.draft)) return false;
   next.step = next.floor() * (neighbour.step / neighbour.floor());
   return true;
 }

@@ -30,7 +30,8 @@ struct Settled {
 // once.
 class Descent {
  public:
-  Descent(const Ground& ground, const CostEngine& engine, double work,
+  // `memo` is of the ground's problem.
+  Descent(const Ground& ground, const CostEngine& engine, StageMemo& memo, double work,
           const std::function<bool()>& stop);
 
   // Cuts the units anew and recomputes where memory is short. Nothing when the draft is not sound.
@@ -74,7 +75,8 @@ class Descent {
   const CostEngine& engine_;
   double work_;
   const std::function<bool()>& stop_;
-  StageMemo memo_;
+  StageMemo& memo_;
+  Plan plan_;  // room for the one being looked at
   std::vector<const Move*> all_;
   std::vector<const Move*> regular_;
   std::vector<const Move*> drawn_;  // as often as their weight says

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -176,12 +177,12 @@ void stage_swaps(const Place& place, Visitor& visit) {
 
 // Two nodes change places.
 void node_swaps(const Place& place, Visitor& visit) {
-  const Cluster& cluster = place.ground.cluster();
-  const int nodes = static_cast<int>(cluster.nodes.size());
-  std::vector<std::vector<DeviceId>> devices(nodes);
-  for (int i = 0; i < cluster.device_count(); ++i)
-    devices[cluster.devices[i].node].push_back(DeviceId(i));
-  for (int a = 0; a < nodes; ++a)
+  const std::vector<std::vector<DeviceId>>& devices = place.ground.devices_of_nodes();
+  const int nodes = static_cast<int>(devices.size());
+  std::map<std::size_t, int> to_come;  // nodes of a size, those before and at `a` left out
+  for (const auto& own : devices) ++to_come[own.size()];
+  for (int a = 0; a < nodes; ++a) {
+    if (visit.skips(--to_come[devices[a].size()])) continue;
     for (int b = a + 1; b < nodes; ++b) {
       if (devices[a].size() != devices[b].size() || visit.skips()) continue;
       Draft draft = place.draft;
@@ -194,6 +195,7 @@ void node_swaps(const Place& place, Visitor& visit) {
         }
       if (share_and_visit(place, std::move(draft), visit)) return;
     }
+  }
 }
 
 // Replicas of one stage become some of another, the busiest first.

@@ -28,8 +28,9 @@ Ground::Ground(const Space& space)
     : problem_(space.problem()), pins_(space.pins()), prefix_(work_before(problem_.model)) {
   const Problem& problem = problem_;
   const Pins& pins = pins_;
-  node_sizes_.resize(problem.cluster.nodes.size());
-  for (const Device& device : problem.cluster.devices) ++node_sizes_[device.node];
+  devices_.resize(problem.cluster.nodes.size());
+  for (int i = 0; i < problem.cluster.device_count(); ++i)
+    devices_[problem.cluster.devices[i].node].push_back(DeviceId(i));
   for (const DeviceType& type : problem.cluster.device_types)
     speeds_.push_back(type.peak_of(DType::fp16).value * type.efficiency.matmul);
   for (const Pool& pool : space.pools())
@@ -142,7 +143,19 @@ UnitsRecomputed::Runs Ground::by_layers(const UnitRange& units, UnitsRecomputed 
 }
 
 Plan Ground::plan_of(const Draft& draft) const {
-  Plan plan = draft.settings;
+  Plan plan;
+  lay_out(draft, plan);
+  return plan;
+}
+
+Schedule Ground::schedule_of(const Draft& draft) const {
+  return draft.stage_count() == 1 && !pins_.schedule ? schedules_.front() : draft.settings.schedule;
+}
+
+void Ground::lay_out(const Draft& draft, Plan& plan) const {
+  std::vector<Stage> room = std::move(plan.stages);
+  plan = draft.settings;
+  plan.stages = std::move(room);
   const int stages = draft.stage_count();
   const int chunks = draft.chunks();
   std::vector<int> begins(static_cast<std::size_t>(stages) * chunks + 1);
@@ -159,6 +172,7 @@ Plan Ground::plan_of(const Draft& draft) const {
     Stage& stage = plan.stages[s];
     stage.devices = own.devices;
     stage.shares = own.shares;
+    stage.spans.clear();
     for (int c = 0; c < chunks; ++c) {
       const int at = chunk_position(plan.schedule, stages, s, c);
       for (const RecomputedRun& run : by_layers({begins[at], begins[at + 1]}, own.recompute))
@@ -175,9 +189,8 @@ Plan Ground::plan_of(const Draft& draft) const {
   // Said only where it means something, so that equal plans are equal values.
   plan.sequence_parallel = pins_.sequence_parallel.value_or(tensor > 1 && cuts_sequence);
   if (copies == 1 && !pins_.zero) plan.zero = ZeroStage::off;
-  if (stages == 1 && !pins_.schedule) plan.schedule = schedules_.front();
+  plan.schedule = schedule_of(draft);
   if (pins_.recompute_layers) recompute_first(problem_.model, *pins_.recompute_layers, plan);
-  return plan;
 }
 
 }  // namespace plait

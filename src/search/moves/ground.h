@@ -22,7 +22,8 @@ class Ground {
   }
   int type(DeviceId id) const { return problem_.cluster.device(id).type; }
   int node(DeviceId id) const { return problem_.cluster.device(id).node; }
-  int node_size(DeviceId id) const { return node_sizes_[node(id)]; }
+  int node_size(DeviceId id) const { return static_cast<int>(devices_[node(id)].size()); }
+  const std::vector<std::vector<DeviceId>>& devices_of_nodes() const { return devices_; }
   double speed(int type) const { return speeds_[type]; }
 
   // What may be chosen, in ascending order of trouble to the user.
@@ -47,6 +48,9 @@ class Ground {
   // before anybody sees them; this is quicker.)
   bool is_sound(const Draft& draft) const;
   Plan plan_of(const Draft& draft) const;
+  void lay_out(const Draft& draft, Plan& plan) const;  // the same, in the room of an earlier plan
+  // That of the plan: of a draft of one stage another one than the draft says.
+  Schedule schedule_of(const Draft& draft) const;
 
  private:
   bool is_sound(const Draft& draft, const DraftStage& stage) const;
@@ -56,9 +60,9 @@ class Ground {
 
   const Problem& problem_;
   Pins pins_;
-  std::vector<int> node_sizes_;       // devices of each
-  std::vector<double> speeds_;        // by device type
-  std::vector<bool> tensor_degrees_;  // [degree]
+  std::vector<std::vector<DeviceId>> devices_;  // by node
+  std::vector<double> speeds_;                  // by device type
+  std::vector<bool> tensor_degrees_;            // [degree]
   std::vector<int> expert_degrees_;
   std::vector<Schedule> schedules_;
   std::vector<Recompute> recomputes_;

@@ -82,12 +82,14 @@ class StartList {
 class Improvement {
  public:
   Improvement(const SearchContext& context, const Space& space, const CostEngine& engine,
-              Shortlist& found, const Walks& walks, const std::function<bool()>& stop)
+              MemoShelf& memos, Shortlist& found, const Walks& walks,
+              const std::function<bool()>& stop)
       : context_(context),
         ground_(space),
         engine_(engine),
         found_(found),
         stop_(stop),
+        memos_(memos),
         series_(walks.series) {
     const int devices = context.problem.cluster.device_count();
     const double stages = found.empty() ? 1 : found.plans().front().plan.stage_count();
@@ -131,7 +133,8 @@ class Improvement {
     const int count = static_cast<int>(all.size());
     const double work = kForThinning * work_ / count;
     parallel_for(count, context_.options.threads, [&](int i) {
-      Descent descent(ground_, engine_, work, stop_);
+      const MemoShelf::Lent memo = memos_.lend();
+      Descent descent(ground_, engine_, *memo, work, stop_);
       const std::uint64_t seed = (std::uint64_t{1} << 32) +
                                  (std::uint64_t{1} * series_ * kMostLevels + level) * kMostStarts +
                                  i;
@@ -146,7 +149,8 @@ class Improvement {
     const int count = static_cast<int>(all.size());
     const double work = (1 - kForStarts) * work_ / count;
     parallel_for(count, context_.options.threads, [&](int i) {
-      Descent descent(ground_, engine_, work, stop_);
+      const MemoShelf::Lent memo = memos_.lend();
+      Descent descent(ground_, engine_, *memo, work, stop_);
       const std::uint64_t seed =
           1 + (std::uint64_t{1} * series_ * kMostRounds + round) * kMostFollowed + i;
       if (round == 0) descent.descend_regularly(all[i], kForRegular);
@@ -165,7 +169,8 @@ class Improvement {
   // The plans found so far and regular layouts, under every schedule; of each schedule, number of
   // stages and tensor degree the one with the lowest floor. The fastest of them.
   std::vector<Settled> all_starts() {
-    Descent descent(ground_, engine_, kForStarts * work_, stop_);
+    const MemoShelf::Lent memo = memos_.lend();
+    Descent descent(ground_, engine_, *memo, kForStarts * work_, stop_);
     StartList list;
     const auto look = [&](const Settled& plain) {
       if (plain.fits()) list.add(plain);
@@ -245,6 +250,7 @@ class Improvement {
   const CostEngine& engine_;
   Shortlist& found_;
   const std::function<bool()>& stop_;
+  MemoShelf& memos_;
   double work_ = 0;
   int followed_ = 0;
   int series_ = 0;
@@ -253,8 +259,9 @@ class Improvement {
 }  // namespace
 
 void improve(const SearchContext& context, const Space& space, const CostEngine& engine,
-             Shortlist& found, const Walks& walks, const std::function<bool()>& stop) {
-  Improvement(context, space, engine, found, walks, stop).run();
+             MemoShelf& memos, Shortlist& found, const Walks& walks,
+             const std::function<bool()>& stop) {
+  Improvement(context, space, engine, memos, found, walks, stop).run();
 }
 
 }  // namespace plait

@@ -30,6 +30,12 @@ class Visitor {
 
   // Asked before a neighbour is made: whether it is not wanted.
   bool skips() { return count_++ != only_ && only_ != kAll; }
+  // The same of so many at once: true when none of them is wanted.
+  bool skips(int many) {
+    const bool wanted = only_ == kAll || (only_ >= count_ && only_ < count_ + many);
+    if (!wanted) count_ += many;
+    return !wanted;
+  }
   bool operator()(Draft&& draft) { return take_(std::move(draft)); }
   int count() const { return count_; }
 

@@ -123,7 +123,8 @@ TEST(StageMemo, ChangesNoCost) {
   Walk walk;
   StageMemo memo(walk.problem);
   std::mt19937_64 random(2);
-  Descent descent(walk.ground, walk.engine, 1e9, walk.never);
+  StageMemo own(walk.problem);
+  Descent descent(walk.ground, walk.engine, own, 1e9, walk.never);
   Draft draft = draft_of(even_plan(walk.problem, 4));
   for (int i = 0; i < 1500; ++i) {
     const Move& move = moves()[random() % moves().size()];
@@ -153,7 +154,8 @@ TEST(StageMemo, ChangesNoCost) {
 TEST(Moves, ADescentNeverEndsUphill) {
   Walk walk;
   for (const int stages : {4, 8}) {  // 4 samples a micro-batch: at most 4 replicas
-    Descent descent(walk.ground, walk.engine, 20'000, walk.never);
+    StageMemo memo(walk.problem);
+    Descent descent(walk.ground, walk.engine, memo, 20'000, walk.never);
     auto settled = descent.settle(draft_of(even_plan(walk.problem, stages)), false);
     ASSERT_TRUE(settled && settled->fits());
     descent.simulate(*settled);
@@ -176,7 +178,8 @@ TEST(Moves, ObeyPins) {
   Shortlist found(engine, 5);
   SearchContext context{problem, {}, {}, {}, {}};
   context.options.pins = pins;
-  improve(context, space, engine, found, {}, [] { return false; });
+  MemoShelf memos(context.problem);
+  improve(context, space, engine, memos, found, {}, [] { return false; });
   ASSERT_FALSE(found.empty());
   for (const RankedPlan& ranked : found.plans()) {
     EXPECT_EQ(ranked.plan.stage_count(), 2);
@@ -195,7 +198,8 @@ TEST(Moves, GiveTheSamePlansOnAnyNumberOfThreads) {
     Shortlist found(engine, 5);
     SearchContext context{problem, {}, {}, {}, {}};
     context.options.threads = threads;
-    improve(context, space, engine, found, {}, [] { return false; });
+    MemoShelf memos(context.problem);
+    improve(context, space, engine, memos, found, {}, [] { return false; });
     answers.emplace_back();
     for (const RankedPlan& ranked : found.plans()) answers.back().push_back(ranked.plan);
   }
@@ -216,7 +220,8 @@ TEST(Moves, PutTheEndsOfAPipelineOnOneNode) {
   Shortlist found(engine, 5);
   found.offer(even_plan(problem, 4));
   const Seconds before = found.best();
-  improve(context, space, engine, found, {}, [] { return false; });
+  MemoShelf memos(context.problem);
+  improve(context, space, engine, memos, found, {}, [] { return false; });
   EXPECT_LT(found.best(), 0.7 * before);
 }
 

@@ -190,7 +190,7 @@ void Alleviation::offer(const Costed& costed) {
     plans.push_back(std::move(fine));
   for (const Plan& plan : plans)
     if (check_plan(context_.problem, plan).empty() && found_.offer(plan) && context_.on_improvement)
-      context_.on_improvement(found_.plans().front());
+      context_.on_improvement(found_.plans().front(), evaluations_ + found_.evaluations());
 }
 
 // All primitives of a group; the fastest new pipeline if it is below the bar.

@@ -103,9 +103,7 @@ std::vector<int> cuts_for(PaperSearch& search, const Layout& layout) {
 
 SearchResult search_like_amp(const SearchContext& context) {
   PaperSearch search(context);
-  const std::string nothing =
-      "amp uses all devices with the same degrees for every stage, which these layers, nodes and "
-      "batch do not allow";
+  const std::string nothing = no_uniform_layout("amp");
   if (!search.obstacle().empty()) return search.result(nothing);
   if (search.units() > kMostUnits) return search.result("amp cuts at most 2000 units");
   std::vector<DeviceId> order;

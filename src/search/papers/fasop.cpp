@@ -90,9 +90,7 @@ void try_order(PaperSearch& search, const std::vector<DeviceId>& order,
 
 SearchResult search_like_fasop(const SearchContext& context) {
   PaperSearch search(context);
-  const std::string nothing =
-      "fasop uses all devices with the same degrees for every stage, which these layers, nodes and "
-      "batch do not allow";
+  const std::string nothing = no_uniform_layout("fasop");
   if (!search.obstacle().empty()) return search.result(nothing);
   const std::vector<Degrees> all = search.uniform_degrees(context.options.max_tensor);
   const Cluster& cluster = context.problem.cluster;

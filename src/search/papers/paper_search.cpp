@@ -282,7 +282,7 @@ void PaperSearch::simulate(const Layout& layout, const std::vector<int>& cuts) {
     if (const auto layers = space_.pins().recompute_layers)
       recompute_first(space_.problem().model, *layers, plan);
     if (found_.offer(plan) && context_.on_improvement)
-      context_.on_improvement(found_.plans().front());
+      context_.on_improvement(found_.plans().front(), found_.evaluations());
   }
 }
 
@@ -344,6 +344,12 @@ std::vector<DeviceId> devices_of(const Cluster& cluster, const std::vector<int>&
   for (const int node : nodes)
     devices.insert(devices.end(), by_node[node].begin(), by_node[node].end());
   return devices;
+}
+
+std::string no_uniform_layout(std::string_view planner) {
+  return std::string(planner) +
+         " uses all devices with the same degrees for every stage, which these layers, nodes and "
+         "batch do not allow";
 }
 
 }  // namespace plait

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost/engine.h"
@@ -225,5 +226,8 @@ std::vector<int> nodes_by_type(const Cluster& cluster, const std::vector<int>& t
 // its first device.
 std::vector<int> node_types(const Cluster& cluster);
 std::vector<DeviceId> devices_of(const Cluster& cluster, const std::vector<int>& nodes);
+
+// Why a planner that gives all stages one pair of degrees found nothing.
+std::string no_uniform_layout(std::string_view planner);
 
 }  // namespace plait

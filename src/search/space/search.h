@@ -88,8 +88,9 @@ struct SearchContext {
   const Problem& problem;
   SearchOptions options;
   std::stop_token stop;
-  std::function<void(const RankedPlan&)> on_improvement;  // may be empty
-  std::function<void(double fraction)> on_progress;       // may be empty
+  // The best plan so far, and the plans costed until then; may be empty.
+  std::function<void(const RankedPlan&, std::int64_t evaluations)> on_improvement;
+  std::function<void(double fraction)> on_progress;  // may be empty
 
   // Set by run_search(), once for all parts of a search: the costs of the problem, its space under
   // the pins, and when the time limit ends.

@@ -227,7 +227,7 @@ class UniformSearch {
       loose_.back().bound = bound;
     }
     if (context_.on_improvement && found_.best() < before)
-      context_.on_improvement(found_.plans().front());
+      context_.on_improvement(found_.plans().front(), found_.evaluations() + evaluations_);
     return costed;
   }
 

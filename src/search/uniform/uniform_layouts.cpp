@@ -258,8 +258,9 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
       break;
     }
     const NodeMix& mix = mixes[all[i].mix];
-    all[i].untied = std::max(bound_of(all[i], mix, limit), network.of(all[i], mix));
-    all[i].bound = all[i].untied + network.tied(all[i], mix);
+    // Networks are busy beside what follows the pipeline.
+    all[i].untied = bound_of(all[i], mix, limit);
+    all[i].bound = std::max(all[i].untied + network.tied(all[i], mix), network.of(all[i], mix));
   }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
   return listed;

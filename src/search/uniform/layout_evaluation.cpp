@@ -8,6 +8,7 @@
 #include "cost/pipeline/schedule.h"
 #include "model/layers.h"
 #include "search/space/schedules.h"
+#include "search/uniform/all_orders.h"
 #include "search/uniform/division/chunk_descent.h"
 #include "search/uniform/division/chunk_layers.h"
 #include "search/uniform/division/v_layers.h"
@@ -17,8 +18,9 @@
 namespace plait {
 namespace {
 
-constexpr double kMostRanges = 12;  // of numbers of layers that are halved
-constexpr double kNear = 1.1;       // relative to the limit
+constexpr double kMostRanges = 12;     // of numbers of layers that are halved
+constexpr std::size_t kFewOrders = 6;  // of hosts, of which all are looked at one by one
+constexpr double kNear = 1.1;          // relative to the limit
 constexpr std::size_t kNearOrders = 4;
 constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
 constexpr double kMostTasks = 200'000;   // that are simulated for better cuts of a V
@@ -41,6 +43,13 @@ class Evaluation {
     limit_ = limit;
     const auto [orders, are_all] = orders_of(ground_, layout_);
     orders_ = static_cast<double>(orders.size());
+    std::optional<AllOrders> all;
+    if (!are_all || orders.size() > kFewOrders) {
+      const Seconds wanted = std::min(limit, found.best());
+      const bool is_closed = all.emplace(ground_, layout_, space_).closes(wanted);
+      lacks_memory_ = all->lacks_memory();
+      if (is_closed) return {wanted, lacks_memory_, !are_all, kUsualOrders, {}};
+    }
     Seconds least(HUGE_VAL);
     std::vector<OpenOrder> open = open_orders(orders, std::min(limit, found.best()), least);
     std::size_t tried = 0;
@@ -64,7 +73,7 @@ class Evaluation {
     keep_near();
     // Of orders that were not looked at no more is known than before.
     const bool is_settled = !are_all && least >= std::min(limit, found.best());
-    if (!are_all) least = std::min(least, layout_.bound);
+    if (!are_all) least = std::min(least, all->bound());
     return {least, lacks_memory_, is_settled, tried, nears_};
   }
 

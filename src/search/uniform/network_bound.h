@@ -33,9 +33,10 @@ class NetworkBound {
   Busy of(const UniformLayout& layout, const NodeMix& mix);
   // Of embeddings that the first and the last stage share: what their sum takes at least.
   Seconds tied(const UniformLayout& layout, const NodeMix& mix) const;
+  // Of a micro-batch that a device of a node of that kind hands over to one of another node.
+  Seconds of_a_device(const UniformLayout& layout, int kind, const NodeMix& mix);
 
  private:
-  Seconds of_a_device(const UniformLayout& layout, int kind, const NodeMix& mix);
   bool has_whole_stages(const UniformLayout& layout, const NodeMix& mix) const;
   std::vector<DeviceId> stage_on(const UniformLayout& layout, int kind, int node) const;
 

@@ -25,7 +25,8 @@ class StageSums {
 
   double least(const auto& of) const {
     double value = HUGE_VAL;
-    for (const int u : layers_.units) value = std::min(value, of(u));
+    for (std::size_t k = 0; k < layers_.units.size(); ++k)
+      value = std::min(value, of(layers_.units[k]) / layers_.worth[k]);
     return value;
   }
   double of_ends(const auto& of) const {
@@ -126,6 +127,7 @@ std::optional<LayersByKind> layers_by_kind(const Model& model) {
     if (is_new) {
       out.units.push_back(u);
       out.counts.push_back(0);
+      out.worth.push_back(1);
     }
     ++out.counts[at->second];
     ++out.count;
@@ -155,7 +157,9 @@ int most_layers(const SpanFrame& frame, const Space& space, const LayersByKind& 
   int bad = units - 1;
   while (bad - good > 1) {
     const int middle = (good + bad) / 2;
-    const UnitRange run = place.last    ? UnitRange{units - 1 - middle, units}
+    const bool all = place.first && place.last && middle == layers.count;
+    const UnitRange run = all           ? UnitRange{0, units}
+                          : place.last  ? UnitRange{units - 1 - middle, units}
                           : place.first ? UnitRange{0, middle + 1}
                                         : UnitRange{1, middle + 1};
     (fits(frame, space, run, recompute, place.live) ? good : bad) = middle;

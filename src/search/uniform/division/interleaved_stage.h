@@ -8,10 +8,12 @@
 
 namespace plait {
 
-// The layers of a model by kind. Layers of several kinds count as the least of them.
+// The layers of a model by kind. Layers of several kinds count as the least of them, in relation to
+// what they are worth.
 struct LayersByKind {
   std::vector<int> units;      // one of each kind of layer
   std::vector<int> counts;     // how many there are of it
+  std::vector<double> worth;   // what one of it counts; of all together as much as `count`
   std::vector<int> cut_after;  // one unit of each kind that a stage may end with
   int count = 0;               // of all layers
   bool equal = false;          // an embedding, layers of one kind and a head

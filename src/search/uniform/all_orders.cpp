@@ -15,7 +15,7 @@ constexpr std::size_t kMostSignatures = 200;  // stages that cost differently
 constexpr int kHalvings = 5;                  // of the range of steps that is open
 constexpr int kRounds = 3;                    // of room and paths
 constexpr std::size_t kMostPrices = 4;        // of a layer
-constexpr double kRounding = 1e-9;            // relative
+constexpr double kOrderRounding = 1e-9;            // relative
 
 bool is_plain(Schedule schedule) {
   return schedule == Schedule::one_f_one_b || schedule == Schedule::gpipe;
@@ -224,13 +224,13 @@ int AllOrders::fewer_for_recompute(int most, const OrderGraph::Place& place, con
     const double more = own.needed[n] * own.recomputed;
     const double busy = n * stage.layer + stage.ends;
     const double finish = n * stage.finish + stage.finish_of_ends;
-    const double step = limits.step * (1 + kRounding) - m * busy;
+    const double step = limits.step * (1 + kOrderRounding) - m * busy;
     const bool is_1f1b = layout_.schedule == Schedule::one_f_one_b;
     return m * more + limits.finish + around.before > step ||
            (m - 1) * more + finish + around.forward_before > step ||
            (is_1f1b && c * (busy + more) + (at.in_flight - 1) * n * at.on->longer + limits.trip +
                                limits.finish >
-                           limits.step * (1 + kRounding));
+                           limits.step * (1 + kOrderRounding));
   };
   while (most > 0 && is_late(most)) --most;
   return most;
@@ -266,8 +266,8 @@ double AllOrders::most_layers(const OrderGraph::Place& place, const StageAt& at,
   } else if (layout_.schedule == Schedule::gpipe) {
     limit(rest - (m - 1) * stage.ends, (m - 1) * stage.layer);
   }
-  if (most < -kRounding) return -1;
-  most = std::max(0.0, most) * (1 + kRounding);
+  if (most < -kOrderRounding) return -1;
+  most = std::max(0.0, most) * (1 + kOrderRounding);
   if (layers_->units.size() == 1) most = std::floor(most);
   if (most <= 0) return 0;
   const double fitting = most_that_fit(place, *at.on) * most_worth_;
@@ -291,12 +291,12 @@ bool AllOrders::is_possible(double step) {
       most[i] = most_layers(places[i], stages_[i], limits, others[i]);
       cost[i] = most[i] < stages_[i].fewest ? HUGE_VAL : -most[i];
     }
-    if (-graph_->least(cost) < layers_->count * (1 - kRounding)) return false;
+    if (-graph_->least(cost) < layers_->count * (1 - kOrderRounding)) return false;
     // Of other schedules no more is counted than what the busiest stage has to do.
     if (!is_plain(layout_.schedule)) return true;
     limits.finish = least_finish(most);
     limits.trip = least_trip(most);
-    if (trips * limits.trip * (1 - kRounding) + limits.finish >= step) return false;
+    if (trips * limits.trip * (1 - kOrderRounding) + limits.finish >= step) return false;
     others = around(most);
   }
   return true;

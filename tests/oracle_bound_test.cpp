@@ -82,8 +82,9 @@ void check_bounds(std::mt19937_64& random, int problems, Counts& counts) {
     const RankedPlan& best = truth.plans.front();
     const Space space(problem, context.options.pins);
     const CostEngine engine(problem);
-    // Bounds hold for plans that compute no more twice than they must. No planner but the exhaustive
-    // one does more of that; where a layer waits for the host, it saves a little of a forward pass.
+    // Bounds hold for plans that compute no more twice than they must. No planner but the
+    // exhaustive one does more of that; where a layer waits for the host, it saves a little of a
+    // forward pass.
     const double tolerance = kTolerance + most_saved_forward(context, engine);
     for (const PlanSettings& settings : space.settings()) {
       if (!same_settings(settings, best.plan)) continue;

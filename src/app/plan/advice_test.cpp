@@ -42,7 +42,8 @@ TEST(Advice, NamesWhatWasFoundToHelp) {
   EXPECT_NE(in_words(none).find("it fits with"), std::string::npos) << in_words(none);
 }
 
-// A search that found none of the plans that fit says so: papers' planners have spaces of their own.
+// A search that found none of the plans that fit says so: papers' planners have spaces of their
+// own.
 TEST(Advice, DoesNotCallAPlanThatFitsTheNearest) {
   const NoPlan none = none_of(problem_of("gpt2", 1024, "1xA100-80GB:1", 8, "megatron"));
   EXPECT_TRUE(none.overlooked);

@@ -168,8 +168,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
         "programs around PyTorch FSDP, such as Hugging Face's.");
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
-    out.no_plan = why_no_plan(out.problem, in_time_left(out.options, watch.elapsed()), out.result,
-                              session);
+    out.no_plan =
+        why_no_plan(out.problem, in_time_left(out.options, watch.elapsed()), out.result, session);
   if (!out.found() || !exporter) return out;
   out.exported = request.format == "metis" ? export_measured(request, out.problem, out.result.plans)
                                            : export_plans(*exporter, out.problem, out.result.plans);

@@ -180,7 +180,8 @@ TEST(ClusterJson, EachMistakeHasItsMessage) {
       {nodes(R"({"device": "A100", "instance": "p4d.24xlarge"})"),
        "c.json#/nodes/0: give 'instance' or 'device' and 'devices', not both"},
       {nodes(R"({"instance": "p4d"})"),
-       "c.json#/nodes/0/instance: unknown instance 'p4d'; `plait instances` lists them"},
+       "c.json#/nodes/0/instance: unknown instance 'p4d' (did you mean 'p4d.24xlarge'?); `plait "
+       "instances` lists them"},
       {nodes(R"({"instance": "p5.48xlarge", "spot": true})"),
        "c.json#/nodes/0/spot: no spot price of 'p5.48xlarge' is known; give price_usd_per_hour"},
       {nodes(R"({"device": "A100", "spot": true})"),

@@ -15,7 +15,7 @@ constexpr std::size_t kMostSignatures = 200;  // stages that cost differently
 constexpr int kHalvings = 5;                  // of the range of steps that is open
 constexpr int kRounds = 3;                    // of room and paths
 constexpr std::size_t kMostPrices = 4;        // of a layer
-constexpr double kOrderRounding = 1e-9;            // relative
+constexpr double kOrderRounding = 1e-9;       // relative
 
 bool is_plain(Schedule schedule) {
   return schedule == Schedule::one_f_one_b || schedule == Schedule::gpipe;

@@ -46,6 +46,15 @@ Tell logged(Tell tell, const Stopwatch& watch, std::vector<SearchEvent>& log) {
   };
 }
 
+// The best plan is the same for any number of plans that are shown, up to the usual one: searches
+// for others come across better ones now and then.
+void search_for_plans(const PlanRequest& request, SearchContext context, PlanAnswer& out) {
+  const auto asked = static_cast<std::size_t>(context.options.keep);
+  context.options.keep = std::max(context.options.keep, SearchOptions{}.keep);
+  out.result = run_search(planner_named(request.planner), context);
+  if (out.result.plans.size() > asked) out.result.plans.resize(asked);
+}
+
 void search(const PlanRequest& request, const Session& session, PlanAnswer& out) {
   const CostEngine engine(out.problem);
   SearchContext context = search_context(out.problem, out.options, session);
@@ -56,7 +65,7 @@ void search(const PlanRequest& request, const Session& session, PlanAnswer& out)
   if (request.objective.needs_prices())
     search_mixes(request, context, out);
   else
-    out.result = run_search(planner_named(request.planner), context);
+    search_for_plans(request, context, out);
   out.elapsed = watch.elapsed();
   add_passes(out.result, out.elapsed, out.log);
   out.interrupted = session.stop.stop_requested();

@@ -18,9 +18,10 @@
 namespace plait {
 namespace {
 
-constexpr double kMostRanges = 12;     // of numbers of layers that are halved
-constexpr std::size_t kFewOrders = 6;  // of hosts, of which all are looked at one by one
-constexpr double kNear = 1.1;          // relative to the limit
+constexpr double kMostRanges = 12;            // of numbers of layers that are halved
+constexpr std::size_t kFewOrders = 6;         // of hosts, of which all are looked at one by one
+constexpr std::size_t kOrdersOfAClosing = 1;  // that take as long to look at as all of them at once
+constexpr double kNear = 1.1;                 // relative to the limit
 constexpr std::size_t kNearOrders = 4;
 constexpr double kPlainLimit = 2;  // plain pipelines under other schedules, relative to the limit
 constexpr double kMostTasks = 200'000;   // that are simulated for better cuts of a V
@@ -48,7 +49,7 @@ class Evaluation {
       const Seconds wanted = std::min(limit, found.best());
       const bool is_closed = all.emplace(ground_, layout_, space_).closes(wanted);
       lacks_memory_ = all->lacks_memory();
-      if (is_closed) return {wanted, lacks_memory_, !are_all, kUsualOrders, {}};
+      if (is_closed) return {wanted, lacks_memory_, !are_all, kOrdersOfAClosing, {}};
     }
     Seconds least(HUGE_VAL);
     std::vector<OpenOrder> open = open_orders(orders, std::min(limit, found.best()), least);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "plan/problem.h"
-#include "search/uniform/node_mixes.h"
+#include "search/uniform/mixes/node_mixes.h"
 #include "search/uniform/uniform_layouts.h"
 
 namespace plait {

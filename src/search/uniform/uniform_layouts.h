@@ -5,8 +5,8 @@
 
 #include "search/space/schedules.h"
 #include "search/space/space.h"
-#include "search/uniform/model_times.h"
-#include "search/uniform/node_mixes.h"
+#include "search/uniform/mixes/model_times.h"
+#include "search/uniform/mixes/node_mixes.h"
 
 namespace plait {
 

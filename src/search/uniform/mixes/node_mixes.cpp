@@ -1,4 +1,4 @@
-#include "search/uniform/node_mixes.h"
+#include "search/uniform/mixes/node_mixes.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "search/uniform/model_times.h"
+#include "search/uniform/mixes/model_times.h"
 
 #include <algorithm>
 #include <atomic>

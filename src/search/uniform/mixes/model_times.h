@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cost/engine.h"
-#include "search/uniform/node_mixes.h"
+#include "search/uniform/mixes/node_mixes.h"
 
 namespace plait {
 

@@ -46,11 +46,12 @@ Tell logged(Tell tell, const Stopwatch& watch, std::vector<SearchEvent>& log) {
   };
 }
 
-// The best plan is the same for any number of plans that are shown, up to the usual one: searches
-// for others come across better ones now and then.
+// Of programs with one layout the best plan is the same for any number of plans that are shown, up
+// to the usual one: searches for others come across better ones now and then.
 void search_for_plans(const PlanRequest& request, SearchContext context, PlanAnswer& out) {
   const auto asked = static_cast<std::size_t>(context.options.keep);
-  context.options.keep = std::max(context.options.keep, SearchOptions{}.keep);
+  if (context.options.target.one_layout)
+    context.options.keep = std::max(context.options.keep, SearchOptions{}.keep);
   out.result = run_search(planner_named(request.planner), context);
   if (out.result.plans.size() > asked) out.result.plans.resize(asked);
 }

@@ -123,9 +123,9 @@ def test_memory_that_runs_out_anywhere_is_told():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
-    parser.add_argument("--library", required=True)
+    parser.add_argument("--library", dest="calls", required=True)
     given = parser.parse_args()
-    Here.program, Here.failing_calls = os.path.abspath(given.program), os.path.abspath(given.library)
+    Here.program, Here.failing_calls = os.path.abspath(given.program), os.path.abspath(given.calls)
     failed = 0
     for name, test in [(n, t) for n, t in globals().items() if n.startswith("test_")]:
         with tempfile.TemporaryDirectory() as folder:

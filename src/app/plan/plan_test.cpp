@@ -124,6 +124,9 @@ TEST(PlanAnswer, AdaptersOnMegatronNeedItsBridge) {
   const PlanAnswer open = answer(request, {});
   ASSERT_EQ(open.remarks.size(), 1u);
   EXPECT_NE(open.remarks.front().find("Megatron Bridge"), std::string::npos);
+  request.source.runs_on = "fsdp";  // its own program adds them
+  for (const std::string& said : answer(request, {}).warnings)
+    EXPECT_EQ(said.find("Bridge"), std::string::npos) << said;
   request.source.framework = "fsdp";
   EXPECT_TRUE(answer(request, {}).remarks.empty());
 }

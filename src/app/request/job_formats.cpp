@@ -99,11 +99,6 @@ std::vector<std::string> program_remarks(const ProblemSource& source) {
   if (program == "unsloth")
     remarks.emplace_back(
         "Unsloth's own kernels are not predicted: the step is that of Hugging Face's trainer");
-  if (program.empty() && source.job.adapters && !source.job.four_bit_weights)
-    remarks.emplace_back(
-        "the plan is one of Megatron-Core, to which Megatron Bridge adds adapters; `framework` "
-        "eager "
-        "plans for Hugging Face's PEFT");
   return remarks;
 }
 

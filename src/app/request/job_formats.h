@@ -20,8 +20,7 @@ std::vector<std::string> precision_warnings(const Cluster& cluster, const Job& j
 // RequestError when no device can do what the job asks for, or the program has no way to.
 void refuse_formats(const LoadedProblem& loaded);
 
-// What whoever runs a plan should know of the program that was asked for, or that is planned for
-// where none was.
+// What whoever runs a plan should know of the program that was asked for.
 std::vector<std::string> program_remarks(const ProblemSource& source);
 
 }  // namespace plait

@@ -50,14 +50,6 @@ TEST(LoadSearch, AFormatThatTheProgramLacksIsNotAdvised) {
     EXPECT_EQ(warning.find("fp16"), std::string::npos) << warning;
 }
 
-TEST(LoadSearch, AdaptersNameTheProgramThatAddsThem) {
-  SearchRequest request = small_request();
-  request.source.job.adapters = true;
-  EXPECT_NE(load_search(request).warnings.back().find("Megatron Bridge"), std::string::npos);
-  request.source.framework = "eager";
-  EXPECT_TRUE(load_search(request).warnings.empty());
-}
-
 TEST(LoadSearch, KernelsOfAProgramThatAreNotPredictedAreSaid) {
   SearchRequest request = small_request();
   request.source.framework = "unsloth";

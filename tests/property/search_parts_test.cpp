@@ -183,7 +183,7 @@ TEST(SearchParts, ListSettingsByTheirBounds) {
   const CostEngine engine(problem);
   SearchContext context{problem, {}, {}, {}, {}};
   context.deadline = std::chrono::steady_clock::time_point::max();
-  Candidates candidates(context, space, engine, Schedule::one_f_one_b, true);
+  Candidates candidates(context, space, engine, Schedule::one_f_one_b, {.single_apart = true});
   std::vector<Candidate>& pipelined = candidates.pipelined();
   ASSERT_GT(pipelined.size(), 3u);
   EXPECT_TRUE(candidates.is_complete());
@@ -202,7 +202,7 @@ TEST(SearchParts, StoppedBeforeTheyBeginBoundNothing) {
   const Space space(problem, {});
   const CostEngine engine(problem);
   const SearchContext late{problem, {}, {}, {}, {}};  // its deadline has passed
-  Candidates candidates(late, space, engine, Schedule::one_f_one_b, false);
+  Candidates candidates(late, space, engine, Schedule::one_f_one_b, {});
   EXPECT_FALSE(candidates.is_complete());
   EXPECT_EQ(candidates.lowest_bound(), Seconds(0));
 }

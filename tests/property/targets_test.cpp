@@ -8,9 +8,8 @@
 #include <tuple>
 
 #include "base/drawn_by.h"
-#include "io/cluster/load_cluster.h"
-#include "io/model/load_model.h"
 #include "monotone/every_pin.h"
+#include "named_problem.h"
 #include "plan/check.h"
 #include "plan/describe.h"
 #include "plan/sample_frameworks.h"
@@ -131,24 +130,33 @@ TEST(Targets, AStageAloneKeepsOneMicroBatch) {
   }
 }
 
-// What the stages of a node hand over keeps its network busy beside all else that a step does: tied
-// embeddings are not summed after it.
-TEST(Targets, ABusyNetworkIsNotFollowedByTiedEmbeddings) {
-  Problem problem;
-  problem.cluster = load_cluster("6xH100:4/10Gbps").cluster;
-  problem.model = load_model("gemma-2-9b", std::nullopt).model;
-  problem.job.global_batch = 384;
-  problem.job.precision = Precision::fp16;
-  const Target& megatron = *target_named("megatron");
-  adapt(problem, megatron);
-  const SearchResult free = planned(problem, megatron, "auto", {});
-  const SearchResult pinned =
-      planned(problem, megatron, "auto", {.tensor = 2, .pipeline = 12, .micro_batches = 384});
-  expect_to_run(problem, megatron, free);
-  expect_to_run(problem, megatron, pinned);
+// A pinned plan is a plan of the free search.
+void expect_no_pin_wins(Problem problem, const Target& target, const Pins& pins) {
+  adapt(problem, target);
+  const SearchResult free = planned(problem, target, "auto", {});
+  const SearchResult pinned = planned(problem, target, "auto", pins);
+  expect_to_run(problem, target, free);
+  expect_to_run(problem, target, pinned);
   ASSERT_FALSE(free.plans.empty() || pinned.plans.empty());
   EXPECT_LE(*free.lower_bound, (1 + kRounding) * pinned.plans.front().cost.step);
   EXPECT_LE(free.plans.front().cost.step, (1 + kRounding) * pinned.plans.front().cost.step);
+}
+
+// What the stages of a node hand over keeps its network busy beside all else that a step does: tied
+// embeddings are not summed after it.
+TEST(Targets, ABusyNetworkIsNotFollowedByTiedEmbeddings) {
+  Problem problem = named_problem("gemma-2-9b", "6xH100:4/10Gbps", 384);
+  problem.job.precision = Precision::fp16;
+  expect_no_pin_wins(problem, *target_named("megatron"),
+                     {.tensor = 2, .pipeline = 12, .micro_batches = 384});
+}
+
+// The whole sum of gradients hides behind a backward pass of 10 s; weights that are gathered
+// instead of its second half do not hide behind the forward pass, which has half of that time.
+TEST(Targets, NetworksAreSlowEnoughForPlansWithoutZeRO) {
+  Problem problem = named_problem("llama-3-8b", "8xA100-80GB:8/50Gbps", 64);
+  problem.job.precision = Precision::fp32;
+  expect_no_pin_wins(problem, *target_named("jax"), {.zero = ZeroStage::off});
 }
 
 // What is pinned to what the free search found, part by part, is not slower.

@@ -36,7 +36,7 @@ TEST(LoadCluster, ATextThatBeginsWithABraceIsTheFileItself) {
             "cluster#: unknown key 'node' (did you mean 'nodes'?)");
   ClusterOptions options;
   options.device = "T4";
-  EXPECT_EQ(complaint(text, options), "cluster: is JSON; --device goes with a hostfile only");
+  EXPECT_EQ(complaint(text, options), "cluster: is JSON; `device` goes with a hostfile only");
 }
 
 TEST(LoadCluster, WhatWasMeasuredOnOneDeviceHoldsForOneAlone) {
@@ -70,9 +70,9 @@ TEST(LoadCluster, EachMistakeHasItsMessage) {
   ClusterOptions options;
   options.device = "T4";
   EXPECT_EQ(complaint("8xT4", options),
-            "8xT4: no such hostfile; --device goes with a hostfile only");
+            "8xT4: no such hostfile; `device` goes with a hostfile only");
   const std::string json = example("dgx_h100_pair.json");
-  EXPECT_EQ(complaint(json, options), json + ": is JSON; --device goes with a hostfile only");
+  EXPECT_EQ(complaint(json, options), json + ": is JSON; `device` goes with a hostfile only");
   options.device = "";
   options.clusterfile = "x.json";
   EXPECT_EQ(complaint("8xT4", options),

@@ -44,7 +44,7 @@ class AutoSearch {
   static constexpr int kKept = 5;  // plans, however few are asked for
 
   Candidates listed() const {
-    return Candidates(context_, space_, engine_, schedule_, exact_schedule());
+    return Candidates(context_, space_, engine_, schedule_, {exact_schedule(), may_end()});
   }
 
   // The passes: auto.cpp; those that close the gap are in auto_gap.cpp, those that search a related

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kPair = 2;  // that are taken at once, lowest first
 
-// Whether plans whose replicas cut the optimizer's state make the others superfluous. They do not
-// where the program has none.
+// Whether plans whose replicas cut the optimizer's state make the others all but superfluous. They
+// do not where the program has none.
 bool skips_whole_optimizer(const SearchContext& context, const Space& space) {
   const auto has_cut = [](const std::vector<ZeroStage>& zeros) {
     return std::ranges::find(zeros, ZeroStage::optimizer) != zeros.end();
@@ -24,9 +24,9 @@ bool skips_whole_optimizer(const SearchContext& context, const Space& space) {
 }  // namespace
 
 Candidates::Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
-                       Schedule schedule, bool single)
+                       Schedule schedule, Kinds kinds)
     : is_listed_(true) {
-  list(context, space, single);
+  list(context, space, kinds);
   parallel_for(static_cast<int>(pipelined_.size()), context.options.threads, [&](int i) {
     Candidate& c = pipelined_[i];
     if (context.should_stop()) return;  // and nothing is known of it
@@ -40,12 +40,12 @@ Candidates::Candidates(const SearchContext& context, const Space& space, const C
   std::ranges::stable_sort(pipelined_, {}, [](const Candidate& c) { return c.bound; });
 }
 
-void Candidates::list(const SearchContext& context, const Space& space, bool single) {
-  const bool skips_whole = skips_whole_optimizer(context, space);
+void Candidates::list(const SearchContext& context, const Space& space, Kinds kinds) {
+  const bool skips_whole = !kinds.every_zero && skips_whole_optimizer(context, space);
   for (const PlanSettings& settings : space.settings()) {
     if (skips_whole && settings.zero == ZeroStage::off) continue;
     if (!is_promising(context, settings.micro_batches)) continue;
-    const bool apart = single && space.max_stages(settings) == 1;
+    const bool apart = kinds.single_apart && space.max_stages(settings) == 1;
     (apart ? single_stages_ : pipelined_).push_back({settings, nullptr, {}, false});
   }
 }

@@ -25,9 +25,12 @@ class Candidates {
  public:
   // Of none anything is known: the lowest bound is zero.
   Candidates() = default;
-  // `single`: if true, settings that allow only one stage go into a list of their own.
+  struct Kinds {
+    bool single_apart = false;  // settings that allow only one stage go into a list of their own
+    bool every_zero = false;    // also those that hardly ever hold the best plan (worthwhile.h)
+  };
   Candidates(const SearchContext& context, const Space& space, const CostEngine& engine,
-             Schedule schedule, bool single);
+             Schedule schedule, Kinds kinds);
 
   std::vector<Candidate>& pipelined() { return pipelined_; }  // by the first bound
   std::vector<Candidate>& single_stages() { return single_stages_; }
@@ -43,7 +46,7 @@ class Candidates {
   Seconds raise_efforts(Seconds middle, bool only_lowest, double& effort);
 
  private:
-  void list(const SearchContext& context, const Space& space, bool single);
+  void list(const SearchContext& context, const Space& space, Kinds kinds);
 
   std::vector<Candidate> pipelined_;
   std::vector<Candidate> single_stages_;

@@ -9,7 +9,6 @@
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/space/short_contexts.h"
-#include "search/space/worthwhile.h"
 #include "search/uniform/network_bound.h"
 
 namespace plait {
@@ -33,7 +32,6 @@ UniformLayouts::UniformLayouts(const Space& space, const CostEngine& engine,
       times_(engine, kinds),
       base_(searched_schedule(space.pins())),
       layers_(whole_layer_count(problem_.model)),
-      cut_optimizer_wins_(gains_by_cut_optimizer(problem_)),
       data_exposed_(traits_of(problem_.job).data_exposed) {
   if (!contains(target_.schedules, base_)) base_ = Schedule::gpipe;
   for (int u = 0; u < problem_.model.unit_count(); ++u)
@@ -142,7 +140,6 @@ std::vector<ZeroStage> UniformLayouts::zero_stages(const UniformLayout& layout) 
   if (layout.stages > 1) std::erase(zeros, ZeroStage::parameters);
   if (contains(zeros, ZeroStage::optimizer)) {
     std::erase(zeros, ZeroStage::gradients);
-    if (cut_optimizer_wins_) std::erase(zeros, ZeroStage::off);
   }
   return zeros;
 }

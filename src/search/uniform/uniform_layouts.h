@@ -86,7 +86,6 @@ class UniformLayouts {
   std::vector<int> tensors_;
   std::vector<std::pair<int, int>> contexts_;  // context, expert
   bool has_short_contexts_ = false;            // of sequences that need none to fit
-  bool cut_optimizer_wins_ = false;
   double data_exposed_ = 1;
 };
 

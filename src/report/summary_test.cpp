@@ -34,6 +34,17 @@ TEST(Summary, BatchIsGivenInTokensToo) {
             "global batch 16 (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
 }
 
+TEST(Summary, ASpeedIsNotSaidToBeAProgramThatRunsThePlan) {
+  Problem problem = samples::sample_problem();
+  problem.job.framework.name = problem.job.framework.target = "megatron";
+  const auto ends_with = [&](std::string_view target, std::string_view words) {
+    return summary_of(problem, target).ends_with(words);
+  };
+  EXPECT_TRUE(ends_with("megatron", "attention, as megatron runs it"));
+  EXPECT_TRUE(ends_with("any", ", at the speed of megatron, whichever program runs it"));
+  EXPECT_TRUE(ends_with("plait", ", for plait, at the speed of megatron"));
+}
+
 TEST(Summary, SaysWhereSpeedsComeFrom) {
   Problem problem = samples::sample_problem();
   problem.cluster.device_types.resize(2);

@@ -52,7 +52,10 @@ BytesPerSecond read_rate(std::string_view text, const std::string& where) {
   const auto is = [&](std::initializer_list<std::string_view> units) {
     return good && std::ranges::find(units, unit) != units.end();
   };
-  if (is({"Gbps", "gbps", "Gb/s", "Gbit/s"})) return BytesPerSecond(value / 8 * 1e9);
+  // Networks go by their bits: "400G" and "10GbE" are not bytes.
+  if (is({"Gbps", "gbps", "Gb/s", "Gbit/s", "Gbit", "GbE", "Gbe", "gbe", "G", "g"}))
+    return BytesPerSecond(value / 8 * 1e9);
+  if (is({"Tbps", "tbps", "Tb/s", "Tbit/s"})) return BytesPerSecond(value / 8 * 1e12);
   if (is({"GBps", "GB/s"})) return BytesPerSecond(value * 1e9);
   throw InputError(where, fmt::format("the network after '/' must be like 400Gbps (bits) or 50GBps "
                                       "(bytes), is '{}'",

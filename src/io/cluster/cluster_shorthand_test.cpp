@@ -1,5 +1,6 @@
 #include "io/cluster/cluster_shorthand.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/sample_complaint.h"
@@ -132,7 +133,8 @@ TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
 }
 
 TEST(ClusterShorthand, NetworkMayBeGiven) {
-  EXPECT_EQ(read("2xA100-80GB:8/400Gbps").nodes[0].uplink.bandwidth, 50_GBps);
+  for (const char* rate : {"400Gbps", "400G", "400GbE", "0.4Tbps", "50GBps"})
+    EXPECT_EQ(read(fmt::format("2xA100-80GB:8/{}", rate)).nodes[0].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8/50GBps@east").nodes[1].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8/400Gb/s").nodes[1].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8 / 50GB/s @ east").nodes[1].uplink.bandwidth, 50_GBps);

@@ -22,9 +22,10 @@ NAMED_FILE = re.compile(r"`([\w*]+\.(?:h|cpp))`")
 NAMED = re.compile(r"`([\w*]+)(?:\.(?:h|cpp))?`")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|root|Users|workspace|work|mnt|scratch)/\w")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
-# Layers whose texts name fields of requests (`tensor`); the command line knows the flags. What
-# `export` writes is full of other programs' flags.
-FLAGLESS = {"plan", "cost", "search", "report", "validation", "app"}
+# Layers and folders whose texts name fields of requests (`tensor`); the command line knows the flags.
+# What `export` writes and `runtime/launch` starts is full of other programs' flags.
+FLAGLESS = {"model", "cluster", "profile", "plan", "cost", "search", "io/cluster", "report", "validation", "runtime/lower",
+            "runtime/meet", "runtime/profiler", "runtime/state", "runtime/torch/train", "app"}
 SPOKEN_FLAG = re.compile(r'"(?:[^"\\]|\\.)*(?<![\w-])--[a-z](?:[^"\\]|\\.)*"')
 # Algorithms that give a range, which clang 14 does not compile with the headers of GCC 12.
 RANGE_GIVEN = re.compile(r"std::ranges::(unique|remove|remove_if|rotate|partition|stable_partition|equal_range|search)\(")
@@ -64,8 +65,8 @@ def complaints(path):
         for name in TYPE.findall(text):
             for word in BANNED & set(words(name)):
                 yield f"{path}: type {name}: '{word}' names no idea"
-    flagless = (path.parts[0] == "src" and path.suffix in {".h", ".cpp"} and path.parts[1] in FLAGLESS
-                and not path.name.endswith("_test.cpp"))
+    flagless = (path.parts[0] == "src" and path.suffix in {".h", ".cpp"} and not path.name.endswith("_test.cpp")
+                and any(folder.relative_to("src").as_posix() in FLAGLESS for folder in list(path.parents)[:-2]))
     for number, line in enumerate(text.splitlines(), 1):
         if flagless and SPOKEN_FLAG.search(line):
             yield f"{path}:{number}: a text names a flag; name the field between backquotes"

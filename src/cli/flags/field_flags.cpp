@@ -43,6 +43,8 @@ constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"runs", "--runs"},
     {"free_layout", "--free-layout"},
     {"cluster", "--cluster"},
+    {"clusterfile", "--clusterfile"},
+    {"cache", "--cache"},
     {"profile", "--profile"},
     {"catalogue", "--catalogue"},
     {"framework", "--framework"},

@@ -222,8 +222,8 @@ void refuse_foreign(const JsonValue& root) {
   for (const auto& [host, value] : root.members())
     if (value.is_object() && value.find("instance_type"))
       throw InputError(root.where(),
-                       "is a Metis clusterfile; give it as --clusterfile and its hostfile as "
-                       "--cluster");
+                       "is a Metis clusterfile; give it as `clusterfile` and its hostfile as "
+                       "`cluster`");
   throw InputError(root.where(),
                    "'plait_cluster' is missing: a cluster file starts with {\"plait_cluster\": 1, "
                    "\"nodes\": [...]}");

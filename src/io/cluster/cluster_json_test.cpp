@@ -143,7 +143,7 @@ TEST(ClusterJson, EachMistakeHasItsMessage) {
       {R"({"plait_cluster": 2, "nodes": []})",
        "c.json#/plait_cluster: must be a whole number from 1 to 1, is 2"},
       {R"({"10.0.0.1": {"instance_type": "A100", "inter_bandwidth": 10}})",
-       "c.json#: is a Metis clusterfile; give it as --clusterfile and its hostfile as --cluster"},
+       "c.json#: is a Metis clusterfile; give it as `clusterfile` and its hostfile as `cluster`"},
       {file(R"("node": [])"), "c.json#: unknown key 'node' (did you mean 'nodes'?)"},
       {file(R"("name": "x")"), "c.json#: 'nodes' is missing"},
       {file(R"("name": 5, "nodes": [])"), "c.json#/name: must be a text, is 5"},

@@ -19,7 +19,7 @@ constexpr std::string_view kOneZone = "default";
 
 // One part between two '+', cut up but not understood.
 struct Part {
-  std::string where;  // "--cluster '2xA100:8'"
+  std::string where;  // "`cluster` '2xA100:8'"
   std::optional<int> times;
   std::string name;
   std::optional<int> per_node;

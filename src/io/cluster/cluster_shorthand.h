@@ -15,8 +15,8 @@ namespace plait {
 //   2xA100-80GB:8/400Gbps            400 Gbit/s out of each node (also 50GBps)
 //   2xH100:8@east+2xH100:8@west      two zones, joined by kUsualZoneLink
 // Blanks may stand around every sign; '*' is as good as 'x'. InputError names the part that is
-// wrong and the flag that it came with.
+// wrong and the field of the request that it is.
 LoadedCluster read_cluster_shorthand(const std::string& text, const Catalogue& catalogue,
-                                     const std::string& flag = "--cluster");
+                                     const std::string& flag = "`cluster`");
 
 }  // namespace plait

@@ -68,7 +68,7 @@ TEST(ClusterShorthand, ABlankAfterTheNumberCountsDevices) {
 
 TEST(ClusterShorthand, PartsJoinedByCommasAreToldWhatJoinsThem) {
   EXPECT_EQ(complaint("4xA100-80GB:8,2xT4:4"),
-            "--cluster '4xA100-80GB:8,2xT4:4': kinds of node are joined by '+', not by ',' or ';'");
+            "`cluster` '4xA100-80GB:8,2xT4:4': kinds of node are joined by '+', not by ',' or ';'");
 }
 
 TEST(ClusterShorthand, MixesTypesInOrder) {
@@ -154,69 +154,69 @@ TEST(ClusterShorthand, ZonesAreJoinedByAnAssumedLink) {
 
 TEST(ClusterShorthand, AMillionDevicesAreReadOneMoreIsNot) {
   EXPECT_EQ(read("125000xH100:8").device_count(), 1'000'000);
-  EXPECT_EQ(complaint("125000xH100:8+H100"), "--cluster 'H100': more than 1000000 devices");
+  EXPECT_EQ(complaint("125000xH100:8+H100"), "`cluster` 'H100': more than 1000000 devices");
   EXPECT_EQ(complaint("1000000xH100:1000000"),
-            "--cluster '1000000xH100:1000000': more than 1000000 devices");
+            "`cluster` '1000000xH100:1000000': more than 1000000 devices");
 }
 
 TEST(ClusterShorthand, EachMistakeHasItsMessage) {
   const std::pair<const char*, const char*> table[] = {
       {"4xA100:8@10Gbps",
-       "--cluster '4xA100:8@10Gbps': '@' names a zone; the network of a node stands behind '/': "
+       "`cluster` '4xA100:8@10Gbps': '@' names a zone; the network of a node stands behind '/': "
        "4xA100:8/10Gbps"},
       {"0xA100:8",
-       "--cluster '0xA100:8': the number before 'x' must be a whole number from 1 to 1000000, is "
+       "`cluster` '0xA100:8': the number before 'x' must be a whole number from 1 to 1000000, is "
        "'0'"},
       {"-4xA100:8",
-       "--cluster '-4xA100:8': the number before 'x' must be a whole number from 1 to 1000000, is "
+       "`cluster` '-4xA100:8': the number before 'x' must be a whole number from 1 to 1000000, is "
        "'-4'"},
       {"2.5xA100:8",
-       "--cluster '2.5xA100:8': the number before 'x' must be a whole number from 1 to 1000000, "
+       "`cluster` '2.5xA100:8': the number before 'x' must be a whole number from 1 to 1000000, "
        "is '2.5'"},
       {"99999999999999999999xA100:8",
-       "--cluster '99999999999999999999xA100:8': the number before 'x' must be a whole number from "
+       "`cluster` '99999999999999999999xA100:8': the number before 'x' must be a whole number from "
        "1 to 1000000, is '99999999999999999999'"},
       {"4xA100:0",
-       "--cluster '4xA100:0': the number of devices per node must be a whole number from 1 to "
+       "`cluster` '4xA100:0': the number of devices per node must be a whole number from 1 to "
        "1000000, is '0'"},
       {"4xA100:",
-       "--cluster '4xA100:': the number of devices per node must be a whole number from 1 to "
+       "`cluster` '4xA100:': the number of devices per node must be a whole number from 1 to "
        "1000000, is ''"},
       {"4xA100:eight",
-       "--cluster '4xA100:eight': the number of devices per node must be a whole number from 1 to "
+       "`cluster` '4xA100:eight': the number of devices per node must be a whole number from 1 to "
        "1000000, is 'eight'"},
       {"1xp4d.24xlarge+1xa2-highgpu-8g",
-       "--cluster '1xa2-highgpu-8g': 'a2-highgpu-8g' is of GCP and 'p4d.24xlarge' of AWS, which "
+       "`cluster` '1xa2-highgpu-8g': 'a2-highgpu-8g' is of GCP and 'p4d.24xlarge' of AWS, which "
        "are not in one network: give each a zone (p4d.24xlarge@a + a2-highgpu-8g@b)"},
-      {"4x", "--cluster '4x': a device type or instance name is missing"},
-      {":8", "--cluster ':8': a device type or instance name is missing"},
-      {"A100:8+", "--cluster 'A100:8+': a part between '+' is empty"},
-      {"A100:8++V100:8", "--cluster 'A100:8++V100:8': a part between '+' is empty"},
-      {"A100:8@", "--cluster 'A100:8@': a zone name is missing after '@'"},
+      {"4x", "`cluster` '4x': a device type or instance name is missing"},
+      {":8", "`cluster` ':8': a device type or instance name is missing"},
+      {"A100:8+", "`cluster` 'A100:8+': a part between '+' is empty"},
+      {"A100:8++V100:8", "`cluster` 'A100:8++V100:8': a part between '+' is empty"},
+      {"A100:8@", "`cluster` 'A100:8@': a zone name is missing after '@'"},
       {"A100:8@x+A100:8",
-       "--cluster 'A100:8': names no zone but another part does; add '@zone' to it"},
+       "`cluster` 'A100:8': names no zone but another part does; add '@zone' to it"},
       {"A100:8/fast",
-       "--cluster 'A100:8/fast': the network after '/' must be like 400Gbps (bits) or 50GBps "
+       "`cluster` 'A100:8/fast': the network after '/' must be like 400Gbps (bits) or 50GBps "
        "(bytes), is 'fast'"},
       {"A100:8/-1Gbps",
-       "--cluster 'A100:8/-1Gbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
+       "`cluster` 'A100:8/-1Gbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
        "(bytes), is '-1Gbps'"},
       {"A100:8/nanGbps",
-       "--cluster 'A100:8/nanGbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
+       "`cluster` 'A100:8/nanGbps': the network after '/' must be like 400Gbps (bits) or 50GBps "
        "(bytes), is 'nanGbps'"},
       {"p4d.24xlarge:4",
-       "--cluster 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' "
+       "`cluster` 'p4d.24xlarge:4': instance 'p4d.24xlarge' always has 8 devices; leave ':4' "
        "out, or write 4xp4d.24xlarge for 4 of them"},
       {"4xMI30X:8",
-       "--cluster '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
+       "`cluster` '4xMI30X:8': 'MI30X' is not a file, device type or instance (did you mean "
        "'MI300X'?); `plait devices` and `plait instances` list the names, a `catalogue` adds types "
        "of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
       {"32xTPUv4",
-       "--cluster '32xTPUv4': 'TPUv4' is not predicted: the types that are known are GPUs "
+       "`cluster` '32xTPUv4': 'TPUv4' is not predicted: the types that are known are GPUs "
        "(`plait devices`); a `catalogue` file describes others, and plait profile measures the "
        "machine that it runs on"},
       {"2xp4d",
-       "--cluster '2xp4d': 'p4d' is not a file, device type or instance (did you mean "
+       "`cluster` '2xp4d': 'p4d' is not a file, device type or instance (did you mean "
        "'p4d.24xlarge'?); `plait devices` and `plait instances` list the names, a `catalogue` adds "
        "types of your own, and '4xA100-80GB:8' is 4 nodes of 8"},
   };

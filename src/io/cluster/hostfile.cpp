@@ -159,7 +159,7 @@ class ClusterfileReader {
   std::map<std::string, HostKind> read(std::vector<std::string>& warnings) {
     const JsonValue root = read_json_file(path_);
     if (root.is_object() && root.find("plait_cluster"))
-      throw InputError(path_, "is a native cluster file; give it as --cluster, without a hostfile");
+      throw InputError(path_, "is a native cluster file; give it as `cluster`, without a hostfile");
     std::map<std::string, HostKind> kinds;
     std::map<std::string, Bytes> memory_of;  // by type name
     for (const auto& [host, value] : root.members()) {
@@ -240,16 +240,16 @@ class HostfileReader {
   LoadedCluster read(std::string_view text) {
     const bool described = !options_.clusterfile.empty();
     if (described && !options_.device.empty())
-      throw InputError(path_, "give --clusterfile or --device, not both");
+      throw InputError(path_, "give `clusterfile` or `device`, not both");
     if (!described && options_.device.empty())
       throw InputError(path_,
-                       "a hostfile does not say what the devices are; add --device A100-80GB (any "
-                       "name of `plait devices`), or --clusterfile");
+                       "a hostfile does not say what the devices are; add `device` A100-80GB (any "
+                       "name of `plait devices`), or `clusterfile`");
     const std::vector<Host> hosts = read_hosts(path_, text);
     if (described)
       kinds_ = ClusterfileReader(options_.clusterfile, options_.catalogue).read(out_.warnings);
     else
-      alike_ = &find_device(options_.catalogue, options_.device, "--device");
+      alike_ = &find_device(options_.catalogue, options_.device, "`device`");
     builder_.zone("default", path_);
     for (const Host& host : hosts) add(host, described);
     out_.cluster = std::move(builder_).finish(path_);

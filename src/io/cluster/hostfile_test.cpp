@@ -120,10 +120,10 @@ TEST(Hostfile, EachMistakeHasItsMessage) {
   };
   for (const auto& row : table) EXPECT_EQ(complaint([&] { read(row.first); }), row.second);
   EXPECT_EQ(complaint([] { read("a slots=8", ""); }),
-            "hosts: a hostfile does not say what the devices are; add --device A100-80GB (any name "
-            "of `plait devices`), or --clusterfile");
+            "hosts: a hostfile does not say what the devices are; add `device` A100-80GB (any name "
+            "of `plait devices`), or `clusterfile`");
   EXPECT_EQ(complaint([] { read("a slots=8", "A100-88GB"); }),
-            "--device: unknown device type 'A100-88GB' (did you mean 'A100-80GB'?); `plait "
+            "`device`: unknown device type 'A100-88GB' (did you mean 'A100-80GB'?); `plait "
             "devices` lists them");
 }
 
@@ -203,7 +203,7 @@ TEST(Clusterfile, EachMistakeHasItsMessage) {
       {R"({"a": 5})", "#/a: must be an object, is 5"},
       {R"([])", "#: must be an object, is a list"},
       {R"({"plait_cluster": 1})",
-       ": is a native cluster file; give it as --cluster, without a hostfile"},
+       ": is a native cluster file; give it as `cluster`, without a hostfile"},
   };
   const TemporaryFolder folder;
   for (const auto& [text, message] : table) {
@@ -217,7 +217,7 @@ TEST(Clusterfile, EachMistakeHasItsMessage) {
   ClusterOptions both = all("A100");
   both.clusterfile = "c.json";
   EXPECT_EQ(complaint([&] { read_hostfile("hosts", "a slots=8", both); }),
-            "hosts: give --clusterfile or --device, not both");
+            "hosts: give `clusterfile` or `device`, not both");
 }
 
 TEST(Clusterfile, ReadsMetisOwnSamples) {

@@ -31,9 +31,9 @@ bool looks_like_path(const std::string& text) {
 
 void refuse_host_options(const std::string& name, const ClusterOptions& options) {
   if (!options.clusterfile.empty())
-    throw InputError(name, "is JSON; --clusterfile goes with a hostfile only");
+    throw InputError(name, "is JSON; `clusterfile` goes with a hostfile only");
   if (!options.device.empty())
-    throw InputError(name, "is JSON; --device goes with a hostfile only");
+    throw InputError(name, "is JSON; `device` goes with a hostfile only");
 }
 
 LoadedCluster from_file(const std::string& path, const ClusterOptions& options) {
@@ -65,9 +65,9 @@ LoadedCluster read_cluster(const std::string& text_or_path, const ClusterOptions
   if (looks_like_path(text_or_path))
     throw InputError(text_or_path, fmt::format("no such file; {}", kThreeForms));
   if (!options.clusterfile.empty())
-    throw InputError(text_or_path, "no such hostfile; --clusterfile goes with a hostfile only");
+    throw InputError(text_or_path, "no such hostfile; `clusterfile` goes with a hostfile only");
   if (!options.device.empty())
-    throw InputError(text_or_path, "no such hostfile; --device goes with a hostfile only");
+    throw InputError(text_or_path, "no such hostfile; `device` goes with a hostfile only");
   return read_cluster_shorthand(text_or_path, options.catalogue);
 }
 
@@ -90,7 +90,7 @@ std::string assumed_zone_link(const std::string& a, const std::string& b) {
 }
 
 LoadedCluster load_cluster(const std::string& text_or_path, const ClusterOptions& options) {
-  if (text_or_path.empty()) throw InputError("--cluster", fmt::format("is empty; {}", kThreeForms));
+  if (text_or_path.empty()) throw InputError("`cluster`", fmt::format("is empty; {}", kThreeForms));
   LoadedCluster loaded = read_cluster(text_or_path, options);
   if (loaded.cluster.device_count() > 1) take_cluster_constants(loaded.cluster, options.catalogue);
   return loaded;

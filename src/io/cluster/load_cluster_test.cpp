@@ -61,7 +61,7 @@ TEST(LoadCluster, EachMistakeHasItsMessage) {
   const std::string forms =
       "a cluster is a JSON file, a hostfile, or a shorthand such as "
       "'2xA100-80GB:8+4xV100-16GB:4' (nodes x type : devices per node)";
-  EXPECT_EQ(complaint(""), "--cluster: is empty; " + forms);
+  EXPECT_EQ(complaint(""), "`cluster`: is empty; " + forms);
   EXPECT_EQ(complaint("none.json"), "none.json: no such file; " + forms);
   EXPECT_EQ(complaint("./A100:8"), "./A100:8: no such file; " + forms);
   const std::string folder = source_dir() + "/examples";
@@ -76,8 +76,8 @@ TEST(LoadCluster, EachMistakeHasItsMessage) {
   options.device = "";
   options.clusterfile = "x.json";
   EXPECT_EQ(complaint("8xT4", options),
-            "8xT4: no such hostfile; --clusterfile goes with a hostfile only");
-  EXPECT_EQ(complaint(json, options), json + ": is JSON; --clusterfile goes with a hostfile only");
+            "8xT4: no such hostfile; `clusterfile` goes with a hostfile only");
+  EXPECT_EQ(complaint(json, options), json + ": is JSON; `clusterfile` goes with a hostfile only");
   EXPECT_EQ(complaint(example("hostfile"), options), "x.json: No such file or directory");
 
   const auto empty = std::filesystem::temp_directory_path() / "plait_empty_cluster";

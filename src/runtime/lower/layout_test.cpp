@@ -129,7 +129,7 @@ TEST(WhyNot, SharedWeightsAreCutTheSameWayEverywhere) {
   EXPECT_EQ(
       unsupported_reason(problem, plan),
       "'attention.projection' has the same weights in layers of tensor 2 and 1; shards of them "
-      "can only be summed where all layers have one degree (--tp)");
+      "can only be summed where all layers have one degree (`tensor`)");
   plan.stages[1].spans[0].tensor = 2;
   plan.stages[1].devices.push_back(DeviceId{3});
   EXPECT_EQ(unsupported_reason(problem, plan), "");

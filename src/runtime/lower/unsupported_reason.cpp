@@ -67,7 +67,7 @@ std::string sharing_fault(const Layout& layout, const ExecProgram& program) {
         if (tensor != span.tensor)
           return "'" + program.ops[s].name + "' has the same weights in layers of tensor " +
                  std::to_string(tensor) + " and " + std::to_string(span.tensor) +
-                 "; shards of them can only be summed where all layers have one degree (--tp)";
+                 "; shards of them can only be summed where all layers have one degree (`tensor`)";
       }
   return "";
 }

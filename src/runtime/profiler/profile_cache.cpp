@@ -93,7 +93,7 @@ PointCache::PointCache(const std::string& path, bool reads) : path_(path) {
       known_[json.at("point").text()] = measurement_of(json);
     } catch (const InputError&) {
       if (number == 1 && at >= text.size())
-        throw InputError(path_, "is not a file of measured points; choose another with --cache");
+        throw InputError(path_, "is not a file of measured points; choose another `cache`");
     }
   }
 }

@@ -149,7 +149,7 @@ Measurement TorchMeter::guarded(const std::function<void(Measurement&)>& measure
     if (!is_out_of_memory(error.what()))
       throw InputError("libtorch " TORCH_VERSION " on " + options_.device,
                        std::string("cannot run what is to be measured: ") +
-                           error.what_without_backtrace() + "; another --precision may help");
+                           error.what_without_backtrace() + "; another `precision` may help");
     result = {};
     result.out_of_memory = true;
   } catch (const std::bad_alloc&) {

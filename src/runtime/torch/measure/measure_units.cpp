@@ -70,7 +70,7 @@ const ExecProgram& TorchMeter::program_of(const Model& model) {
     Lowered lowered = lower(model);
     if (!lowered.fault.empty())
       throw InputError(model.name, "cannot be run: " + lowered.fault +
-                                       "; --what ops measures its ops without running its layers");
+                                       "; `what` ops measures its ops without running its layers");
     program = std::make_unique<ExecProgram>(std::move(lowered.program));
   }
   return *program;

@@ -21,16 +21,13 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
-// Who runs the plans, or only lends them its speed.
+// Who runs the plans, and whose speed they have where that is another's.
 std::string program_in_words(const Framework& framework, std::string_view target) {
-  if (target.empty() || target == framework.target) {
-    const bool has_own_name = framework.target == framework.name || framework.target == "any";
-    return fmt::format("as {}{} runs it", framework.name,
-                       has_own_name ? "" : fmt::format(" ({})", framework.target));
-  }
+  if (target.empty()) target = framework.target;
   const std::string speed = fmt::format("at the speed of {}", framework.name);
-  return target == "any" ? speed + ", whichever program runs it"
-                         : fmt::format("for {}, {}", target, speed);
+  if (target == "any") return speed + ", whichever program runs it";
+  if (target == framework.name) return fmt::format("as {} runs it", target);
+  return fmt::format("as {} runs it, {}", target, speed);
 }
 
 }  // namespace

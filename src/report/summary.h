@@ -18,7 +18,7 @@ std::string summary_of(const Cluster& cluster);
 // `target` names the row of targets that the plans below are of, "" = that of the job's framework.
 // Where it is another one, the framework says how fast they are, not that it runs them:
 //   "..., at the speed of megatron, whichever program runs it"  (any)
-//   "..., for plait, at the speed of megatron"
+//   "..., as torchtitan runs it, at the speed of fsdp-compile"
 std::string summary_of(const Problem& problem, std::string_view target = "");
 
 // "speeds: H100 fitted to published runs; V100-16GB copied from A100-40GB, without a run of its

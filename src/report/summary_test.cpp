@@ -29,7 +29,7 @@ TEST(Summary, PriceIsLeftOutWhereOneIsUnknown) {
 TEST(Summary, BatchIsGivenInTokensToo) {
   // 16 samples of 1024 tokens.
   Problem problem = samples::sample_problem();
-  problem.job.framework.name = "megatron";
+  problem.job.framework.name = problem.job.framework.target = "megatron";
   EXPECT_EQ(summary_of(problem),
             "global batch 16 (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
 }
@@ -42,7 +42,9 @@ TEST(Summary, ASpeedIsNotSaidToBeAProgramThatRunsThePlan) {
   };
   EXPECT_TRUE(ends_with("megatron", "attention, as megatron runs it"));
   EXPECT_TRUE(ends_with("any", ", at the speed of megatron, whichever program runs it"));
-  EXPECT_TRUE(ends_with("plait", ", for plait, at the speed of megatron"));
+  EXPECT_TRUE(ends_with("plait", ", as plait runs it, at the speed of megatron"));
+  problem.job.framework.name = "nanotron";  // which runs on Megatron's row
+  EXPECT_TRUE(ends_with("", ", as megatron runs it, at the speed of nanotron"));
 }
 
 TEST(Summary, SaysWhereSpeedsComeFrom) {

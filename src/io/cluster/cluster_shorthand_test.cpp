@@ -61,6 +61,16 @@ TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
   }
 }
 
+TEST(ClusterShorthand, NodesMayBeCalledSo) {
+  const Cluster cluster = read("2xH100:8");
+  for (const char* text : {"2x8 H100", "2 nodes of 8 H100", "2 nodes x 8 H100", "2 nodes of 8xH100",
+                           "2 Servers with 8 NVIDIA H100"}) {
+    Cluster other = read(text);
+    other.name = cluster.name;
+    EXPECT_EQ(other, cluster) << text;
+  }
+}
+
 TEST(ClusterShorthand, ABlankAfterTheNumberCountsDevices) {
   EXPECT_EQ(devices_per_node(read("12 H100")), devices_per_node(read("12xH100")));
   EXPECT_EQ(read("1xp4d.24xlarge@a+1xa2-highgpu-8g@b").zones.size(), 2u);

@@ -153,9 +153,9 @@ SaidLayout layout_of_script(const LoadedSearch& loaded) {
 
 std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule,
                                         const Target& target) {
-  // A program without degrees runs what its batch, states and recompute are.
-  const bool replicas = target.cuts == CutRule::none && (pins.micro_batch || pins.micro_batches) &&
-                        (pins.recompute || pins.zero);
+  // Replicas of PyTorch's networks are what their batch, states and recompute are.
+  const bool replicas = !target.tensor && pins.pipeline.value_or(1) == 1 &&
+                        (pins.micro_batch || pins.micro_batches) && (pins.recompute || pins.zero);
   if (!replicas && (!pins.tensor || !pins.pipeline)) return std::nullopt;
   Pins open = pins;
   std::vector<Dimension> dropped;
@@ -163,8 +163,10 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule,
     if (pin) dropped.push_back(dimension);
     pin.reset();
   };
-  drop(open.tensor, Dimension::tensor);
-  drop(open.pipeline, Dimension::pipeline);
+  if (!replicas) {
+    drop(open.tensor, Dimension::tensor);
+    drop(open.pipeline, Dimension::pipeline);
+  }
   drop(open.data, Dimension::data);
   drop(open.context, Dimension::context);
   drop(open.expert, Dimension::expert);
@@ -175,6 +177,8 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule,
     drop(open.recompute, Dimension::recompute);
     drop(open.zero, Dimension::zero);
   }
+  const bool stays_whole = replicas && !pins.pipeline && target.cuts != CutRule::none;
+  if (stays_whole) open.pipeline = 1;
   // What is cut into chunks has several stages, which is a degree, too.
   if (pins.chunks.value_or(1) > 1) {
     if (said_schedule && pins.schedule) dropped.push_back(Dimension::schedule);
@@ -189,7 +193,7 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule,
   const char* what = replicas ? "settings" : "degrees";
   return SaidLayout{
       std::move(open), fmt::format("With other {}", what),
-      fmt::format("without {}", fmt::join(names, " ")),
+      fmt::format("without {}{}", fmt::join(names, " "), stays_whole ? ", with `pipeline` 1" : ""),
       fmt::format("The {} are good: with others, no plan was found that is faster by 1 %.", what)};
 }
 

@@ -103,6 +103,9 @@ TEST_F(LoadModel, ScriptsOfOtherProgramsAreAnsweredWithWhatTheySay) {
   EXPECT_EQ(said("torchrun --nnodes 2 --nproc_per_node 8 train.py --fp16 # --bf16\n"),
             "what this script trains is priced by plait plan `framework` ddp `model` NAME "
             "`micro_batch` 1 `micro_batches` 1 `data` 16 `precision` fp16");
+  EXPECT_EQ(said("torchrun --nproc_per_node 4 t.py --fsdp 'full_shard auto_wrap' --bf16 True"),
+            "what this script trains is priced by plait plan `framework` fsdp `model` NAME "
+            "`micro_batch` 1 `micro_batches` 1 `data` 4 `precision` bf16 `zero` 3");
   EXPECT_EQ(said("base_model: org/m-8B\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\n"
                  "sequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
                  "deepspeed: deepspeed_configs/zero2.json\nbf16: auto\n"),

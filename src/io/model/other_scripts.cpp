@@ -116,6 +116,10 @@ std::string fields_of(const Settings& said, bool counts_replicas) {
     out += " `precision` bf16";
   else if (said.flag({"fp16"}) || said.text({"mixed_precision", "precision"}).find("fp16") == 0)
     out += " `precision` fp16";
+  const std::string cut = said.text({"fsdp", "fsdp_sharding_strategy"});
+  if (cut.find("full_shard") != cut.npos || cut.find("hybrid_shard") != cut.npos)
+    out += " `zero` 3";
+  if (cut.find("shard_grad_op") != cut.npos) out += " `zero` 2";
   if (said.flag({"gradient_checkpointing", "activation_checkpointing"})) out += " `recompute` full";
   add_number(out, "sequence",
              said.size({"max_seq_length", "max_length", "model_max_length", "sequence_len",
@@ -149,6 +153,10 @@ std::string of_another_program(const std::string& text) {
            "`model`";
   const bool launches =
       has("torchrun") || has("accelerate launch") || has("deepspeed ") || has("torch.distributed");
+  if (!launches && (has("import torch") || has("from transformers")))
+    return "; programs are not read: what its trainer is told is `micro_batch`, `micro_batches`, "
+           "`data`, `zero`, `recompute`, `precision` and `sequence`, beside `model` and "
+           "`framework`";
   const bool recipe = has("model_name_or_path:") || has("base_model:");
   if (!launches && !recipe) return "";
   const Settings said(text);

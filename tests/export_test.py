@@ -298,7 +298,7 @@ def test_what_cannot_be_written_is_said():
     relu = {**LLAMA, "transformer": {**LLAMA["transformer"], "gated": False, "activation": "relu"}}
     make_plan(*EVEN, "--zero", "0", "--recompute", "none", model=relu)
     assert "Megatron-LM has no flag for this network's activation" in export("megatron", "run", status=3)[1]
-    assert "this network is not TorchTitan's Llama 3: its 'gated' differs" in export("torchtitan", "run", status=3)[1]
+    assert "this network is not TorchTitan's Llama 3: its gated activation differs" in export("torchtitan", "run", status=3)[1]
     assert not (Here.folder / "run").exists()
 
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,10 +26,28 @@ namespace {
 
 constexpr int kFailed = 1;  // for a reason of the program's own, not of the input
 
+// Words that people try, and the verb that answers.
+constexpr std::pair<std::string_view, std::string_view> kMeant[] = {
+    {"fit", "plan"},           {"memory", "plan"},       {"search", "plan"},
+    {"optimize", "plan"},      {"optimise", "plan"},     {"tune", "plan"},
+    {"predict", "plan"},       {"cost", "pareto"},       {"price", "pareto"},
+    {"budget", "pareto"},      {"why", "explain"},       {"simulate", "estimate"},
+    {"evaluate", "estimate"},  {"run", "train"},         {"launch", "export"},
+    {"convert", "export"},     {"verify", "check"},      {"resume", "replan"},
+    {"recover", "replan"},     {"benchmark", "profile"}, {"measure", "profile"},
+    {"gpus", "devices"},       {"hardware", "devices"},  {"clouds", "instances"},
+    {"programs", "frameworks"}};
+
 const Verb& verb_named(const std::string& name) {
   std::vector<std::string_view> names;
+  std::string_view wanted = name;
+  for (const auto& [word, verb] : kMeant)
+    if (word == name) wanted = verb;
   for (const Verb& verb : verbs()) {
     if (verb.name == name) return verb;
+    if (verb.name == wanted)
+      throw InputError(name,
+                       fmt::format("is not a verb; plait {} will {}", verb.name, verb.summary));
     names.push_back(verb.name);
   }
   throw InputError(name, "is not a verb" + suggestion(name, names) + "; plait help lists them");

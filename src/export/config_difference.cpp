@@ -1,6 +1,10 @@
 // Which field of two configurations differs.
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "export/megatron_model.h"
@@ -42,7 +46,34 @@ struct FieldList {
   }
 };
 
+// What people call a field; others are named as a plan file names them.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"gated", "gated activation"},
+    {"norm_place", "place of norms"},
+    {"parallel", "attention and MLP beside each other"},
+    {"shared_norm", "norm that attention and MLP share"},
+    {"embedding_norm", "norm of embeddings"},
+    {"qk_norm", "norm of queries and keys"},
+    {"attention_sinks", "attention sinks"},
+    {"attention_scale", "scale of attention scores"},
+    {"score_cap", "cap on attention scores"},
+    {"logit_cap", "cap on logits"},
+    {"logit_scale", "scale of logits"},
+    {"embedding_scale", "scale of embeddings"},
+    {"residual_scale", "scale of residuals"},
+    {"window.size", "sliding window"},
+    {"window.full", "layers without a sliding window"},
+    {"rotary.unturned", "layers without rotary positions"},
+    {"rotary.local_base", "second base of rotary positions"},
+    {"rotary.scaling", "scaling of rotary positions"},
+    {"positions", "kind of positions"}};
+
 }  // namespace
+
+std::string field_in_words(std::string_view field) {
+  const auto known = std::ranges::find(kWords, field, [](const auto& pair) { return pair.first; });
+  return std::string(known == std::end(kWords) ? field : known->second);
+}
 
 std::string difference(TransformerConfig a, TransformerConfig b) {
   std::vector<std::pair<std::string, std::string>> of_a;

@@ -72,6 +72,8 @@ std::span<const Exporter> exporters();
 // What the exporter can write for the problem: its program's row, limited; the free space where the
 // program has none.
 Target target_of(const Exporter& exporter, const Problem& problem);
+// Why the exporter has no words for the plan; "" where it has, as far as is known before it is run.
+std::string refused(const Exporter& exporter, const Problem& problem, const Plan& plan);
 const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
 std::vector<std::string> exporter_names();
 // What the prediction is told of the software and the files do not say: a sentence each.

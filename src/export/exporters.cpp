@@ -106,6 +106,13 @@ Target target_of(const Exporter& exporter, const Problem& problem) {
   return target;
 }
 
+std::string refused(const Exporter& exporter, const Problem& problem, const Plan& plan) {
+  std::string reason;
+  if (exporter.network != nullptr) reason = exporter.network(problem);
+  return reason.empty() ? why_not(target_of(exporter, problem), problem, plan).value_or("")
+                        : reason;
+}
+
 const Exporter* exporter_named(std::string_view name) {
   const auto found = std::ranges::find(exporters(), name, &Exporter::name);
   return found == exporters().end() ? nullptr : &*found;

@@ -62,14 +62,14 @@ std::string accelerate_yaml(const Problem& problem, const Plan& plan,
 void limit_fsdp(const Problem&, Target& target) {
   target.recomputes = {Recompute::none, Recompute::full};
   target.precisions = {Precision::fp32, Precision::fp16, Precision::bf16};
-  // What accelerate adds: as many processes on every node, checkpoints under FSDP only.
-  target.equal_nodes = target.recompute_beside_zero = true;
+  target.equal_nodes = true;  // as accelerate starts them
   target.program = "accelerate with FSDP2";
 }
 
 ExportedRun fsdp_run(const Problem& problem, const Plan& plan) {
   ExportedRun out;
   const std::vector<LaunchNode> nodes = launch_nodes(problem, plan);
+  const Span& span = plan.stages.front().spans.front();
   out.files = {{"accelerate.yaml", accelerate_yaml(problem, plan, nodes)}};
   out.script.about = fmt::format("PyTorch FSDP2 trains {} by the plan {}",
                                  printable(problem.model.name), describe(plan));
@@ -88,6 +88,11 @@ ExportedRun fsdp_run(const Problem& problem, const Plan& plan) {
                             problem.model.sequence_length),
                 "the batch sizes: run.sh exports them for PROGRAM",
                 "which layers are wrapped: accelerate asks the network (_no_split_modules)"};
+  // Under FSDP accelerate does it.
+  if (plan.zero == ZeroStage::off && span.recompute == Recompute::full)
+    out.losses.emplace_back(
+        "the recompute of every layer: PROGRAM asks for it, with Hugging Face's trainer by "
+        "gradient_checkpointing=True");
   if (problem.job.optimizer != Optimizer::adam)
     out.losses.push_back(
         fmt::format("the optimizer: PROGRAM makes it, {}", name_of(problem.job.optimizer)));

@@ -312,7 +312,8 @@ MegatronModel megatron_model(const Problem& problem) {
                                                    : "pretrain_gpt.py";
   out.flags = flags.take();
   if (const std::string field = lost_field(*config, out, multiple); !field.empty())
-    out.refusal = fmt::format("Megatron-LM has no flag for this network's {}", field);
+    out.refusal =
+        fmt::format("Megatron-LM has no flag for this network's {}", field_in_words(field));
   if (c.moe.experts > 0 && config->moe.top_k == 1 && config->moe.normalised)
     out.losses.emplace_back(
         "that the weight of the one expert of a token is 1: Megatron-LM has the softmax over all");

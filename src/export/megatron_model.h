@@ -39,5 +39,7 @@ TransformerConfig in_full(TransformerConfig config, int vocabulary_multiple);
 
 // "" or the first field in which the configurations differ: "activation".
 std::string difference(TransformerConfig a, TransformerConfig b);
+// What people call it: "norm of queries and keys" for "qk_norm".
+std::string field_in_words(std::string_view field);
 
 }  // namespace plait

@@ -137,7 +137,7 @@ TEST(MegatronExport, RelativePositionsHaveTheirFlags) {
   config.relative_buckets = 16;
   const Cluster cluster = samples::cluster_of(samples::h100(), 1, 8);
   EXPECT_EQ(megatron_exporter().network(samples::problem_of(config, cluster, job)),
-            "Megatron-LM has no flag for this network's attention_scale");
+            "Megatron-LM has no flag for this network's scale of attention scores");
   config.attention_scale = 0.125;  // 1 / sqrt(768 / 12)
   EXPECT_EQ(megatron_exporter().network(samples::problem_of(config, cluster, job)), "");
 }

@@ -335,10 +335,11 @@ TEST(MegatronExport, AFieldWithoutAFlagIsNamed) {
   auto& config = std::get<TransformerConfig>(problem.model.architecture);
   config.score_cap = 50;
   EXPECT_EQ(megatron_model(problem).refusal,
-            "Megatron-LM has no flag for this network's score_cap");
+            "Megatron-LM has no flag for this network's cap on attention scores");
   config.score_cap = 0;
   config.activation = Function::relu;
-  EXPECT_EQ(megatron_model(problem).refusal, "Megatron-LM has no flag for this network's gated");
+  EXPECT_EQ(megatron_model(problem).refusal,
+            "Megatron-LM has no flag for this network's gated activation");
   problem.model.architecture = NotRecorded{};
   EXPECT_TRUE(megatron_model(problem).refusal.starts_with("the plan file does not say"));
 }

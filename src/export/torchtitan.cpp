@@ -64,7 +64,8 @@ std::string refusal_of(const Problem& problem) {
   c.rotary.neighbours = false;
   const std::string field = difference(c, in_full(llama_like(c), 1));
   if (!field.empty())
-    return fmt::format("this network is not TorchTitan's Llama 3: its '{}' differs", field);
+    return fmt::format("this network is not TorchTitan's Llama 3: its {} differs",
+                       field_in_words(field));
   if (c.rotary.scaling == RotaryScaling::linear)
     return "TorchTitan has no rotary positions that are scaled linearly";
   if (std::ranges::any_of(problem.model.kinds, &LayerKind::frozen))

@@ -88,10 +88,6 @@ Reason recompute_reason(const Question& q) {
   for (const Recompute kind : kinds)
     if (!contains(q.target.recomputes, kind))
       return fmt::format("{} has no {} recompute", q.target.program, name_of(kind));
-  if (q.target.recompute_beside_zero && q.plan.zero == ZeroStage::off &&
-      *kinds.rbegin() != Recompute::none)
-    return fmt::format("{} recomputes nothing where replicas keep everything, the plan has ZeRO 0",
-                       q.target.program);
   if (kinds.size() == 1 || q.target.recompute_layers == RecomputeLayers::any) return std::nullopt;
   if (q.target.recompute_layers == RecomputeLayers::first) {
     if (kinds.contains(Recompute::selective))

@@ -72,7 +72,6 @@ struct Target {
   std::vector<Recompute> recomputes{Recompute::none, Recompute::selective, Recompute::full};
   bool recompute_by_stage = true;
   RecomputeLayers recompute_layers = RecomputeLayers::any;
-  bool recompute_beside_zero = false;       // not where replicas keep everything
   bool context_cuts_states = false;         // devices that share sequences never keep everything
   bool even_states = false;                 // what is cut is a multiple of the devices
   bool offload = true;                      // optimizer states in host memory

@@ -278,21 +278,17 @@ TEST(Targets, HostMemoryGoesWithZeroStages) {
             "JAX keeps all optimizer states in host memory or none, the plan has 0.5");
 }
 
-// What exporters add to a row: accelerate's processes and checkpoints, axes of a mesh.
+// What exporters add to a row: accelerate's processes, axes of a mesh.
 TEST(Targets, RulesThatNoRowHas) {
   const Problem problem = small_problem();
   Target target{.name = "own", .program = "It"};
-  target.equal_nodes = target.recompute_beside_zero = target.experts_over_replicas = true;
+  target.equal_nodes = target.experts_over_replicas = true;
   Plan plan = one_stage(1, 16);
   EXPECT_EQ(why_not(target, problem, plan), std::nullopt);
   plan.expert = 3;
   EXPECT_EQ(why_not(target, problem, plan),
             "It has experts over whole replicas, the plan has dp 16 and ep 3");
   plan.expert = 1;
-  plan.stages[0].spans[0].recompute = Recompute::full;
-  EXPECT_EQ(why_not(target, problem, plan),
-            "It recomputes nothing where replicas keep everything, the plan has ZeRO 0");
-  plan.zero = ZeroStage::parameters;
   EXPECT_EQ(why_not(target, problem, plan), std::nullopt);
   plan.stages[0].devices.resize(12);  // 8 of the first node, 4 of the second
   EXPECT_EQ(why_not(target, problem, plan),

@@ -1,6 +1,7 @@
 #include "python/saved_plan.h"
 
 #include "app/request/ranked_plan_json.h"
+#include "app/request/saved_target.h"
 #include "base/version.h"
 #include "cost/engine.h"
 #include "report/plan_tables.h"
@@ -41,7 +42,7 @@ std::string ranked_json(const SavedPlan& saved) {
 
 std::string as_text(const SavedPlan& saved, const Style& style) {
   const Estimate cost = cost_of(saved);
-  return problem_heading(*saved.problem, style) + "\n" +
+  return problem_heading(*saved.problem, style, saved_target(file_of(saved)).name) + "\n" +
          plan_table(*saved.problem, {{saved.plan, cost}}, style) + "\n" +
          stage_table(*saved.problem, saved.plan, cost, style);
 }

@@ -50,11 +50,11 @@ std::vector<std::string> stage_row(const Problem& problem, const Plan& plan, con
 
 }  // namespace
 
-std::string problem_heading(const Problem& problem, const Style& style) {
+std::string problem_heading(const Problem& problem, const Style& style, std::string_view target) {
   std::string model = paragraph(summary_of(problem.model), style);
   model.pop_back();
   return style.bold(model) + "\n" + paragraph("on " + summary_of(problem.cluster), style) +
-         paragraph(summary_of(problem), style) + paragraph(how_sure(problem), style);
+         paragraph(summary_of(problem, target), style) + paragraph(how_sure(problem), style);
 }
 
 std::string short_description(const Plan& plan) {

@@ -16,7 +16,8 @@ namespace plait {
 // The parts of a result, each as text that ends its last line. Nothing here depends on the clock.
 
 // Model, cluster and job in a line each.
-std::string problem_heading(const Problem& problem, const Style& style);
+std::string problem_heading(const Problem& problem, const Style& style,
+                            std::string_view target = "");
 
 // The best plans, a row each; with `length`, also time and price of a training.
 std::string plan_table(const Problem& problem, const std::vector<RankedPlan>& plans,

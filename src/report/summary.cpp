@@ -21,6 +21,15 @@ std::string counted_types(const Cluster& cluster, const std::map<int, int>& coun
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
+// Who runs the plans, and whose speed they have where that is another's.
+std::string program_in_words(const Framework& framework, std::string_view target) {
+  if (target.empty()) target = framework.target;
+  const std::string speed = fmt::format("at the speed of {}", framework.name);
+  if (target == "any") return speed + ", whichever program runs it";
+  if (target == framework.name) return fmt::format("as {} runs it", target);
+  return fmt::format("as {} runs it, {}", target, speed);
+}
+
 }  // namespace
 
 std::string summary_of(const Model& model) {
@@ -65,7 +74,7 @@ std::string summary_of(const Cluster& cluster) {
   return out;
 }
 
-std::string summary_of(const Problem& problem) {
+std::string summary_of(const Problem& problem, std::string_view target) {
   const Job& job = problem.job;
   std::string out = "global batch " + grouped(job.global_batch);
   if (problem.model.sequence_length > 1)
@@ -84,11 +93,9 @@ std::string summary_of(const Problem& problem) {
     out += fmt::format(", states cut over {} at a time", counted(job.zero_group, "device"));
   if (job.memory_limit > Bytes(0))
     out += fmt::format(", at most {} of each device", in_words(job.memory_limit));
-  const Framework& framework = job.framework;
-  const bool has_own_name = framework.target == framework.name || framework.target == "any";
-  return out + fmt::format(", {}, {}, {} attention, as {}{} runs it", name_of(job.precision),
-                           name_of(job.optimizer), name_of(job.attention), framework.name,
-                           has_own_name ? "" : fmt::format(" ({})", framework.target));
+  return out + fmt::format(", {}, {}, {} attention, {}", name_of(job.precision),
+                           name_of(job.optimizer), name_of(job.attention),
+                           program_in_words(job.framework, target));
 }
 
 std::string how_sure(const Problem& problem) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model/layers.h"
 #include "plan/problem.h"
@@ -13,7 +14,12 @@ namespace plait {
 //   "global batch 512 (2.1 M tokens), bf16, adam, flash attention, as megatron runs it"
 std::string summary_of(const Model& model);
 std::string summary_of(const Cluster& cluster);
-std::string summary_of(const Problem& problem);
+//
+// `target` names the row of targets that the plans below are of, "" = that of the job's framework.
+// Where it is another one, the framework says how fast they are, not that it runs them:
+//   "..., at the speed of megatron, whichever program runs it"  (any)
+//   "..., as torchtitan runs it, at the speed of fsdp-compile"
+std::string summary_of(const Problem& problem, std::string_view target = "");
 
 // "speeds: H100 fitted to published runs; V100-16GB copied from A100-40GB, without a run of its
 // own"

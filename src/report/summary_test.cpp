@@ -29,9 +29,22 @@ TEST(Summary, PriceIsLeftOutWhereOneIsUnknown) {
 TEST(Summary, BatchIsGivenInTokensToo) {
   // 16 samples of 1024 tokens.
   Problem problem = samples::sample_problem();
-  problem.job.framework.name = "megatron";
+  problem.job.framework.name = problem.job.framework.target = "megatron";
   EXPECT_EQ(summary_of(problem),
             "global batch 16 (16,384 tokens), bf16, adam, flash attention, as megatron runs it");
+}
+
+TEST(Summary, ASpeedIsNotSaidToBeAProgramThatRunsThePlan) {
+  Problem problem = samples::sample_problem();
+  problem.job.framework.name = problem.job.framework.target = "megatron";
+  const auto ends_with = [&](std::string_view target, std::string_view words) {
+    return summary_of(problem, target).ends_with(words);
+  };
+  EXPECT_TRUE(ends_with("megatron", "attention, as megatron runs it"));
+  EXPECT_TRUE(ends_with("any", ", at the speed of megatron, whichever program runs it"));
+  EXPECT_TRUE(ends_with("plait", ", as plait runs it, at the speed of megatron"));
+  problem.job.framework.name = "nanotron";  // which runs on Megatron's row
+  EXPECT_TRUE(ends_with("", ", as megatron runs it, at the speed of nanotron"));
 }
 
 TEST(Summary, SaysWhereSpeedsComeFrom) {

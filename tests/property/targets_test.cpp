@@ -24,6 +24,9 @@ namespace {
 using monotone::adapt;
 
 constexpr double kRounding = 1e-9;
+// A layer that waits for the host gains next to nothing by being computed twice; where memory
+// suffices, `auto` does not look at that (docs/planners.md).
+constexpr double kNeedlessRecompute = 1e-6;
 constexpr int kSmallProblems = 12;  // of each target
 constexpr int kLargeProblems = 2;
 
@@ -63,7 +66,10 @@ void expect_best(Problem problem, const Target& target) {
       fmt::format("{}: auto {} {:.6g} s, exhaustive {} {:.6g} s", target.name,
                   describe(best.plans.front().plan), best.plans.front().cost.step.value,
                   describe(every.plans.front().plan), least.value);
-  EXPECT_LE(best.plans.front().cost.step, (1 + kRounding) * least) << found;
+  const bool by_layers = target.recompute_layers == RecomputeLayers::first;
+  EXPECT_LE(best.plans.front().cost.step,
+            (1 + (by_layers ? kNeedlessRecompute : kRounding)) * least)
+      << found;
   const Seconds bound = best.lower_bound.value_or(Seconds(0));
   EXPECT_LE(bound, (1 + kRounding) * least) << found;
 }

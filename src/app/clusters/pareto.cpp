@@ -163,6 +163,22 @@ std::vector<ParetoAnswer::CloudPoint> other_clouds(const ParetoResult& found,
   return out;
 }
 
+// "1-4" of two kinds is not one or the other: where several kinds of a cloud must be rented
+// together.
+std::string rented_together(const std::vector<Offer>& offers,
+                            const std::vector<std::string>& clouds) {
+  for (std::size_t k = 0; k < offers.size(); ++k) {
+    const Offer& offer = offers[k];
+    if (offer.least < 1 || offer.least == offer.most) continue;
+    for (std::size_t j = 0; j < offers.size(); ++j)
+      if (j != k && offers[j].least > 0 && (clouds.empty() || clouds[j] == clouds[k]))
+        return fmt::format(
+            "every mix has {} of {} at least beside {} of {}: {}:0-{} lets a kind be left out",
+            offer.least, offer.name, offers[j].least, offers[j].name, offer.name, offer.most);
+  }
+  return "";
+}
+
 // The largest cluster, and its nodes by entry; prices are those of spot instances where asked for.
 LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kinds,
                          std::vector<std::string>& clouds) {
@@ -190,6 +206,8 @@ LoadedSearch load_offers(const ParetoRequest& request, std::vector<MixKind>& kin
         "{} are not in one network: mixes of each are searched by themselves, and no others; zones "
         "(@name) join them",
         fmt::join(zones, ", ")));
+  if (std::string together = rented_together(request.instances, clouds); !together.empty())
+    loaded.warnings.push_back(std::move(together));
   Cluster& cluster = loaded.problem.cluster;
   int next = 0;
   for (const Offer& offer : request.instances) {

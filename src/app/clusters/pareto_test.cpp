@@ -29,6 +29,19 @@ TEST(ParetoAnswer, TheFrontGetsFasterAsItGetsDearer) {
   }
 }
 
+// "1-2" of each is one of each at least, which few mean who ask which of two is better.
+TEST(ParetoAnswer, KindsThatCannotBeLeftOutAreNamed) {
+  ParetoRequest both = request();
+  both.instances = {{"g5.24xlarge", 1, 2}, {"g6.12xlarge", 1, 1}};
+  const ParetoAnswer found = answer(both, {});
+  ASSERT_EQ(found.warnings.size(), 1U);
+  EXPECT_EQ(found.warnings[0],
+            "every mix has 1 of g5.24xlarge at least beside 1 of g6.12xlarge: g5.24xlarge:0-2 "
+            "lets a kind be left out");
+  both.instances[0].least = 0;
+  EXPECT_TRUE(answer(both, {}).warnings.empty());
+}
+
 // AMD's and NVIDIA's devices are in no training together, also where a price is said for both.
 TEST(ParetoAnswer, DevicesThatDoNotSumWithEachOtherAreNotMixed) {
   ParetoRequest both = request();

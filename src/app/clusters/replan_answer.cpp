@@ -97,7 +97,8 @@ std::string as_text(const ReplanAnswer& answer, const Style& style) {
   };
   row("before", answer.before.problem, answer.before.plan, answer.old_cost);
   row("now", answer.after, now.plan, now.cost);
-  std::string out = problem_heading(answer.after, style) + "\n" + table.str(style) + "\n";
+  std::string out = problem_heading(answer.after, style, saved_target(answer.before).name) + "\n" +
+                    table.str(style) + "\n";
   out +=
       paragraph("Device ids, before -> now: " + mapping_in_words(answer.device_before), style, 2);
   Bytes most;

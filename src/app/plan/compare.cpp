@@ -112,8 +112,8 @@ std::string as_text(const CompareAnswer& answer, const Style& style) {
                entry.found() ? short_description(entry.result.plans.front().plan)
                              : why_nothing(answer.problem, entry)});
   }
-  std::string out = problem_heading(answer.problem, style) + "\n" + table.str(style) +
-                    paragraph(errors_in_words(answer), style);
+  std::string out = problem_heading(answer.problem, style, answer.any_program ? "any" : "") + "\n" +
+                    table.str(style) + paragraph(errors_in_words(answer), style);
   const PlannerResult* best = best_of(answer);
   if (answer.any_program && best)
     out += paragraph("The planners were free to choose what no one program runs. " +

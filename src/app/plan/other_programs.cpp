@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cost/engine.h"
+#include "export/exporter.h"
 #include "io/cluster/catalogue.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -72,7 +73,46 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
   return OtherWay{"plait's own runtime", "`framework` plait", *std::move(plan)};
 }
 
+// Adapters in the default's program, which a library beside it adds.
+std::optional<OtherWay> through_bridge(const PlanAnswer& answer, const Session& session) {
+  Problem problem = answer.problem;
+  problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
+  SearchOptions options = options_for_what_is_left(answer);
+  options.target = *target_named(problem.job.framework.target);
+  if (why_not(options.target, problem.job)) return std::nullopt;
+  auto plan =
+      faster_plan(problem, options, kWorthwhile * answer.result.plans.front().cost.step, session);
+  if (!plan) return std::nullopt;
+  return OtherWay{"Megatron-LM, to which Megatron Bridge adds adapters",
+                  fmt::format("`framework` {}", problem.job.framework.name), *std::move(plan)};
+}
+
+// What PyTorch's program makes of a network or a job that the default's has no flags for.
+std::optional<OtherWay> in_pytorch(const PlanAnswer& answer, const Session& session) {
+  Problem problem = answer.problem;
+  problem.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
+  SearchOptions options = options_for_what_is_left(answer);
+  options.target = *target_named(problem.job.framework.target);
+  if (why_not(options.target, problem.job)) return std::nullopt;
+  auto plan = faster_plan(problem, options, Seconds(1e30), session);
+  if (!plan) return std::nullopt;
+  return OtherWay{"PyTorch FSDP2, which takes any network of PyTorch's", "`framework` fsdp",
+                  *std::move(plan)};
+}
+
 }  // namespace
+
+std::string no_files_remark(const PlanAnswer& answer) {
+  const Target& target = answer.options.target;
+  const Exporter* exporter = exporter_named(target.name);
+  if (!answer.found() || exporter == nullptr || exporter->run == nullptr) return "";
+  const Plan& best = answer.result.plans.front().plan;
+  std::string reason = refused(*exporter, answer.problem, best);
+  if (reason.empty()) reason = exporter->run(answer.problem, best).refusal;
+  if (reason.empty()) return "";
+  return fmt::format("Only a program of your own around {} runs the best plan: {}.", target.program,
+                     reason);
+}
 
 void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& out) {
   if (!out.found()) return;
@@ -111,22 +151,34 @@ SaidLayout layout_of_script(const LoadedSearch& loaded) {
           loaded.with_switches};
 }
 
-std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule) {
-  if (!pins.tensor || !pins.pipeline) return std::nullopt;
+std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule,
+                                        const Target& target) {
+  // Replicas of PyTorch's networks are what their batch, states and recompute are.
+  const bool replicas = !target.tensor && pins.pipeline.value_or(1) == 1 &&
+                        (pins.micro_batch || pins.micro_batches) && (pins.recompute || pins.zero);
+  if (!replicas && (!pins.tensor || !pins.pipeline)) return std::nullopt;
   Pins open = pins;
   std::vector<Dimension> dropped;
-  const auto drop = [&](std::optional<int>& pin, Dimension dimension) {
+  const auto drop = [&](auto& pin, Dimension dimension) {
     if (pin) dropped.push_back(dimension);
     pin.reset();
   };
-  drop(open.tensor, Dimension::tensor);
-  drop(open.pipeline, Dimension::pipeline);
+  if (!replicas) {
+    drop(open.tensor, Dimension::tensor);
+    drop(open.pipeline, Dimension::pipeline);
+  }
   drop(open.data, Dimension::data);
   drop(open.context, Dimension::context);
   drop(open.expert, Dimension::expert);
   drop(open.micro_batch, Dimension::micro_batch);
   drop(open.micro_batches, Dimension::micro_batches);
   drop(open.chunks, Dimension::chunks);
+  if (replicas) {
+    drop(open.recompute, Dimension::recompute);
+    drop(open.zero, Dimension::zero);
+  }
+  const bool stays_whole = replicas && !pins.pipeline && target.cuts != CutRule::none;
+  if (stays_whole) open.pipeline = 1;
   // What is cut into chunks has several stages, which is a degree, too.
   if (pins.chunks.value_or(1) > 1) {
     if (said_schedule && pins.schedule) dropped.push_back(Dimension::schedule);
@@ -138,9 +190,11 @@ std::optional<SaidLayout> pinned_layout(const Pins& pins, bool said_schedule) {
   std::vector<std::string> names;
   for (const Dimension dimension : dropped)
     names.push_back(fmt::format("`{}`", name_of(dimension)));
-  return SaidLayout{std::move(open), "With other degrees",
-                    fmt::format("without {}", fmt::join(names, " ")),
-                    "The degrees are good: with others, no plan was found that is faster by 1 %."};
+  const char* what = replicas ? "settings" : "degrees";
+  return SaidLayout{
+      std::move(open), fmt::format("With other {}", what),
+      fmt::format("without {}{}", fmt::join(names, " "), stays_whole ? ", with `pipeline` 1" : ""),
+      fmt::format("The {} are good: with others, no plan was found that is faster by 1 %.", what)};
 }
 
 std::string runners_remark(const Problem& problem, const Plan& best) {
@@ -160,12 +214,18 @@ std::vector<OtherWay> other_ways(const PlanRequest& request, const PlanAnswer& a
                                  const Session& session) {
   std::vector<OtherWay> ways;
   const bool asked = !request.source.runs_on.empty() || !request.source.framework.empty();
-  if (asked || !answer.found() || !is_mixed(answer.problem.cluster) ||
-      request.objective.needs_prices() || answer.problem.cluster.device_count() > kMostDevices ||
-      !answer.options.target.one_layout || request.planner != "auto" ||
-      session.stop.stop_requested())
+  if (asked || !answer.found() || request.objective.needs_prices() ||
+      answer.problem.cluster.device_count() > kMostDevices || !answer.options.target.one_layout ||
+      request.planner != "auto" || session.stop.stop_requested())
     return ways;
-  if (auto way = on_own_runtime(answer, session)) ways.push_back(*std::move(way));
+  std::optional<OtherWay> way;
+  if (answer.problem.job.adapters && !answer.problem.job.four_bit_weights)
+    way = through_bridge(answer, session);
+  else if (!no_files_remark(answer).empty())
+    way = in_pytorch(answer, session);
+  else if (is_mixed(answer.problem.cluster))
+    way = on_own_runtime(answer, session);
+  if (way) ways.push_back(*std::move(way));
   return ways;
 }
 

@@ -115,7 +115,13 @@ std::optional<SaidLayout> said_layout(const PlanRequest& request, const LoadedSe
   if (request.objective.needs_prices() || request.planner != "auto" || !request.format.empty())
     return std::nullopt;
   if (loaded.own_pins) return layout_of_script(loaded);
-  return pinned_layout(loaded.options.pins, request.search.pins.schedule.has_value());
+  std::optional<SaidLayout> said = pinned_layout(
+      loaded.options.pins, request.search.pins.schedule.has_value(), loaded.options.target);
+  // What the batch followed from is not said any more.
+  const bool followed = request.source.job.global_batch == 0 && !request.source.batch_tokens;
+  if (said && followed)
+    said->request += fmt::format(", with `global_batch` {}", loaded.problem.job.global_batch);
+  return said;
 }
 
 void check_names(const PlanRequest& request) {
@@ -169,13 +175,8 @@ PlanAnswer answer(const PlanRequest& request, const Session& session) {
   if (said) judge_layout(*said, session, out);
   if (out.found() && request.source.runs_on == "any")
     out.remarks.push_back(runners_remark(out.problem, out.result.plans.front().plan));
-  const bool program_is_open = request.source.framework.empty() && request.source.runs_on.empty();
-  if (out.found() && program_is_open && out.problem.job.adapters &&
-      out.options.target.name == "megatron")
-    out.remarks.emplace_back(
-        "Megatron-LM's own script adds no adapters, Megatron Bridge does; `framework` fsdp plans "
-        "for "
-        "programs around PyTorch FSDP, such as Hugging Face's.");
+  if (std::string remark = no_files_remark(out); !remark.empty() && !exporter)
+    out.remarks.push_back(std::move(remark));
   for (OtherWay& way : other_ways(request, out, session)) out.other_ways.push_back(std::move(way));
   if (!out.found() && out.missed.empty())
     out.no_plan =

@@ -173,8 +173,8 @@ std::string metis_text(const PlanAnswer& answer, const Style& style) {
                                 "formula and fits by its profile, which has one micro-batch in "
                                 "flight.",
       grouped(static_cast<double>(answer.result.evaluations)), in_words(answer.elapsed));
-  return problem_heading(answer.problem, style) + "\n" + table.str(style) + "\n" +
-         paragraph(words, style) + "\n" +
+  return problem_heading(answer.problem, style, answer.options.target.name) + "\n" +
+         table.str(style) + "\n" + paragraph(words, style) + "\n" +
          style.bold("The best plan, stage by stage, as plait predicts it") + "\n" +
          stage_table(answer.problem, plans.front().plan, plans.front().cost, style);
 }
@@ -195,8 +195,8 @@ std::string aceso_text(const PlanAnswer& answer, const Style& style) {
                               : "The fastest pipelines by Aceso's formula, for each size of "
                                 "micro-batch that its database has.",
       grouped(static_cast<double>(answer.result.evaluations)), in_words(answer.elapsed));
-  return problem_heading(answer.problem, style) + "\n" + table.str(style) + "\n" +
-         paragraph(words, style) + "\n" +
+  return problem_heading(answer.problem, style, answer.options.target.name) + "\n" +
+         table.str(style) + "\n" + paragraph(words, style) + "\n" +
          style.bold("The best plan, stage by stage, as plait predicts it") + "\n" +
          stage_table(answer.problem, plans.front().plan, plans.front().cost, style);
 }
@@ -281,7 +281,7 @@ std::string to_json(const PlanAnswer& answer) {
 std::string nearest_text(const PlanAnswer& answer, const Style& style) {
   if (!answer.no_plan || !answer.no_plan->nearest) return "";
   const RankedPlan& nearest = *answer.no_plan->nearest;
-  return problem_heading(answer.problem, style) + "\n" +
+  return problem_heading(answer.problem, style, answer.options.target.name) + "\n" +
          paragraph("The nearest plan does not fit: " + short_description(nearest.plan), style, 2) +
          style.bold("Memory") + " of the device that has least to spare, GiB\n" +
          memory_table(nearest.cost, style);
@@ -292,7 +292,7 @@ std::string as_text(const PlanAnswer& answer, const Style& style) {
   if (answer.aceso_costs) return aceso_text(answer, style);
   const Problem& problem = answer.problem;
   const RankedPlan& best = answer.result.plans.front();
-  std::string out = problem_heading(problem, style) + "\n";
+  std::string out = problem_heading(problem, style, answer.options.target.name) + "\n";
   out += plan_table(problem, answer.result.plans, style, answer.length);
   out += legend(answer.result.plans, style) + "\n";
   if (answer.length)

@@ -6,6 +6,7 @@
 
 #include "app/plan/compare.h"
 #include "app/plan/sample_requests.h"
+#include "export/exporter.h"
 #include "plan/check.h"
 
 namespace plait {
@@ -116,19 +117,60 @@ TEST(PlanAnswer, RemediesNameThePinsThatAreInTheWay) {
   EXPECT_NE(reason(none).find("without `pipeline` 1"), std::string::npos);
 }
 
-// Whose program trains adapters is not what its name says.
-TEST(PlanAnswer, AdaptersOnMegatronNeedItsBridge) {
+// Adapters are planned for what plait can write files for; what is faster with more is told beside
+// it.
+TEST(PlanAnswer, AdaptersAreOfPyTorchWhereNoProgramIsNamed) {
   PlanRequest request = small_plan_request();
   request.source.job.adapters = true;
   request.source.job.adapter_rank = 16;
   const PlanAnswer open = answer(request, {});
-  ASSERT_EQ(open.remarks.size(), 1u);
-  EXPECT_NE(open.remarks.front().find("Megatron Bridge"), std::string::npos);
-  request.source.runs_on = "fsdp";  // its own program adds them
-  for (const std::string& said : answer(request, {}).warnings)
-    EXPECT_EQ(said.find("Bridge"), std::string::npos) << said;
+  ASSERT_TRUE(open.found());
+  EXPECT_EQ(open.options.target.name, "fsdp");
+  EXPECT_EQ(open.problem.job.framework.name, "fsdp");
+  const Plan& plan = open.result.plans.front().plan;
+  EXPECT_EQ(exporter_named("fsdp")->run(open.problem, plan).refusal, "");
+  request.source.framework = "megatron";
+  const PlanAnswer bridge = answer(request, {});
+  EXPECT_EQ(bridge.options.target.name, "megatron");
+  ASSERT_TRUE(bridge.found());
+  EXPECT_TRUE(bridge.other_ways.empty());
+  const double step = open.result.plans.front().cost.step.value;
+  const double theirs = bridge.result.plans.front().cost.step.value;
+  ASSERT_EQ(open.other_ways.size(), theirs < .99 * step ? 1u : 0u);
+  for (const OtherWay& way : open.other_ways) {
+    EXPECT_EQ(way.request, "`framework` megatron");
+    EXPECT_NEAR(way.plan.cost.step.value, theirs, .01 * theirs);
+  }
+  request.source.framework = "";
+  request.search.pins.tensor = 2;  // which PyTorch's replicas do not have
+  EXPECT_EQ(answer(request, {}).options.target.name, "megatron");
+  request.search.pins.tensor.reset();
+  request.source.runs_on = "deepspeed";  // a program is named
+  EXPECT_EQ(answer(request, {}).options.target.name, "deepspeed");
+}
+
+// Of a program without degrees, what is run today is its batch, what is cut and what is recomputed.
+TEST(PlanAnswer, SettingsOfReplicasAreJudged) {
+  PlanRequest request = small_plan_request();
   request.source.framework = "fsdp";
-  EXPECT_TRUE(answer(request, {}).remarks.empty());
+  request.search.pins.micro_batch = 1;
+  request.search.pins.recompute = Recompute::full;
+  const PlanAnswer found = answer(request, {});
+  ASSERT_TRUE(found.found());
+  ASSERT_EQ(found.other_ways.size(), 1u);
+  EXPECT_EQ(found.other_ways.front().request, "without `micro_batch` `recompute`");
+  EXPECT_LT(found.other_ways.front().plan.cost.step, found.result.plans.front().cost.step);
+  // What the batch follows from is said when that is left out.
+  PlanRequest by_micro_batches = request;
+  by_micro_batches.source.job.global_batch = 0;
+  by_micro_batches.search.pins.micro_batches = 2;
+  by_micro_batches.search.pins.data = 4;
+  const PlanAnswer followed = answer(by_micro_batches, {});
+  ASSERT_EQ(followed.other_ways.size(), 1u);
+  EXPECT_TRUE(followed.other_ways.front().request.ends_with(", with `global_batch` 8"))
+      << followed.other_ways.front().request;
+  request.search.pins.recompute.reset();  // a batch alone says little
+  EXPECT_TRUE(answer(request, {}).other_ways.empty());
 }
 
 // NCCL and RCCL do not sum with each other.

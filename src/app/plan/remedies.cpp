@@ -146,7 +146,11 @@ std::optional<Remedy> adapters_alone(const Problem& problem, const Trial& trial,
     return Remedy{.words = fmt::format("with `{}` {}, which trains adapters alone", flag,
                                        lean.job.adapter_rank)};
   };
-  if (!why_not(trial.options.target, lean.job) && is_solvable_thriftily(lean, trial, pins))
+  // Who names no program gets PyTorch's with adapters.
+  const Framework usual = find_framework(builtin_catalogue(), "", "framework");
+  const bool is_usual = trial.options.target.name == usual.target;
+  if (!why_not(trial.options.target, lean.job) && is_solvable_thriftily(lean, trial, pins) &&
+      (!is_usual || is_solvable_by("fsdp", lean, trial, pins)))
     return remedy("lora");
   if (four_bits(lean, trial, pins)) return remedy("qlora");
   return std::nullopt;

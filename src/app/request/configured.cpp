@@ -32,6 +32,7 @@ ProblemSource source_of(const ConfiguredRequest& request, const MegatronLaunch& 
   ProblemSource source = request.source;
   source.model = request.path;
   source.configured = true;
+  if (source.framework.empty()) source.framework = launch.framework;
   if (!source.precision) source.precision = launch.precision.value_or(Precision::fp32);
   if (!source.attention) source.attention = launch.attention;
   source.job.optimizer = launch.optimizer.value_or(Optimizer::adam);
@@ -192,7 +193,11 @@ Configured load_configured(const ConfiguredRequest& request) {
   Configured out = request.from == "megatron"    ? from_megatron(request)
                    : request.from == "deepspeed" ? from_deepspeed(request)
                                                  : from_accelerate(request);
-  out.target = target_of(*exporter_named(request.from), out.file.problem);
+  // Nothing is written for Megatron-DeepSpeed, which has a row all the same.
+  const Exporter& exporter = *exporter_named(request.from);
+  const std::string& program = out.file.problem.job.framework.target;
+  const bool own_row = program == "megatron-deepspeed" && exporter.name == "megatron";
+  out.target = own_row ? *target_named(program) : target_of(exporter, out.file.problem);
   return out;
 }
 

@@ -179,6 +179,19 @@ void take_switches(const ProblemSource& source, LoadedProblem& loaded) {
 
 }  // namespace
 
+namespace {
+
+// The program where none is named, "" = the default's. Those that keep weights in 4 bits are
+// PyTorch's; adapters are PyTorch's, too, as far as `plait export` writes files for them; a launch
+// script is that of its program.
+std::string usual_program(const ProblemSource& source, const LoadedModel& model) {
+  if (source.job.four_bit_weights) return "fsdp";
+  if (model.launch) return model.launch->framework;
+  return source.job.adapters && source.runs_on.empty() ? "fsdp" : "";
+}
+
+}  // namespace
+
 LoadedProblem load_problem(const ProblemSource& source) {
   if (is_aceso_name(source.model)) return load_aceso_problem(source);
   if (source.layers)
@@ -205,9 +218,8 @@ LoadedProblem load_problem(const ProblemSource& source) {
   if (loaded.problem.job.global_batch < 1)
     throw RequestError("global_batch",
                        "is missing: samples in one optimizer step, or tokens: 512, 4Mtokens");
-  // The programs that keep weights in 4 bits are PyTorch's.
   const std::string framework =
-      source.framework.empty() && source.job.four_bit_weights ? "fsdp" : source.framework;
+      source.framework.empty() ? usual_program(source, model) : source.framework;
   loaded.problem.job.framework = find_framework(options.catalogue, framework, "`framework`");
   take_switches(source, loaded);
   loaded.target = target_of(source, loaded.problem.job.framework);
@@ -294,8 +306,25 @@ bool is_replicated(std::string name) {
 
 }  // namespace
 
+namespace {
+
+// Adapters in degrees that PyTorch's replicas do not have are asked of the default's program.
+ProblemSource with_program(const SearchRequest& request) {
+  ProblemSource source = with_batch(request);
+  const Pins& pins = request.search.pins;
+  const bool open = source.framework.empty() && source.runs_on.empty();
+  const auto has_degree = [](const std::optional<int>& pin) { return pin.value_or(1) > 1; };
+  if (open && source.job.adapters && !source.job.four_bit_weights &&
+      (has_degree(pins.tensor) || has_degree(pins.pipeline) || has_degree(pins.context) ||
+       has_degree(pins.expert) || !pins.stages.empty()))
+    source.framework = find_framework(builtin_catalogue(), "", "`framework`").name;
+  return source;
+}
+
+}  // namespace
+
 LoadedSearch load_search(const SearchRequest& request) {
-  LoadedProblem loaded = load_problem(with_batch(request));
+  LoadedProblem loaded = load_problem(with_program(request));
   SearchRequest launched = with_launch(request, loaded.launch);
   if (is_replicated(request.source.framework) && !launched.search.pins.zero) {
     launched.search.pins.zero = ZeroStage::off;

@@ -10,6 +10,7 @@
 #include "app/request/prediction_error.h"
 #include "app/request/ranked_plan_json.h"
 #include "app/request/request_error.h"
+#include "app/request/saved_target.h"
 #include "plan/describe.h"
 #include "report/plan_tables.h"
 #include "report/quantities.h"
@@ -210,7 +211,8 @@ std::string reason(const EstimateAnswer& answer) {
 }
 
 std::string as_text(const EstimateAnswer& answer, const Style& style) {
-  std::string out = problem_heading(answer.file.problem, style) + "\n";
+  std::string out =
+      problem_heading(answer.file.problem, style, saved_target(answer.file).name) + "\n";
   out += paragraph(describe(answer.file.plan), style, 2) + "\n" + totals(answer, style) + "\n" +
          paragraph(rates(answer), style) + paragraph(errors_in_words(answer), style) + "\n";
   out += style.bold("Time") + " of one micro-batch, of " +

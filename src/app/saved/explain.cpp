@@ -68,6 +68,7 @@ Explanation answer(const ExplainRequest& request, const Session& session) {
   out.made_by = request.file.made_by;
   out.subject = {request.file.plan, engine.simulate(request.file.plan)};
   out.search = best_plans(request, engine, {}, 2, session);
+  out.target = saved_target(request.file).name;
   out.alternatives = alternatives_of(request, engine, session);
   return out;
 }

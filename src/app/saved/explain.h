@@ -34,6 +34,7 @@ struct Explanation {
   RankedPlan subject;
   std::vector<Alternative> alternatives;  // fastest first, those that do not fit last
   SearchResult search;                    // without any pin
+  std::string_view target;                // whose plans were searched
 };
 
 Explanation answer(const ExplainRequest& request, const Session& session);

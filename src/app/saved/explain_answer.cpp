@@ -110,7 +110,7 @@ std::string search_sentence(const Explanation& e) {
 }  // namespace
 
 std::string as_text(const Explanation& e, const Style& style) {
-  std::string out = problem_heading(e.problem, style) + "\n";
+  std::string out = problem_heading(e.problem, style, e.target) + "\n";
   out += paragraph(short_description(e.subject.plan), style, 2) + "\n";
   out += paragraph(fmt::format("A step takes {}.", in_words(e.subject.cost.step)) + " " + pace(e) +
                        " " + time_sentence(e),

@@ -38,12 +38,8 @@ ExportedRun as_rows(const Exporter& exporter, const Problem& problem, const Plan
 // What the program needs for the plan, or why it does not run it.
 ExportedRun run_of(const Exporter& exporter, const Problem& problem, const Plan& plan) {
   ExportedRun out;
-  if (exporter.network != nullptr) out.refusal = exporter.network(problem);
+  out.refusal = refused(exporter, problem, plan);
   if (!out.refusal.empty()) return out;
-  if (const auto why = why_not(target_of(exporter, problem), problem, plan)) {
-    out.refusal = *why;
-    return out;
-  }
   return exporter.run == nullptr ? as_rows(exporter, problem, plan) : exporter.run(problem, plan);
 }
 

@@ -40,7 +40,7 @@ int largest(const PlanArguments& arguments) {
     return answer.plan.interrupted ? kInterrupted : kNothingFits;
   }
   if (!arguments.output.empty()) write_text_file(arguments.output, plan_file(answer.plan));
-  print(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout)));
+  print(in_flags(arguments.json ? to_json(answer) : as_text(answer, style_of(stdout))));
   return kDone;
 }
 

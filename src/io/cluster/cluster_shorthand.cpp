@@ -52,7 +52,10 @@ BytesPerSecond read_rate(std::string_view text, const std::string& where) {
   const auto is = [&](std::initializer_list<std::string_view> units) {
     return good && std::ranges::find(units, unit) != units.end();
   };
-  if (is({"Gbps", "gbps", "Gb/s", "Gbit/s"})) return BytesPerSecond(value / 8 * 1e9);
+  // Networks go by their bits: "400G" and "10GbE" are not bytes.
+  if (is({"Gbps", "gbps", "Gb/s", "Gbit/s", "Gbit", "GbE", "Gbe", "gbe", "G", "g"}))
+    return BytesPerSecond(value / 8 * 1e9);
+  if (is({"Tbps", "tbps", "Tb/s", "Tbit/s"})) return BytesPerSecond(value / 8 * 1e12);
   if (is({"GBps", "GB/s"})) return BytesPerSecond(value * 1e9);
   throw InputError(where, fmt::format("the network after '/' must be like 400Gbps (bits) or 50GBps "
                                       "(bytes), is '{}'",
@@ -176,7 +179,23 @@ std::optional<System> system_named(const Catalogue& catalogue, std::string_view 
   return System{device, read_count(count, "the number of devices per node", std::string(name))};
 }
 
-// "A100x8" as "8xA100", and "2x8xH100" as "2xH100:8".
+// "8 H100" of "nodes of 8 H100"; the name itself where it does not begin so.
+std::string_view without_nodes(std::string_view name) {
+  const auto strip = [&](std::initializer_list<std::string_view> words) {
+    for (const std::string_view word : words)
+      if (name.size() > word.size() && lower_case(name.substr(0, word.size())) == word &&
+          name[word.size()] == ' ') {
+        name = trimmed(name.substr(word.size()));
+        return true;
+      }
+    return false;
+  };
+  if (strip({"nodes", "node", "servers", "server", "machines", "machine"}))
+    strip({"of", "with", "x", "times"});
+  return name;
+}
+
+// "A100x8" as "8xA100", and "2x8xH100", "2x8 H100" and "2 nodes of 8 H100" as "2xH100:8".
 void read_other_orders(Part& part, const Catalogue& catalogue) {
   const auto is_known = [&](std::string_view name) {
     return lookup_device(catalogue, name) != nullptr || lookup_instance(catalogue, name) != nullptr;
@@ -190,6 +209,17 @@ void read_other_orders(Part& part, const Catalogue& catalogue) {
     const int times = read_count(part.name, "the number behind 'x'", part.where);
     part.name = std::to_string(*std::exchange(part.times, times));
     return;
+  }
+  if (part.times && !part.per_node) {
+    const std::string_view counted = without_nodes(part.name);
+    const std::size_t blank = std::min(counted.find(' '), counted.size());
+    if (digits(counted.substr(0, blank)) && is_known(trimmed(counted.substr(blank)))) {
+      part.per_node =
+          read_count(counted.substr(0, blank), "the number of devices per node", part.where);
+      part.name = std::string(trimmed(counted.substr(blank)));
+      return;
+    }
+    part.name = std::string(counted);
   }
   const std::string lower = lower_case(part.name);
   const std::size_t first = lower.find('x');

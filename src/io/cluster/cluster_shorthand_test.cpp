@@ -1,5 +1,6 @@
 #include "io/cluster/cluster_shorthand.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/sample_complaint.h"
@@ -54,6 +55,16 @@ TEST(ClusterShorthand, BlanksAndOtherSignsForTimesChangeNothing) {
   const Cluster cluster = read("4xA100-80GB:8+2xT4:4");
   for (const char* text : {" 4 x A100-80GB : 8 + 2 X T4 :4 ", "4*A100-80GB:8+2*T4:4",
                            "4\u00d7A100-80GB:8 + 2 \u00d7 T4:4"}) {
+    Cluster other = read(text);
+    other.name = cluster.name;
+    EXPECT_EQ(other, cluster) << text;
+  }
+}
+
+TEST(ClusterShorthand, NodesMayBeCalledSo) {
+  const Cluster cluster = read("2xH100:8");
+  for (const char* text : {"2x8 H100", "2 nodes of 8 H100", "2 nodes x 8 H100", "2 nodes of 8xH100",
+                           "2 Servers with 8 NVIDIA H100"}) {
     Cluster other = read(text);
     other.name = cluster.name;
     EXPECT_EQ(other, cluster) << text;
@@ -132,7 +143,8 @@ TEST(ClusterShorthand, InstancesBringTheirPriceAndNetwork) {
 }
 
 TEST(ClusterShorthand, NetworkMayBeGiven) {
-  EXPECT_EQ(read("2xA100-80GB:8/400Gbps").nodes[0].uplink.bandwidth, 50_GBps);
+  for (const char* rate : {"400Gbps", "400G", "400GbE", "0.4Tbps", "50GBps"})
+    EXPECT_EQ(read(fmt::format("2xA100-80GB:8/{}", rate)).nodes[0].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8/50GBps@east").nodes[1].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8/400Gb/s").nodes[1].uplink.bandwidth, 50_GBps);
   EXPECT_EQ(read("2xA100-80GB:8 / 50GB/s @ east").nodes[1].uplink.bandwidth, 50_GBps);

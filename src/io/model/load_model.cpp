@@ -8,6 +8,7 @@
 #include "io/model/huggingface/huggingface.h"
 #include "io/model/megatron_flags.h"
 #include "io/model/megatron_script.h"
+#include "io/model/other_scripts.h"
 #include "io/model/plait_model.h"
 #include "io/model/zoo.h"
 
@@ -36,30 +37,15 @@ LoadedModel built(TransformerReading reading) {
   return {build_transformer(reading.config), std::move(reading.warnings), {}};
 }
 
-// What a file that says how, not what, is trained is read by; "" where it is none that is known.
-std::string of_another_program(const std::string& text) {
-  const auto has = [&](std::string_view word) { return text.find(word) != text.npos; };
-  if (has("distributed_type:"))
-    return "; this is a file of accelerate, which plait estimate reads as `from` fsdp, with "
-           "`model`";
-  if (has("model_name_or_path:") || has("base_model:"))
-    return "; this names a model, which `model` takes by that name, and the other flags say the "
-           "rest: `lora` 16 `micro_batch` 2 `micro_batches` 4 `dp` 1";
-  if (has("torchrun") || has("accelerate launch") || has("deepspeed") || has("torch.distributed"))
-    return "; what this script starts has to be said: `model` NAME `framework` fsdp `micro_batch` "
-           "2 "
-           "`micro_batches` 4, or the configuration that it reads is priced by plait estimate, as "
-           "`from` deepspeed or `from` fsdp";
-  return "";
-}
-
 // JSON begins with a brace; anything else can only be a command line.
 LoadedModel read_model_file(const std::string& path, std::optional<int> sequence) {
   const std::string text = read_text_file(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == text.npos) throw InputError(path, "is empty");
   LoadedModel loaded;
-  // A script may begin with a test.
+  // A script may begin with a test, settings of TorchTitan with a table.
+  if (text[first] == '[' && is_toml(text.substr(first)))
+    throw InputError(path, "neither a model nor Megatron-LM flags" + of_another_program(text));
   if (text[first] == '{' || (text[first] == '[' && !has_megatron_flags(text)))
     loaded = read_model(parse_json(path, text), sequence);
   else if (const MegatronScript script = read_megatron_script(path, text);
@@ -81,6 +67,12 @@ LoadedModel read_model(const JsonValue& root, std::optional<int> sequence) {
   if (!root.is_object())
     throw InputError(root.where(), "a model is an object: a config.json or a plait model file");
   if (root.find("plait_model")) return read_plait_model(root, sequence);
+  if (root.find("pipe_parallel_size") || root.find("pipe-parallel-size"))
+    throw InputError(root.where(),
+                     "this is a configuration of GPT-NeoX, which is not read; its sizes as "
+                     "Megatron-LM's flags are a model (--num-layers 44 --hidden-size 6144 "
+                     "--num-attention-heads 64 --seq-length 2048 in a file), with `framework` "
+                     "megatron-deepspeed");
   if (root.find("zero_optimization") || root.find("train_micro_batch_size_per_gpu"))
     throw InputError(
         root.where(),

@@ -71,13 +71,47 @@ TEST_F(LoadModel, MistakesSayWhatIsNeeded) {
             "(--num-layers ...)");
   EXPECT_NE(complaint(file("ds.json", R"({"zero_optimization": {"stage": 3}})")).find("DeepSpeed"),
             std::string::npos);
-  EXPECT_NE(complaint(file("lora.txt", "model_name_or_path: x/Llama-3-8B\nlora_rank: 8\n"))
-                .find("this names a model"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint(file("lora.txt", "model_name_or_path: x/Llama-3-8B\nlora_rank: 8\n"))
+          .find("`model` x/Llama-3-8B `micro_batch` 1 `micro_batches` 1 `data` GPUS `lora` 8"),
+      std::string::npos);
   EXPECT_NE(complaint(file("cut.json", R"({"model_type": )")).find("not valid JSON"),
+            std::string::npos);
+  EXPECT_NE(complaint(file("titan.toml", "[model]\nname = 'llama3'\n")).find("TorchTitan"),
+            std::string::npos);
+  EXPECT_NE(complaint(file("neox.json", R"({"pipe_parallel_size": 1})")).find("GPT-NeoX"),
             std::string::npos);
   fs::create_directories(folder_ / "bare");
   EXPECT_EQ(complaint((folder_ / "bare").string()), "bare: is a directory without a config.json");
+}
+
+// What other programs' scripts say is not lost: the complaint has it as a request.
+TEST_F(LoadModel, ScriptsOfOtherProgramsAreAnsweredWithWhatTheySay) {
+  const auto said = [&](const std::string& script) {
+    const std::string words = complaint(file("train.sh", script));
+    return words.substr(words.find("; ") + 2);
+  };
+  EXPECT_EQ(said("torchrun --nproc_per_node=8 run_clm.py --model_name_or_path gpt2-xl \\\n"
+                 "  --per_device_train_batch_size 4 --gradient_accumulation_steps 2 \\\n"
+                 "  --deepspeed ds.json --bf16"),
+            "what this script trains is priced by plait estimate `from` deepspeed ds.json `model` "
+            "gpt2-xl `micro_batch` 4 `micro_batches` 2 `precision` bf16");
+  EXPECT_EQ(said("accelerate launch --config_file \"fsdp.yaml\" train.py --model x/y-7B "
+                 "--per-device-train-batch-size=2 --gradient_checkpointing True --bf16 False"),
+            "what this script trains is priced by plait estimate `from` fsdp fsdp.yaml `model` "
+            "x/y-7B `micro_batch` 2 `micro_batches` 1 `recompute` full");
+  EXPECT_EQ(said("torchrun --nnodes 2 --nproc_per_node 8 train.py --fp16 # --bf16\n"),
+            "what this script trains is priced by plait plan `framework` ddp `model` NAME "
+            "`micro_batch` 1 `micro_batches` 1 `data` 16 `precision` fp16");
+  EXPECT_EQ(said("torchrun --nproc_per_node 4 t.py --fsdp 'full_shard auto_wrap' --bf16 True"),
+            "what this script trains is priced by plait plan `framework` fsdp `model` NAME "
+            "`micro_batch` 1 `micro_batches` 1 `data` 4 `precision` bf16 `zero` 3");
+  EXPECT_EQ(said("base_model: org/m-8B\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\n"
+                 "sequence_len: 4096\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+                 "deepspeed: deepspeed_configs/zero2.json\nbf16: auto\n"),
+            "what this recipe trains is priced by plait estimate `from` deepspeed "
+            "deepspeed_configs/zero2.json `model` org/m-8B `micro_batch` 2 `micro_batches` 4 "
+            "`precision` bf16 `sequence` 4096 `qlora` 32");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "io/format/shell_flags.h"
+#include "io/model/zoo.h"
 
 namespace plait {
 namespace {
@@ -166,15 +167,29 @@ void note_unknown_features(const ShellFlags& flags, TransformerConfig& c) {
     c.not_modelled.emplace_back("experts that are chosen by a sigmoid");
 }
 
+struct UsualTokenizer {
+  std::string name;
+  int words = 50257;
+  std::string doubt = "";  // begins with a comma
+};
+
 // The tokenizer that the flags name, or that the training script has without them, and its words.
-std::pair<const char*, int> usual_tokenizer(const ShellFlags& flags, const std::string& text) {
+UsualTokenizer usual_tokenizer(const ShellFlags& flags, const std::string& text) {
   const bool bert =
       text.find("pretrain_bert") != text.npos || text.find("pretrain_t5") != text.npos;
   const std::string type = flags.text("tokenizer-type", bert ? "BertWordPieceLowerCase" : "");
   if (type == "BertWordPieceLowerCase") return {"lower-case BERT", 30522};
   if (type == "BertWordPieceCase") return {"BERT", 28996};
   if (type == "Llama2Tokenizer") return {"Llama 2", 32000};
-  return {"GPT-2", 50257};
+  if (type == "Llama3Tokenizer" || type == "LLama3Tokenizer") return {"Llama 3", 128256};
+  // Those of the hub go by the name of a model that has them.
+  std::string model = flags.text("tokenizer-model", "");
+  while (model.ends_with('/')) model.pop_back();
+  model.erase(0, model.rfind('/') + 1);
+  if (const auto known = zoo_transformer(model); !model.empty() && known && known->vocabulary > 0)
+    return {model, known->vocabulary};
+  if (type.empty() || type == "GPT2BPETokenizer" || type == "NullTokenizer") return {"GPT-2"};
+  return {"GPT-2", 50257, fmt::format(", and nothing says how many words its {} has", type)};
 }
 
 void read_vocabulary(const ShellFlags& flags, const std::string& text,
@@ -183,10 +198,10 @@ void read_vocabulary(const ShellFlags& flags, const std::string& text,
   if (size == 0) {
     size = flags.size("vocab-size", 0);
     if (size == 0) {
-      const auto [tokenizer, words] = usual_tokenizer(flags, text);
-      size = words + flags.size("vocab-extra-ids", 0, 0);
-      reading.warnings.push_back(
-          fmt::format("no --vocab-size: {} (the {} tokenizer's) is assumed", size, tokenizer));
+      const UsualTokenizer usual = usual_tokenizer(flags, text);
+      size = usual.words + flags.size("vocab-extra-ids", 0, 0);
+      reading.warnings.push_back(fmt::format(
+          "no --vocab-size{}: {} (the {} tokenizer's) is assumed", usual.doubt, size, usual.name));
     } else if (flags.text("tokenizer-type", "") == "NullTokenizer") {
       ++size;  // for the end of a document (megatron/core/tokenizers, null_tokenizer.py)
     }

@@ -112,6 +112,14 @@ TEST(MegatronFlags, AVocabularyThatIsNotSaidIsThatOfTheTokenizer) {
     return read(text + k345m + " --make-vocab-size-divisible-by 1").config.vocabulary;
   };
   EXPECT_EQ(words("pretrain_gpt.py "), 50257);
+  EXPECT_EQ(words("pretrain_gpt.py --tokenizer-type HuggingFaceTokenizer --tokenizer-model "
+                  "meta-llama/Meta-Llama-3-8B "),
+            128256);
+  const std::string unknown = "--tokenizer-type SFTTokenizer --tokenizer-model /data/own ";
+  const TransformerReading reading = read(unknown + k345m);
+  EXPECT_EQ(reading.warnings.at(0),
+            "no --vocab-size, and nothing says how many words its SFTTokenizer has: 50257 (the "
+            "GPT-2 tokenizer's) is assumed");
   EXPECT_EQ(words("pretrain_gpt.py --tokenizer-type Llama2Tokenizer "), 32000);
   EXPECT_EQ(words("pretrain_bert.py "), 30522);
   EXPECT_EQ(words("pretrain_t5.py --tokenizer-type BertWordPieceCase --vocab-extra-ids 100 "),

@@ -116,6 +116,14 @@ void read_sharding(const ShellFlags& flags, MegatronLaunch& out) {
     zero = ZeroStage::optimizer;
     out.taken.emplace_back("distributed optimizer");
   }
+  if (flags.has("deepspeed") && flags.has("zero-stage")) {
+    constexpr ZeroStage kStages[] = {ZeroStage::off, ZeroStage::optimizer, ZeroStage::gradients,
+                                     ZeroStage::parameters};
+    const int stage = flags.size("zero-stage", 0, 0);
+    if (stage > 3) flags.fail("zero-stage", "must be 0, 1, 2 or 3");
+    zero = kStages[stage];
+    out.taken.push_back(fmt::format("ZeRO {}", stage));
+  }
   out.optimizer_instances = flags.size("num-distributed-optimizer-instances", 1);
   if (flags.has("use-torch-fsdp2")) {
     const bool whole = flags.has("torch-fsdp2-no-reshard-after-forward");
@@ -160,8 +168,10 @@ void warn_of_more(const ShellFlags& flags, MegatronLaunch& out) {
   warn(flags.has("overlap-moe-expert-parallel-comm"), "expert parallelism that overlaps");
   warn(flags.size("cpu-offloading-num-layers", 0, 0) > 0,
        "activations in host memory (--cpu-offloading-num-layers)");
-  warn(flags.has("zero-stage"), "the ZeRO stage of Megatron-DeepSpeed (--zero-stage)");
-  warn(flags.has("deepspeed-config"), "what DeepSpeed's file says (--deepspeed_config)");
+  const bool says_zero = flags.has("zero-stage");
+  warn(says_zero && !flags.has("deepspeed"), "--zero-stage without --deepspeed");
+  warn(!says_zero && flags.has("deepspeed-config"),
+       "what DeepSpeed's file says (--deepspeed_config) without --zero-stage");
   warn(flags.size("moe-expert-parallel-size", 1) > 1,
        "the expert parallelism of Megatron-DeepSpeed (--moe-expert-parallel-size)");
 }
@@ -239,7 +249,8 @@ void read_kernels(const ShellFlags& flags, MegatronLaunch& out) {
 }
 
 // Numbers that torchrun is given, where the script says them as numbers.
-void read_processes(const ShellFlags& flags, MegatronLaunch& out) {
+void read_processes(const ShellFlags& flags, const std::string& script, MegatronLaunch& out) {
+  if (script.find("srun") != script.npos && !flags.has("nnodes")) return;  // once on every node
   const auto count = [&](const char* flag) {
     const std::string text = flags.text(flag, "");
     const bool digits = !text.empty() && text.size() < 7 &&
@@ -272,13 +283,17 @@ std::optional<MegatronLaunch> read_megatron_launch(const std::string& name,
     if (!out.precision) return std::nullopt;
     return out;
   }
+  if (flags.has("deepspeed")) {
+    out.framework = "megatron-deepspeed";
+    out.taken.emplace_back("DeepSpeed");
+  }
   read_degrees(flags, out);
   read_pipeline(flags, out);
   read_switches(flags, out);
   read_kernels(flags, out);
   read_bytes(flags, out);
   warn_of_more(flags, out);
-  read_processes(flags, out);
+  read_processes(flags, text, out);
   return out;
 }
 

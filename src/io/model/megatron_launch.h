@@ -15,6 +15,7 @@ inline constexpr const char* kOverlapsTensors = "--tp-comm-overlap";
 
 // How a launch script of Megatron-LM runs its model, beside what the model is.
 struct MegatronLaunch {
+  std::string framework;  // whose engine runs it: "" = Megatron-LM's own, else DeepSpeed's
   Pins pins;  // of the layout; what Megatron does where the script does not say otherwise
   std::optional<int> layers_per_chunk;
   std::vector<LayoutStage> layout;  // in pipeline order; empty = Megatron-LM's own

@@ -66,6 +66,18 @@ TEST(MegatronScript, KnowsHowReplicasAreCut) {
             ZeroStage::parameters);
 }
 
+// DeepSpeed's engine is another program, which cuts replicas by stages of its own.
+TEST(MegatronScript, DeepSpeedsEngineIsKnownByItsFlags) {
+  const auto launch = read_megatron_launch(
+      "run.sh", kSizes + "--deepspeed --deepspeed_config c.json --zero-stage 2");
+  EXPECT_EQ(launch->framework, "megatron-deepspeed");
+  EXPECT_EQ(launch->pins.zero, ZeroStage::gradients);
+  EXPECT_TRUE(launch->warnings.empty());
+  EXPECT_EQ(read_megatron_launch("run.sh", kSizes)->framework, "");
+  EXPECT_EQ(read_megatron_launch("run.sh", kSizes + "--zero-stage 2")->warnings,
+            std::vector<std::string>{"--zero-stage without --deepspeed is not priced"});
+}
+
 TEST(MegatronScript, SaysWhatIsNotPriced) {
   const auto launch = read_megatron_launch(
       "run.sh", kSizes +

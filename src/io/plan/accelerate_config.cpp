@@ -283,6 +283,18 @@ void read_precision_of(const Entries& entries, const std::optional<Precision>& t
   out = *told;
 }
 
+// What prices a training of which accelerate leaves the cutting to DeepSpeed.
+std::string deepspeed_words(const Entries& entries) {
+  const Entry* stage = find(entries, "deepspeed_config/zero_stage");
+  if (stage == nullptr) return "its ds_config.json is read as `from` deepspeed";
+  const Entry* states = find(entries, "deepspeed_config/offload_optimizer_device");
+  const bool offloads = states != nullptr && states->value == "cpu";
+  return fmt::format(
+      "plait plan with `framework` deepspeed `zero` {}{}, `model`, `data`, `micro_batch` and "
+      "`micro_batches` prices it",
+      stage->value.substr(0, 40), offloads ? " `offload` 1" : "");
+}
+
 // Whether states are cut (FSDP) or replicas keep everything.
 bool is_sharded(const std::string& name, const Entries& entries) {
   const Entry* kind = find(entries, "distributed_type");
@@ -291,8 +303,7 @@ bool is_sharded(const std::string& name, const Entries& entries) {
   if (kind->value == "fsdp") return true;
   if (kind->value == "multi_gpu" || kind->value == "no") return false;
   if (kind->value == "deepspeed")
-    throw InputError(kind->where,
-                     "DeepSpeed trains, not FSDP: its ds_config.json is read as `from` deepspeed");
+    throw InputError(kind->where, "DeepSpeed trains, not FSDP: " + deepspeed_words(entries));
   throw InputError(kind->where, fmt::format("distributed_type {} is not read: FSDP, MULTI_GPU and "
                                             "NO are",
                                             kind->value.substr(0, 40)));

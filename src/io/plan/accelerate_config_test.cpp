@@ -89,6 +89,10 @@ TEST(AccelerateConfig, EachMistakeHasItsMessage) {
             "a.yaml: is no configuration of accelerate: distributed_type is missing");
   EXPECT_EQ(complaint("distributed_type: DEEPSPEED\n"),
             "a.yaml:1: DeepSpeed trains, not FSDP: its ds_config.json is read as `from` deepspeed");
+  EXPECT_EQ(complaint("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n"
+                      "  offload_optimizer_device: cpu\n"),
+            "a.yaml:1: DeepSpeed trains, not FSDP: plait plan with `framework` deepspeed `zero` 3 "
+            "`offload` 1, `model`, `data`, `micro_batch` and `micro_batches` prices it");
   EXPECT_EQ(complaint("distributed_type: XLA\n"),
             "a.yaml:1: distributed_type xla is not read: FSDP, MULTI_GPU and NO are");
   EXPECT_EQ(complaint("distributed_type: FSDP\nfsdp_config:\n  fsdp_offload_params: true\n"),

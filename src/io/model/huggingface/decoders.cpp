@@ -115,10 +115,11 @@ void read_falcon(const HfFields& fields, TransformerConfig& c) {
   c.positions = fields.flag({"alibi"}, false) ? Positions::alibi : Positions::rotary;
   const bool new_architecture = fields.flag({"new_decoder_architecture"}, false);
   const int groups = fields.size({"num_kv_heads", "n_head_kv"}, c.heads);
+  const bool one_head = fields.flag({"multi_query"}, true);  // means nothing beside groups
   if (new_architecture)
     c.kv_heads = groups;
   else
-    c.kv_heads = fields.flag({"multi_query"}, true) ? 1 : c.heads;
+    c.kv_heads = one_head ? 1 : c.heads;
   c.parallel = fields.flag({"parallel_attn"}, true);
   const int norms = fields.size({"num_ln_in_parallel_attn"}, new_architecture ? 2 : 1);
   c.shared_norm = c.parallel && norms != 2;
@@ -246,8 +247,8 @@ void read_starcoder2(const HfFields& fields, TransformerConfig& c) {
                     .positions = 4096,
                     .tied = true},
                    c);
-  c.gated = false;
-  c.norm = NormKind::layer;
+  c.gated = fields.text({"mlp_type"}, "default") == "gated";
+  c.norm = fields.text({"norm_type"}, "layer_norm") == "rms_norm" ? NormKind::rms : NormKind::layer;
   c.qkv_bias = c.projection_bias = c.mlp_bias = fields.flag({"use_bias"}, true);
   c.dropout = fields.dropout({"residual_dropout"}, 0);
 }

@@ -16,6 +16,7 @@ MeterOptions quick() {
   options.job.precision = Precision::fp32;
   options.longest = Seconds(0.02);
   options.fewest = 3;
+  options.settle = Seconds(0);
   return options;
 }
 
@@ -44,6 +45,27 @@ TEST(Stopwatch, GivesTheTimesBetweenMarks) {
   ASSERT_EQ(times.size(), 2u);
   EXPECT_GE(times[0].size(), 5u);
   EXPECT_GT(timing_of(times[1]).median, timing_of(times[0]).median);
+}
+
+TEST(Stopwatch, WhatRunsWhileTheDeviceSettlesDoesNotCount) {
+  const auto repeats = [](double settle) {
+    int runs = 0;
+    const auto once = [&](Stopwatch& watch) {
+      ++runs;
+      watch.mark();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      watch.mark();
+    };
+    const auto times = repeat(
+        at::kCPU, {.tight = 1e9, .longest = Seconds(60), .fewest = 5, .settle = Seconds(settle)},
+        {2, once});
+    return std::pair(runs, times.device[0].size());
+  };
+  const auto [few, counted] = repeats(0);
+  const auto [more, still] = repeats(0.4);
+  EXPECT_GT(more, few + 10);  // a run takes a millisecond and what the machine adds
+  EXPECT_LT(static_cast<int>(still), more / 2);
+  EXPECT_GE(counted, 5u);
 }
 
 TEST(Stopwatch, WhatTakesSecondsOnTheCpuRunsOnce) {

@@ -118,8 +118,13 @@ std::string pytorch(const RunRow& row, const std::string& name) {
   return compiled ? "fms-fsdp" : "fsdp";
 }
 
+bool multiplies_in_bf16(const RunRow& row, const Catalogue& catalogue) {
+  const DeviceEntry* device = device_called(row.gpu, catalogue);
+  return device != nullptr && device->type.supports(DType::bf16);
+}
+
 // A program that nobody has told us of runs as those do that cut the model in the same way.
-std::string like_others(const RunRow& row, Assumptions& assumptions) {
+std::string like_others(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   const bool cut = row.tensor.value_or(1) > 1 || row.pipeline.value_or(1) > 1 || row.mixed_degrees;
   if (!cut && mentions_any(row.data_sharding, {"FSDP", "FULL_SHARD", "SHARD_GRAD_OP"})) {
     assumptions.emplace_back("a program like PyTorch's FSDP");
@@ -138,8 +143,10 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
     assumptions.emplace_back("a program like PyTorch, kernel by kernel");
     return "eager";
   }
-  assumptions.emplace_back("a program like Megatron-LM");
-  return row.date >= kCoreSince ? kMegatron : kMegatronLm;
+  // A row without a date is of today, unless it ran on what today's programs are not made for.
+  const bool now = row.date.empty() ? multiplies_in_bf16(row, catalogue) : row.date >= kCoreSince;
+  assumptions.emplace_back(now ? "a program like Megatron-Core" : "a program like Megatron-LM");
+  return now ? kMegatron : kMegatronLm;
 }
 
 // The catalogue's name of the program that the row names.
@@ -147,7 +154,7 @@ std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumpti
   std::string name = named_program(row.framework, catalogue);
   if (name.empty()) {
     if (is_mist(row)) return kMegatronLm;
-    return like_others(row, assumptions);
+    return like_others(row, catalogue, assumptions);
   }
   if (name.starts_with("fsdp")) return pytorch(row, name);
   if (name == kEager && is_compiled(row)) return kCompiled;

@@ -111,7 +111,7 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
            }},
       {.name = "--settle",
        .value = "TIME",
-       .help = "run a unit for this long before anything counts (default: 500ms)",
+       .help = "run a unit for this long before anything counts (default: 1s on GPUs)",
        .set =
            [&a](const std::string& flag, const std::string& text) {
              a.measure.meter.settle = Seconds(parse_seconds(flag, text));

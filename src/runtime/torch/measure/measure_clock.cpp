@@ -120,8 +120,10 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
     }
     return watch.intervals();
   };
-  while (elapsed() - warm_begin < repetition.settle.value) run_batch();
-  const double limit = elapsed() + repetition.longest.value;
+  const double settle = repetition.settle.value;
+  while (elapsed() - warm_begin < settle) run_batch();
+  const double least = settle > 0 ? elapsed() + settle : 0;
+  const double limit = std::max(least, elapsed() + repetition.longest.value);
   while (true) {
     const std::vector<double> all = run_batch();
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -130,8 +132,9 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
     const bool over = elapsed() > limit || repeats >= kMostRepeats;
     if (repeats < (over ? 3 : repetition.fewest)) continue;
     if (over) break;
-    const bool tight = std::ranges::all_of(
-        out.device, [&](const auto& part) { return timing_of(part).spread <= repetition.tight; });
+    const bool tight = elapsed() >= least && std::ranges::all_of(out.device, [&](const auto& part) {
+                         return timing_of(part).spread <= repetition.tight;
+                       });
     if (tight) break;
   }
   return out;

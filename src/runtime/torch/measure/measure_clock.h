@@ -37,7 +37,8 @@ struct Repetition {
   double tight = 0.01;
   Seconds longest{0.4};
   int fewest = 5;
-  Seconds settle{0};  // of work without a pause before anything counts
+  // Of work without a pause before anything counts, and again at least while it does.
+  Seconds settle{0};
 };
 
 // What is repeated: `once` marks `marks` times. `hold` keeps the device busy for some seconds

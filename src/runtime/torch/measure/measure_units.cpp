@@ -37,6 +37,24 @@ std::int64_t bytes_of(const Bundle& bundle) {
   return bytes;
 }
 
+std::set<const void*> storages_of(const Bundle& bundle) {
+  std::set<const void*> out;
+  for (const auto& [name, tensor] : bundle)
+    if (tensor.defined()) out.insert(tensor.storage().unsafeGetStorageImpl());
+  return out;
+}
+
+// A result's memory, whether or not the result itself is still there.
+struct MadeStorage {
+  explicit MadeStorage(const at::Tensor& tensor)
+      : bytes(static_cast<std::int64_t>(tensor.storage().nbytes())),
+        storage(tensor.storage().getWeakStorageImpl()) {}
+  bool is_kept() const { return !storage.expired(); }
+
+  std::int64_t bytes = 0;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+};
+
 Bundle leaves(const Bundle& bundle) {
   Bundle out;
   for (const auto& [name, tensor] : bundle) {
@@ -174,10 +192,15 @@ Seconds TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, cons
   const std::int64_t before = memory.now();
   std::int64_t saved = 0;
   std::int64_t handed_on = 0;
+  std::int64_t passed_on = 0;  // of what is saved
   {
     Bundle in = leaves(pattern);
     into.input = in_bytes(bytes_of(in));
+    const std::set<const void*> given = storages_of(in);
     std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
+    std::vector<MadeStorage> made;
+    for (const at::Tensor& tensor : out)
+      if (!given.contains(tensor.storage().unsafeGetStorageImpl())) made.emplace_back(tensor);
     // What the graph keeps when nobody else holds the results.
     std::vector<std::decay_t<decltype(at::Tensor().grad_fn())>> graph;
     for (const at::Tensor& tensor : out) graph.push_back(tensor.grad_fn());
@@ -185,11 +208,14 @@ Seconds TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, cons
     out.clear();
     saved = memory.now() - before;
     handed_on = all - memory.now();
+    // What it keeps of the results, as relu does, the next unit keeps as its input.
+    for (const MadeStorage& storage : made)
+      if (storage.is_kept()) passed_on += storage.bytes;
   }
   const auto begin = std::chrono::steady_clock::now();
   backward();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  into.saved = in_bytes(saved);
+  into.saved = in_bytes(saved - passed_on);
   into.workspace = in_bytes(memory.peak() - before - saved - handed_on);
   return Seconds(took.count());
 }
@@ -234,7 +260,7 @@ void TorchMeter::measure_passes(const std::vector<std::unique_ptr<UnitModule>>& 
     for (auto& [name, tensor] : inputs[0]) tensor.mul_(1);
   };
   Repetition repetition = repetition_;
-  repetition.settle = options_.settle;
+  repetition.settle = options_.settle.value_or(Seconds(device_.is_cpu() ? 0 : 1));
   Repeats times = repeat(device_, repetition, {.marks = 3, .once = once, .hold = hold_and_touch});
   for (std::vector<double>& part : times.device) {
     for (double& time : part) time /= count;

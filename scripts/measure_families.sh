@@ -108,7 +108,7 @@ profile_of() { # table, flags of the profiler, model, samples, flags
   read -r -a sequence < <(grep -o -- '--seq [0-9]*' <<<"$*")
   timeout 60 "$PLAIT" profile --device "$device" --device-type H200 --model "$1" --what units --tp 1 --precision bf16 \
     --granularity "$granularity" --framework plait --micro-batch $(($2 / count)) "${sequence[@]}" \
-    --budget ${BUDGET:-30s} --rounds 1 "${own[@]}" --cache "$cache" -o "$base.$table.json" >&2 &&
+    --budget "${BUDGET:-30s}" --rounds 1 "${own[@]}" --cache "$cache" -o "$base.$table.json" >&2 &&
     plan "$@" --granularity "$granularity" --profile "$base.$table.json" >"$base.$table"
   line "$(basename "$1" .json)" "batch ${*:2}" "$base.$table" "$base.log" | tee -a "$folder/$table.csv"
 }

@@ -114,7 +114,7 @@ TEST(PredictedAccuracy, OfRunsOnSmallMachines) {
       mean_over(accuracy_by(RunGrouping::source, runs, predict_runs(runs, 2)));
   EXPECT_EQ(mean.sources, 8);
   EXPECT_LE(*mean.mape, 0.19);
-  EXPECT_LE(*mean.memory_mape, 0.4);
+  EXPECT_LE(*mean.memory_mape, 0.36);
 }
 
 // What did run must be predicted to fit, as far as the tables say what ran: the recipes of ten

@@ -188,6 +188,7 @@ const std::vector<ColumnNames>& column_names() {
         "fine_tuning", "tuning_method", "?peft", "training_method"}},
       {"fp16", count, {"half_precision"}},
       {"bf16", count, {}},
+      {"fp8", count, {"use_fp8", "float8"}},
       {"fsdp", count, {"use_fsdp"}},
       {"lora_rank", count, {"lora_r"}},
       {"compile", count, {"torch_compile"}},

@@ -5,6 +5,7 @@
 # hangs is a line, too. What is not begun LIMIT seconds (450) after the start, build included, is left out.
 #   scripts/measure_families.sh FOLDER          build, then everything
 #   PLAIT=build/release/plait DEVICE=cpu scripts/measure_families.sh FOLDER LIST    other models, no build
+#   AGAIN="--settle 2s" scripts/measure_families.sh FOLDER    profiles with other flags besides: again.csv
 # LIST has a line for each run: model, samples of a step, and flags of plait plan (--micro-batches among
 # them). GRANULARITY=op profiles ops, which tells what a layer's error comes from.
 set -uo pipefail
@@ -87,18 +88,29 @@ trained() { # model, samples, flags
   line "$(basename "$1" .json)" "batch ${*:2}" "$base.plan" "$base.log" | tee -a "$folder/families.csv"
 }
 
-profiled() {
-  local base count sequence
+profiled() { # model, samples, flags
+  profile_of with_profile "" "$@"
+}
+
+profiled_again() {
+  profile_of again "$AGAIN" "$@"
+}
+
+profile_of() { # table, flags of the profiler, model, samples, flags
+  local base count sequence table=$1 cache own
+  read -r -a own <<<"$2"
+  cache=$folder/points-$table.jsonl
+  shift 2
   base=$folder/$(name_of "$@" | tr -d '\n')
   count="$*"
   count=${count##*--micro-batches }
   count=${count%% *}
   read -r -a sequence < <(grep -o -- '--seq [0-9]*' <<<"$*")
-  timeout 40 "$PLAIT" profile --device "$device" --device-type H200 --model "$1" --what units --tp 1 --precision bf16 \
+  timeout 60 "$PLAIT" profile --device "$device" --device-type H200 --model "$1" --what units --tp 1 --precision bf16 \
     --granularity "$granularity" --framework plait --micro-batch $(($2 / count)) "${sequence[@]}" \
-    --budget 12s --rounds 1 --cache "$folder/points.jsonl" -o "$base.profile.json" >&2 &&
-    plan "$@" --granularity "$granularity" --profile "$base.profile.json" >"$base.profiled"
-  line "$(basename "$1" .json)" "batch ${*:2}" "$base.profiled" "$base.log" | tee -a "$folder/with_profile.csv"
+    --budget "${BUDGET:-30s}" --rounds 1 "${own[@]}" --cache "$cache" -o "$base.$table.json" >&2 &&
+    plan "$@" --granularity "$granularity" --profile "$base.$table.json" >"$base.$table"
+  line "$(basename "$1" .json)" "batch ${*:2}" "$base.$table" "$base.log" | tee -a "$folder/$table.csv"
 }
 
 each() { # what to do with the runs of the list
@@ -115,9 +127,10 @@ fi
 echo "built after $SECONDS s"
 mixture mixture-8 12 1024 8 3584
 mixture mixture-32 4 2048 32 1024
-for table in families with_profile; do
+for table in families with_profile ${AGAIN:+again}; do
   echo "model,run,predicted_s,measured_s,error_pct,predicted_GiB,measured_GiB,error_pct,steps_s" >"$folder/$table.csv"
 done
 each trained
 echo "trained after $SECONDS s"
 each profiled
+if [[ -n ${AGAIN:-} ]]; then each profiled_again; fi

@@ -114,7 +114,7 @@ TEST(PredictedAccuracy, OfRunsOnSmallMachines) {
       mean_over(accuracy_by(RunGrouping::source, runs, predict_runs(runs, 2)));
   EXPECT_EQ(mean.sources, 8);
   EXPECT_LE(*mean.mape, 0.19);
-  EXPECT_LE(*mean.memory_mape, 0.4);
+  EXPECT_LE(*mean.memory_mape, 0.36);
 }
 
 // What did run must be predicted to fit, as far as the tables say what ran: the recipes of ten
@@ -188,6 +188,21 @@ TEST(PredictedAccuracy, OfAmpsTrialsOnAMixedCluster) {
   EXPECT_GE(*profiled.spearman, 0.75);
   EXPECT_LE(*profiled.top1_regret, 1.01);
   EXPECT_EQ(profiled.ran_not_fitting, 0);
+}
+
+// AMP's 65 trials of TransGAN on 16 V100, of which 19 ran; nothing was fitted on them. 15 % and a
+// rank correlation of .85 are asked for.
+TEST(PredictedAccuracy, OfAmpsTrialsOfTransganFromItsOwnProfile) {
+  if (!std::filesystem::exists(kTables + "amp")) GTEST_SKIP() << "no profile at " << kTables;
+  const std::string path = source_dir() + "/tests/published/amp_transgan.csv";
+  const std::vector<MeasuredRun> runs =
+      read_published_runs(path, read_text_file(path), {.profile = kTables + "amp"});
+  const Accuracy gan = accuracy_of(runs).begin()->second;
+  EXPECT_EQ(gan.refused(), 0);
+  EXPECT_LE(*gan.mape, 0.15);
+  EXPECT_GE(*gan.spearman, 0.9);
+  EXPECT_LE(*gan.top1_regret, 1.01);
+  EXPECT_EQ(gan.ran_not_fitting, 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ from program import Here, answer, plait, run_tests
 CLUSTER = pathlib.Path(__file__).resolve().parent.parent / "examples/clusters/local_cpu.json"
 TINY = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 32, "n_layer": 2,
         "n_head": 4, "n_positions": 32, "vocab_size": 101}
-QUICK = ["--precision", "fp32", "--per-point", "2ms", "--cache", "points.jsonl"]
+QUICK = ["--precision", "fp32", "--per-point", "2ms", "--settle", "1ms", "--cache", "points.jsonl"]
 
 
 def tiny():

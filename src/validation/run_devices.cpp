@@ -12,10 +12,12 @@ namespace {
 
 constexpr int kMostCounted = 200'000;
 
-// "3x p3.8xlarge", "V100 (p3.8xlarge x3)", "V100x12", "12 V100": what and how many.
+// "3x p3.8xlarge", "V100 (p3.8xlarge x3)", "V100x12", "12 V100", "2 nodes of 8 V100": what and how
+// many.
 struct Counted {
   std::string name;
   std::optional<int> count;
+  std::optional<int> per_node{};
 };
 
 std::string trimmed(const std::string& text) {
@@ -24,8 +26,21 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+// "2 nodes of 8x V100", "4 machines with 8 A100".
+std::optional<Counted> counted_nodes(const std::string& part) {
+  static const std::regex nodes(
+      R"(^(\d{1,5})\s*(?:[xX*]|×)?\s*(?:nodes?|machines?|servers?|hosts?)\s+(?:of|with)\s+(\d{1,3})\s*(?:[xX*]|×)?\s*([^\d\s].*)$)",
+      std::regex::icase);
+  std::smatch match;
+  if (!std::regex_match(part, match, nodes)) return std::nullopt;
+  const int each = std::stoi(match[2]);
+  if (each == 0) return std::nullopt;
+  return Counted{match[3], std::min(kMostCounted + 1, std::stoi(match[1]) * each), each};
+}
+
 Counted counted(const std::string& part, const Catalogue& catalogue) {
   if (lookup_device(catalogue, part) != nullptr) return {part, std::nullopt};  // "RTX 3090"
+  if (const auto nodes = counted_nodes(part)) return *nodes;
   static const std::regex before(
       R"(^(\d{1,6})\s*(?:[xX*]|×)?\s+(\S.*)$|^(\d{1,6})(?:[xX*]|×)(\S.*)$)");
   static const std::regex after(R"(^(.*\S)\s*(?:\b[xX]|[*:]|×|[xX])\s*(\d{1,6})$)");
@@ -82,7 +97,7 @@ std::pair<std::string, int> shorthand_of(const Counted& part, const RunRow& row,
     return {fmt::format("{}x{}", *part.count, instance->name), *part.count * instance->count};
   const DeviceEntry* device = lookup_device(catalogue, part.name);
   if (device == nullptr) throw RowRefused(part.name + " is not in the catalogue");
-  const int per_node = row.gpus_per_node.value_or(0);
+  const int per_node = part.per_node.value_or(row.gpus_per_node.value_or(0));
   if (per_node > 0 && *part.count % per_node == 0)
     return {fmt::format("{}x{}:{}{}", *part.count / per_node, device->type.name, per_node, network),
             *part.count};
@@ -147,10 +162,11 @@ void count_devices(RunRow& row, const Catalogue& catalogue, Assumptions& assumpt
   }
   if (parts.size() == 1 && parts[0].count && known(parts[0]) != nullptr) {
     row.gpu = parts[0].name;
-    if (row.nodes)
+    if (row.nodes && !parts[0].per_node)
       row.gpus_per_node = parts[0].count;
     else
       row.gpus = parts[0].count;
+    if (parts[0].per_node) row.gpus_per_node = parts[0].per_node;
   }
   if (!row.gpus && row.nodes && !row.gpus_per_node && parts.size() == 1)
     if (const DeviceEntry* entry = known(parts[0])) {

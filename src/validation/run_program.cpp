@@ -118,8 +118,13 @@ std::string pytorch(const RunRow& row, const std::string& name) {
   return compiled ? "fms-fsdp" : "fsdp";
 }
 
+bool multiplies_in(DType format, const RunRow& row, const Catalogue& catalogue) {
+  const DeviceEntry* device = device_called(row.gpu, catalogue);
+  return device != nullptr && device->type.supports(format);
+}
+
 // A program that nobody has told us of runs as those do that cut the model in the same way.
-std::string like_others(const RunRow& row, Assumptions& assumptions) {
+std::string like_others(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   const bool cut = row.tensor.value_or(1) > 1 || row.pipeline.value_or(1) > 1 || row.mixed_degrees;
   if (!cut && mentions_any(row.data_sharding, {"FSDP", "FULL_SHARD", "SHARD_GRAD_OP"})) {
     assumptions.emplace_back("a program like PyTorch's FSDP");
@@ -138,8 +143,11 @@ std::string like_others(const RunRow& row, Assumptions& assumptions) {
     assumptions.emplace_back("a program like PyTorch, kernel by kernel");
     return "eager";
   }
-  assumptions.emplace_back("a program like Megatron-LM");
-  return row.date >= kCoreSince ? kMegatron : kMegatronLm;
+  // A row without a date is of today, unless it ran on what today's programs are not made for.
+  const bool now =
+      row.date.empty() ? multiplies_in(DType::bf16, row, catalogue) : row.date >= kCoreSince;
+  assumptions.emplace_back(now ? "a program like Megatron-Core" : "a program like Megatron-LM");
+  return now ? kMegatron : kMegatronLm;
 }
 
 // The catalogue's name of the program that the row names.
@@ -147,7 +155,7 @@ std::string framework_of(const RunRow& row, const Catalogue& catalogue, Assumpti
   std::string name = named_program(row.framework, catalogue);
   if (name.empty()) {
     if (is_mist(row)) return kMegatronLm;
-    return like_others(row, assumptions);
+    return like_others(row, catalogue, assumptions);
   }
   if (name.starts_with("fsdp")) return pytorch(row, name);
   if (name == kEager && is_compiled(row)) return kCompiled;
@@ -164,7 +172,8 @@ Framework in_catalogue(const Catalogue& catalogue, const std::string& name) {
 }
 
 // Programs whose own attention is not fused, and times in which none was, unless the row says so.
-AttentionKernel attention_of(const RunRow& row, const Framework& framework) {
+AttentionKernel attention_of(const RunRow& row, const Framework& framework,
+                             const Catalogue& catalogue) {
   if (mentions(row.plan_detail, "flash_attn=True")) return AttentionKernel::flash;
   if (mentions(row.plan_detail, "flash_attn=False")) return AttentionKernel::plain;
   if (mentions_any(row.attention, {"plain", "eager", "math", "unfused", "no flash"}))
@@ -173,7 +182,9 @@ AttentionKernel attention_of(const RunRow& row, const Framework& framework) {
   const std::string& name = framework.name;
   const bool own =
       name == kMegatronDeepspeed || name == kDeepspeed3d || name == kMegatronLm || name == kAceso;
-  if (own) return AttentionKernel::plain;
+  // Devices with products of 8 bits came after FlashAttention.
+  const bool late = row.date.empty() && multiplies_in(DType::fp8, row, catalogue);
+  if (own) return late ? AttentionKernel::flash : AttentionKernel::plain;
   if (mentions_any(row.framework + row.plan_detail, {"flash", "xformers", "triton", "cudnn"}))
     return AttentionKernel::flash;
   const bool pytorch = framework.traits.kernels == KernelStyle::eager;
@@ -248,7 +259,7 @@ Precision precision_of(const RunRow& row, const Cluster& cluster, Assumptions& a
 Job job_of(const RunRow& row, const Catalogue& catalogue, Assumptions& assumptions) {
   Job job;
   job.framework = in_catalogue(catalogue, framework_of(row, catalogue, assumptions));
-  job.attention = attention_of(row, job.framework);
+  job.attention = attention_of(row, job.framework, catalogue);
   job.flash_kernel = flash_kernel_of(row, job.framework);
   job.zero_group = zero_group_of(row);
   job.pure_states = mentions_any(row.notes + row.precision, {"all-bf16", "pure bf16"});

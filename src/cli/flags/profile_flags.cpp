@@ -109,6 +109,13 @@ std::vector<Flag> how_flags(ProfileArguments& a) {
            [&a](const std::string& flag, const std::string& text) {
              a.measure.meter.longest = Seconds(parse_seconds(flag, text));
            }},
+      {.name = "--settle",
+       .value = "TIME",
+       .help = "run a unit for this long before anything counts (default: 1s on GPUs)",
+       .set =
+           [&a](const std::string& flag, const std::string& text) {
+             a.measure.meter.settle = Seconds(parse_seconds(flag, text));
+           }},
       {.name = "--rounds",
        .value = "N",
        .help = "measure everything this many times, one round after the other (default: 3)",

@@ -103,6 +103,9 @@ struct MeterOptions {
   double tight = 0.01;   // stop when Timing::spread is this small
   Seconds longest{0.4};  // or a pass was repeated for this long
   int fewest = 5;        // repeats
+  // Units are repeated for so long before anything counts, and then for at least as long: a GPU
+  // keeps its power limit in the mean of a second, and its clock falls and rises by that.
+  std::optional<Seconds> settle;  // nothing = a second on GPUs, none on the CPU
 };
 
 // Measures on one device. Every call takes some tenths of a second.

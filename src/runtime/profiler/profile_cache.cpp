@@ -139,7 +139,7 @@ std::string usual_cache() {
 
 std::string fingerprint_of(const ProfilePoint& point, const Machine& machine, int round) {
   // Counts up when the way to measure changes so much that old results are not comparable.
-  constexpr int kMethod = 3;
+  constexpr int kMethod = 4;
   return hashed(fmt::format("{}|{}|{}|{}", point.text, machine.text(), kMethod, round));
 }
 

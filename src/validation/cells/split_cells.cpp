@@ -104,7 +104,7 @@ void split_rate(Line& line) {
 }
 
 void split_flags(Line& line) {
-  for (const char* format : {"bf16", "fp16"})
+  for (const char* format : {"fp8", "bf16", "fp16"})
     if (is(line.text(format), yes())) line.add("precision", format);
   if (is(line.text("bf16"), no()) && is(line.text("fp16"), no())) line.add("precision", "fp32");
   const std::string fsdp = line.text("fsdp");

@@ -289,7 +289,8 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
             at::ones({q.size(1), k.size(1)}, q.options().dtype(at::kBool)).triu(1);
         added = added.masked_fill(later, -std::numeric_limits<float>::infinity());
       }
-      mask = added.unsqueeze(0).expand({q.size(0), -1, -1, -1});
+      // The kernel copies a mask whose rows do not begin at multiples of 16 bytes for every sample.
+      mask = added.contiguous().unsqueeze(0).expand({q.size(0), -1, -1, -1});
     }
     out = at::scaled_dot_product_attention(queries, keys, values, mask, 0.0, shape.causal && !mask,
                                            shape.scale, keys.size(1) != queries.size(1));

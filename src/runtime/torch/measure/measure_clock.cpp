@@ -111,23 +111,30 @@ Repeats repeat(c10::Device device, const Repetition& repetition, const Repeated&
            (elapsed() - warm_begin < kWarm && elapsed() < repetition.longest.value / 2));
   const double launch = timing_of(launching).median.value;
   const bool waits = what.hold != nullptr && one < kAhead * launch;
-  const double limit = elapsed() + repetition.longest.value;
-  while (true) {
-    const int batch = std::clamp(static_cast<int>(kBatch / std::max(one, 1e-7)), 1, kMostOfBatch);
+  const int batch = std::clamp(static_cast<int>(kBatch / std::max(one, 1e-7)), 1, kMostOfBatch);
+  const auto run_batch = [&] {
     if (what.hold != nullptr) what.hold(kAhead * launch);
     for (int i = 0; i < batch; ++i) {
       if (waits) what.hold(kAhead * launch);
       what.once(watch);
     }
-    const std::vector<double> all = watch.intervals();
+    return watch.intervals();
+  };
+  const double settle = repetition.settle.value;
+  while (elapsed() - warm_begin < settle) run_batch();
+  const double least = settle > 0 ? elapsed() + settle : 0;
+  const double limit = std::max(least, elapsed() + repetition.longest.value);
+  while (true) {
+    const std::vector<double> all = run_batch();
     for (std::size_t i = 0; i < all.size(); ++i)
       if (const std::size_t part = i % what.marks; part < parts) out.device[part].push_back(all[i]);
     const int repeats = static_cast<int>(out.device[0].size());
     const bool over = elapsed() > limit || repeats >= kMostRepeats;
     if (repeats < (over ? 3 : repetition.fewest)) continue;
     if (over) break;
-    const bool tight = std::ranges::all_of(
-        out.device, [&](const auto& part) { return timing_of(part).spread <= repetition.tight; });
+    const bool tight = elapsed() >= least && std::ranges::all_of(out.device, [&](const auto& part) {
+                         return timing_of(part).spread <= repetition.tight;
+                       });
     if (tight) break;
   }
   return out;

@@ -37,6 +37,8 @@ struct Repetition {
   double tight = 0.01;
   Seconds longest{0.4};
   int fewest = 5;
+  // Of work without a pause before anything counts, and again at least while it does.
+  Seconds settle{0};
 };
 
 // What is repeated: `once` marks `marks` times. `hold` keeps the device busy for some seconds
@@ -53,7 +55,8 @@ struct Repeats {
 };
 
 // Runs it again and again: first to warm up, waiting for each, then in batches without waiting in
-// between, until the median of every interval is tight or time is over. Where the host takes as
+// between, until the median of every interval is tight or time is over. What runs while the device
+// settles does not count. Where the host takes as
 // long to launch a run as the device to do it, the device is held before each run until all of it
 // is launched: so what is measured is the device. A run of over two seconds on the CPU is not
 // repeated: it would take a budget of many points.

@@ -44,8 +44,11 @@ class TorchMeter : public Meter {
   // Keeps the device reading for some seconds, so that nothing useful is left in its caches.
   void hold(double seconds);
   void measure_unit(const UnitPlace& place, Measurement& into);
-  void measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
-                      const Batch& batch, MemoryWatch& memory, Measurement& into);
+  Seconds measure_memory(UnitModule& unit, const std::map<std::string, at::Tensor>& pattern,
+                         const Batch& batch, MemoryWatch& memory, Measurement& into);
+  void measure_passes(const std::vector<std::unique_ptr<UnitModule>>& copies,
+                      const std::map<std::string, at::Tensor>& pattern, const Batch& batch,
+                      int count, Measurement& into);
   // What the host takes to launch the passes.
   void measure_launch(const std::vector<std::unique_ptr<UnitModule>>& copies,
                       const std::map<std::string, at::Tensor>& pattern, const Batch& batch,

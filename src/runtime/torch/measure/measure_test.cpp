@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "runtime/lower/tiny_models.h"
+#include "runtime/torch/comm/tensor_group.h"
 #include "runtime/torch/measure/measure_meter.h"
+#include "runtime/torch/train/unit_module.h"
 
 namespace plait::runtime {
 namespace {
@@ -16,6 +18,7 @@ MeterOptions quick() {
   options.job.precision = Precision::fp32;
   options.longest = Seconds(0.02);
   options.fewest = 3;
+  options.settle = Seconds(0);
   return options;
 }
 
@@ -44,6 +47,27 @@ TEST(Stopwatch, GivesTheTimesBetweenMarks) {
   ASSERT_EQ(times.size(), 2u);
   EXPECT_GE(times[0].size(), 5u);
   EXPECT_GT(timing_of(times[1]).median, timing_of(times[0]).median);
+}
+
+TEST(Stopwatch, WhatRunsWhileTheDeviceSettlesDoesNotCount) {
+  const auto repeats = [](double settle) {
+    int runs = 0;
+    const auto once = [&](Stopwatch& watch) {
+      ++runs;
+      watch.mark();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      watch.mark();
+    };
+    const auto times = repeat(
+        at::kCPU, {.tight = 1e9, .longest = Seconds(60), .fewest = 5, .settle = Seconds(settle)},
+        {2, once});
+    return std::pair(runs, times.device[0].size());
+  };
+  const auto [few, counted] = repeats(0);
+  const auto [more, still] = repeats(0.4);
+  // A run takes a millisecond and what the machine adds.
+  EXPECT_GT(more - static_cast<int>(still), few - static_cast<int>(counted) + 10);
+  EXPECT_GT(still, counted);
 }
 
 TEST(Stopwatch, WhatTakesSecondsOnTheCpuRunsOnce) {
@@ -108,6 +132,33 @@ TEST(TorchMeter, EveryUnitOfEveryFamilyIsMeasured) {
       EXPECT_EQ(result.optimizer.has_value(), model.unit(u).parameters() > 0) << model.name;
     }
   }
+}
+
+// A block ends with a relu, whose result it keeps, and begins with a product, which keeps its
+// input: between two blocks that is one tensor, and counts once.
+TEST(TorchMeter, WhatABlockKeepsOfItsResultIsTheNextOnesInput) {
+  for (const Model& model : samples::tiny_models()) {
+    if (model.name.find("resnet") == model.name.npos) continue;
+    const ExecProgram program = lower(model).program;
+    TorchMeter meter(quick());
+    const auto saved = [&](int begin, int end) {
+      double sum = 0;
+      for (int u = begin; u < end; ++u) sum += meter.unit({&model, u, 1, 2}).saved->value;
+      return sum;
+    };
+    MemoryWatch memory;
+    AbsentGroup alone(1);
+    UnitModule whole(program, {0, program.begin[model.unit_count()]}, {}, alone,
+                     noise_parameters({}, at::kFloat));
+    const Batch batch = noise_batch(program, 2, at::kFloat, 1);
+    const std::int64_t before = memory.now();
+    const Bundle out = whole.forward({}, batch);
+    EXPECT_NEAR(saved(0, model.unit_count()), static_cast<double>(memory.now() - before),
+                0.03 * static_cast<double>(memory.now() - before))
+        << model.name;
+    return;
+  }
+  FAIL() << "no network of convolutions";
 }
 
 TEST(TorchMeter, SavedActivationsGrowWithTheMicroBatchAndShrinkWithTheShards) {

@@ -6,11 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "cost/framework/framework.h"
 #include "runtime/torch/comm/kernels.h"
 #include "runtime/torch/measure/measure_meter.h"
+#include "runtime/torch/train/gradient_sums.h"
 #include "runtime/torch/train/unit_module.h"
 
 namespace plait::runtime {
@@ -18,18 +20,13 @@ namespace {
 
 constexpr double kCaches = 128e6;  // bytes; copies of a unit are as many as exceed it
 constexpr int kMostCopies = 4;
-// Passes that are launched in a row, as those of a step's layers are: the engine of gradients is
-// woken once for all of them. As many as keep this much for backward.
+// Passes that follow each other, as those of a step's layers do: what forward keeps has left the
+// caches when backward wants it, and the engine of gradients is woken once for all of them, where
+// launching is measured. As many as keep this much for backward.
 constexpr int kInARow = 6;
-constexpr double kKept = 4e9;  // bytes
+constexpr int kTimedInARow = 4;  // more would fill the queue of the device
+constexpr double kKept = 4e9;    // bytes
 constexpr int kRows = 7;
-
-// Noise on the device itself: the values do not matter.
-ParameterSource noise_parameters(const ShardSpec& shard, const at::TensorOptions& options) {
-  return [shard, options](const Parameter& parameter) {
-    return at::randn(local_shape(parameter, shard), options).mul_(0.02).requires_grad_(true);
-  };
-}
 
 std::int64_t bytes_of(const Bundle& bundle) {
   std::set<const void*> seen;
@@ -39,6 +36,24 @@ std::int64_t bytes_of(const Bundle& bundle) {
       bytes += static_cast<std::int64_t>(tensor.storage().nbytes());
   return bytes;
 }
+
+std::set<const void*> storages_of(const Bundle& bundle) {
+  std::set<const void*> out;
+  for (const auto& [name, tensor] : bundle)
+    if (tensor.defined()) out.insert(tensor.storage().unsafeGetStorageImpl());
+  return out;
+}
+
+// A result's memory, whether or not the result itself is still there.
+struct MadeStorage {
+  explicit MadeStorage(const at::Tensor& tensor)
+      : bytes(static_cast<std::int64_t>(tensor.storage().nbytes())),
+        storage(tensor.storage().getWeakStorageImpl()) {}
+  bool is_kept() const { return !storage.expired(); }
+
+  std::int64_t bytes = 0;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+};
 
 Bundle leaves(const Bundle& bundle) {
   Bundle out;
@@ -56,10 +71,37 @@ std::vector<at::Tensor> results(const Bundle& bundle) {
   return out;
 }
 
-std::vector<at::Tensor> noise_like(const std::vector<at::Tensor>& tensors) {
+// What backward of `tensors` starts from: noise, as activations have it, since products of equal
+// numbers take less power and run at a higher clock; of losses, one value a sample, the sum's
+// gradient.
+std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> out;
-  for (const at::Tensor& tensor : tensors) out.push_back(at::ones_like(tensor));
+  for (const at::Tensor& tensor : tensors)
+    out.push_back(tensor.dim() < 2 ? at::ones_like(tensor) : at::randn_like(tensor));
   return out;
+}
+
+// The gradients of a unit's parameters, summed over micro-batches as training does it.
+std::unique_ptr<GradientSums> sums_of(const UnitModule& unit) {
+  std::vector<at::Tensor> tensors;
+  std::vector<std::int64_t> places;
+  std::int64_t size = 0;
+  for (const LocalParameter& parameter : unit.parameters()) {
+    if (!parameter.parameter.owned) continue;
+    tensors.push_back(parameter.value);
+    places.push_back(std::exchange(size, size + parameter.value.numel()));
+  }
+  auto sums = std::make_unique<GradientSums>(std::move(tensors), places, size,
+                                             std::vector<GradientSums::Group>{}, size,
+                                             /*early=*/false);
+  sums->begin_step();
+  return sums;
+}
+
+// How many passes follow each other, at most.
+int passes_in_a_row(const Measurement& measured, int most) {
+  const double kept = measured.saved ? measured.saved->value : 0;
+  return static_cast<int>(std::clamp<double>(kKept / std::max(kept, 1.0), 1, most));
 }
 
 }  // namespace
@@ -88,36 +130,35 @@ std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& 
   const auto sets =
       static_cast<std::int64_t>(std::ceil(kCaches / (16.0 * static_cast<double>(size))));
   const at::Tensor weights = noise({sets, size}, dtype_);
-  const at::Tensor gradients = noise({sets, size}, dtype_);
+  const at::Tensor gradients = noise({sets, size}, kept);
   const at::Tensor values = master ? weights.to(kept) : weights;
   const at::Tensor means = at::zeros_like(values);
   const at::Tensor squares = at::ones_like(values);
   const Optimizer optimizer = options_.job.optimizer;
   std::int64_t turn = 0;
-  // As a step does it: gradients are converted, their norm is taken, and they are clipped.
+  // As a step does it: the norm of the summed gradients is taken, and they are clipped.
   const auto step = [&] {
     turn = (turn + 1) % sets;
     const at::Tensor weight = weights[turn], gradient = gradients[turn], value = values[turn],
                      first = means[turn], second = squares[turn];
-    const at::Tensor wide = master ? gradient.to(kept) : gradient;
-    const at::Tensor norm = at::linalg_vector_norm(wide);
+    const at::Tensor norm = at::linalg_vector_norm(gradient);
     if (optimizer == Optimizer::adam) {
 #if PLAIT_FUSED_ADAM
       const at::Tensor number = at::ones({}, value.options().dtype(at::kFloat));
-      at::_fused_adamw_({value}, {wide}, {first}, {second}, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
+      at::_fused_adamw_({value}, {gradient}, {first}, {second}, {}, {number}, 1e-4, 0.9, 0.95, 0.1,
                         1e-8,
                         /*amsgrad=*/false, /*maximize=*/false, norm.to(at::kFloat).clamp_min(1.0));
       if (master) weight.copy_(value);
       return;
 #endif
-      first.mul_(0.9).add_(wide, 0.1);
-      second.mul_(0.95).addcmul_(wide, wide, 0.05);
+      first.mul_(0.9).add_(gradient, 0.1);
+      second.mul_(0.95).addcmul_(gradient, gradient, 0.05);
       value.addcdiv_(first, second.sqrt().add_(1e-8), -1e-4);
     } else if (optimizer == Optimizer::momentum) {
-      first.mul_(0.9).add_(wide);
+      first.mul_(0.9).add_(gradient);
       value.add_(first, -1e-4);
     } else {
-      value.add_(wide, -1e-4);
+      value.add_(gradient, -1e-4);
     }
     if (master) weight.copy_(value);
   };
@@ -133,9 +174,10 @@ std::optional<Timing> TorchMeter::optimizer_step(const std::vector<at::Tensor>& 
   return timing_of(times.device[0]);
 }
 
-// Once without looking, so that gradients are there, as in every step but the first.
-void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const Batch& batch,
-                                MemoryWatch& memory, Measurement& into) {
+// Once without looking, so that gradients are there, as in every step but the first. Gives what
+// both passes take, the host's launching included.
+Seconds TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const Batch& batch,
+                                   MemoryWatch& memory, Measurement& into) {
   const auto in_bytes = [](std::int64_t size) {
     return Bytes(static_cast<double>(std::max<std::int64_t>(0, size)));
   };
@@ -143,17 +185,22 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
     Bundle in = leaves(pattern);
     memory.forget_peak();
     const std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
-    if (!out.empty()) torch::autograd::backward(out, noise_like(out));
+    if (!out.empty()) torch::autograd::backward(out, gradients_of(out));
     synchronise(device_);
   };
   backward();
   const std::int64_t before = memory.now();
   std::int64_t saved = 0;
   std::int64_t handed_on = 0;
+  std::int64_t passed_on = 0;  // of what is saved
   {
     Bundle in = leaves(pattern);
     into.input = in_bytes(bytes_of(in));
+    const std::set<const void*> given = storages_of(in);
     std::vector<at::Tensor> out = results(unit.forward(std::move(in), batch));
+    std::vector<MadeStorage> made;
+    for (const at::Tensor& tensor : out)
+      if (!given.contains(tensor.storage().unsafeGetStorageImpl())) made.emplace_back(tensor);
     // What the graph keeps when nobody else holds the results.
     std::vector<std::decay_t<decltype(at::Tensor().grad_fn())>> graph;
     for (const at::Tensor& tensor : out) graph.push_back(tensor.grad_fn());
@@ -161,16 +208,71 @@ void TorchMeter::measure_memory(UnitModule& unit, const Bundle& pattern, const B
     out.clear();
     saved = memory.now() - before;
     handed_on = all - memory.now();
+    // What it keeps of the results, as relu does, the next unit keeps as its input.
+    for (const MadeStorage& storage : made)
+      if (storage.is_kept()) passed_on += storage.bytes;
   }
+  const auto begin = std::chrono::steady_clock::now();
   backward();
-  into.saved = in_bytes(saved);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  into.saved = in_bytes(saved - passed_on);
   into.workspace = in_bytes(memory.peak() - before - saved - handed_on);
+  return Seconds(took.count());
+}
+
+// Several passes forward, then as many backward, the last first.
+void TorchMeter::measure_passes(const std::vector<std::unique_ptr<UnitModule>>& copies,
+                                const Bundle& pattern, const Batch& batch, int count,
+                                Measurement& into) {
+  std::vector<Bundle> inputs;
+  for (int i = 0; i < count; ++i) inputs.push_back(leaves(pattern));
+  std::vector<std::unique_ptr<GradientSums>> sums;
+  for (const auto& copy : copies) {
+    sums.push_back(sums_of(*copy));
+    sums.back()->add_all();  // those that counting memory has left
+  }
+  const int several = static_cast<int>(copies.size());
+  std::vector<std::vector<at::Tensor>> out(count);
+  std::vector<at::Tensor> gradients;
+  int turn = 0;  // the copy that comes first
+  const auto once = [&](Stopwatch& watch) {
+    for (Bundle& input : inputs)
+      for (auto& [name, tensor] : input) tensor.mutable_grad() = at::Tensor();
+    watch.mark();
+    for (int i = 0; i < count; ++i)
+      out[i] = results(copies[(turn + i) % several]->forward(inputs[i], batch));
+    watch.mark();
+    if (gradients.empty()) gradients = gradients_of(out[0]);
+    // Training sums gradients up when those of other layers have been made.
+    for (int i = count - 1; i >= 0; --i) {
+      if (i + several < count) sums[(turn + i) % several]->add_all();
+      if (!out[i].empty()) torch::autograd::backward(out[i], gradients);
+      out[i].clear();
+    }
+    for (const auto& sum : sums) sum->add_all();
+    watch.mark();
+    turn = (turn + count) % several;
+  };
+  // The unit before has just written the input.
+  const auto hold_and_touch = [&](double seconds) {
+    const c10::NoGradGuard no_gradients;
+    hold(seconds);
+    for (auto& [name, tensor] : inputs[0]) tensor.mul_(1);
+  };
+  Repetition repetition = repetition_;
+  repetition.settle = options_.settle.value_or(Seconds(device_.is_cpu() ? 0 : 1));
+  Repeats times = repeat(device_, repetition, {.marks = 3, .once = once, .hold = hold_and_touch});
+  for (std::vector<double>& part : times.device) {
+    for (double& time : part) time /= count;
+    add_flags(part, into.flags);
+  }
+  into.forward = timing_of(times.device[0]);
+  into.backward = timing_of(times.device[1]);
 }
 
 void TorchMeter::measure_launch(const std::vector<std::unique_ptr<UnitModule>>& copies,
                                 const Bundle& pattern, const Batch& batch, Measurement& into) {
-  const double kept = into.saved ? into.saved->value : 0;
-  const int count = std::clamp(static_cast<int>(kKept / std::max(kept, 1.0)), 1, kInARow);
+  const int count = passes_in_a_row(into, kInARow);
   std::vector<double> forward, backward;
   for (int row = 0; row < kRows; ++row) {
     std::vector<Bundle> inputs;
@@ -182,7 +284,7 @@ void TorchMeter::measure_launch(const std::vector<std::unique_ptr<UnitModule>>& 
       for (at::Tensor& tensor : results(copies[i % copies.size()]->forward(inputs[i], batch)))
         out.push_back(std::move(tensor));
     const auto middle = std::chrono::steady_clock::now();
-    const std::vector<at::Tensor> gradients = noise_like(out);
+    const std::vector<at::Tensor> gradients = gradients_of(out);
     const auto launched = std::chrono::steady_clock::now();
     if (!out.empty()) torch::autograd::backward(out, gradients);
     const auto end = std::chrono::steady_clock::now();
@@ -219,37 +321,15 @@ void TorchMeter::measure_unit(const UnitPlace& place, Measurement& into) {
            static_cast<int>(copies.size()) < kMostCopies);
   const Bundle pattern = copies[0]->sample_input(place.micro_batch, options);
 
-  measure_memory(*copies[0], pattern, batch, memory, into);
+  const Seconds pass = measure_memory(*copies[0], pattern, batch, memory, into);
   // The meter's own buffer is in the pool too.
   const std::int64_t own = flush_.defined() ? static_cast<std::int64_t>(flush_.nbytes()) : 0;
   if (memory.reserved() > own) into.reserved = Bytes(static_cast<double>(memory.reserved() - own));
 
-  std::vector<Bundle> inputs;
-  for (std::size_t i = 0; i < copies.size(); ++i) inputs.push_back(leaves(pattern));
-  std::size_t turn = 0;
-  std::vector<at::Tensor> gradients;
-  const auto once = [&](Stopwatch& watch) {
-    turn = (turn + 1) % copies.size();
-    for (auto& [name, tensor] : inputs[turn]) tensor.mutable_grad() = at::Tensor();
-    watch.mark();
-    std::vector<at::Tensor> out = results(copies[turn]->forward(inputs[turn], batch));
-    watch.mark();
-    if (gradients.empty()) gradients = noise_like(out);
-    if (!out.empty()) torch::autograd::backward(out, gradients);
-    watch.mark();
-  };
-  // The unit before has just written the input.
-  const auto hold_and_touch = [&](double seconds) {
-    const c10::NoGradGuard no_gradients;
-    hold(seconds);
-    for (auto& [name, tensor] : inputs[(turn + 1) % copies.size()]) tensor.mul_(1);
-  };
-  const Repeats times =
-      repeat(device_, repetition_, {.marks = 3, .once = once, .hold = hold_and_touch});
-  into.forward = timing_of(times.device[0]);
-  into.backward = timing_of(times.device[1]);
-  for (const auto& part : times.device) add_flags(part, into.flags);
-  inputs.clear();
+  const double in_time = repetition_.longest / std::max(pass, Seconds(1e-9));
+  const int most = passes_in_a_row(into, kTimedInARow);
+  measure_passes(copies, pattern, batch, static_cast<int>(std::clamp<double>(in_time, 1, most)),
+                 into);
   if (!device_.is_cpu()) measure_launch(copies, pattern, batch, into);
   copies.clear();
   into.optimizer = optimizer_step(parameters);

@@ -19,8 +19,10 @@ std::uint64_t hash_of(const std::string& text, std::uint64_t seed) {
   return hash;
 }
 
-double fan_in(const Parameter& parameter) {
-  return parameter.size() / static_cast<double>(parameter.shape[0]);
+// Of the values of a new model's parameter.
+double deviation(const Parameter& parameter) {
+  const double fan_in = parameter.size() / static_cast<double>(parameter.shape[0]);
+  return parameter.start == Start::kaiming ? std::sqrt(2 / fan_in) : 0.02;
 }
 
 }  // namespace
@@ -46,10 +48,17 @@ at::Tensor initial_value(const Parameter& parameter, std::uint64_t seed) {
   at::Tensor value = at::empty(parameter.shape, at::kFloat);
   if (parameter.start == Start::ones) return value.fill_(1);
   if (parameter.start == Start::zeros) return value.zero_();
-  const double deviation =
-      parameter.start == Start::kaiming ? std::sqrt(2 / fan_in(parameter)) : 0.02;
   at::Generator generator = at::detail::createCPUGenerator(hash_of(parameter.name, seed));
-  return value.normal_(0, deviation, generator);
+  return value.normal_(0, deviation(parameter), generator);
+}
+
+ParameterSource noise_parameters(const ShardSpec& shard, const at::TensorOptions& options) {
+  return [shard, options](const Parameter& parameter) {
+    at::Tensor value = at::empty(local_shape(parameter, shard), options);
+    if (parameter.start == Start::ones) return value.fill_(1).set_requires_grad(true);
+    if (parameter.start == Start::zeros) return value.zero_().set_requires_grad(true);
+    return value.normal_(0, deviation(parameter)).set_requires_grad(true);
+  };
 }
 
 ParameterSource separate_parameters(const ShardSpec& shard, const at::TensorOptions& options,

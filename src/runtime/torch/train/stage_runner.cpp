@@ -73,11 +73,24 @@ Bundle leaves_of(const Bundle& bundle) {
   return out;
 }
 
-Batch on_device(Batch batch, at::Device device) {
+void each_tensor(Batch& batch, const auto& apply) {
   for (at::Tensor* tensor : {&batch.tokens, &batch.target, &batch.types, &batch.images,
                              &batch.labels, &batch.weights, &batch.follows})
-    if (tensor->defined() && device.is_cuda())
-      *tensor = tensor->pin_memory().to(device, /*non_blocking=*/true);
+    if (tensor->defined()) apply(*tensor);
+}
+
+// `batch` lies where a GPU can fetch it by itself; see pinned().
+Batch on_device(Batch batch, at::Device device) {
+  if (device.is_cuda())
+    each_tensor(batch, [&](at::Tensor& tensor) { tensor = tensor.to(device, true); });
+  return batch;
+}
+
+// Copied to pages that a GPU can fetch by itself. Images of a step take milliseconds, in which the
+// host that launches the step must not be held up.
+Batch pinned(Batch batch, at::Device device) {
+  if (device.is_cuda())
+    each_tensor(batch, [](at::Tensor& tensor) { tensor = tensor.pin_memory(); });
   return batch;
 }
 
@@ -192,7 +205,9 @@ StageRunner::StepSamples StageRunner::make_samples(std::int64_t step, int micro_
       const Interval mine = span.place->samples[span.d];
       std::vector<Batch>& own = out.emplace_back();
       for (int m = 0; m < micro_batches; ++m)
-        own.push_back(samples_.batch(step, m * layout_.micro_batch + mine.begin, mine.size()));
+        own.push_back(
+            pinned(samples_.batch(step, m * layout_.micro_batch + mine.begin, mine.size()),
+                   ranks_.device()));
     }
   return out;
 }

@@ -53,7 +53,8 @@ class StageRunner {
   struct Boundary;
   struct InFlight;  // what forward keeps for backward
 
-  // Of a step, for every span that reads samples: those of each micro-batch, on the CPU.
+  // Of a step, for every span that reads samples: those of each micro-batch, on the CPU, where
+  // a GPU can fetch them.
   using StepSamples = std::vector<std::vector<Batch>>;
   StepSamples make_samples(std::int64_t step, int micro_batches) const;
 

@@ -54,6 +54,8 @@ using ParameterSource = std::function<at::Tensor(const Parameter& parameter)>;
 // Parameters as tensors of their own; one that is asked for again is the same tensor.
 ParameterSource separate_parameters(const ShardSpec& shard, const at::TensorOptions& options,
                                     std::uint64_t seed);
+// Values as a new model has them, other ones with every call, made on the device itself.
+ParameterSource noise_parameters(const ShardSpec& shard, const at::TensorOptions& options);
 
 // Some consecutive ops of a model on one device. Example, one unit on a whole device:
 //   const ExecProgram program = lower(model).program;

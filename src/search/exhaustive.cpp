@@ -51,12 +51,12 @@ class Enumeration {
   void extend(int end, const PipelineSuffix& tail, int first) {
     const int after = static_cast<int>(stages_.size());
     if (after >= space_.max_stages(table_.settings())) return;
-    for (int o = 0; o < static_cast<int>(table_.options().size()); ++o) {
+    for (int o = 0; o < static_cast<int>(table_.options().size()) && !looked(); ++o) {
       const std::vector<int> before = used_;
       Next next{o, {}, {}};
       if (!table_.take(o, used_, next.begin)) continue;
       if (has_cutoff() && after > 0) next.send = table_.hand_over(o, first, end);
-      for (int from = end - 1; from >= 0; --from) {
+      for (int from = end - 1; from >= 0 && !looked(); --from) {
         const UnitRange units{from, end};
         if (has_cutoff() && is_too_slow(longer(tail, next, alone(next, units)).length())) break;
         if (space_.allows(units, after)) try_units(next, units, tail);
@@ -85,7 +85,7 @@ class Enumeration {
     if (has_cutoff() && is_hopeless(longer(tail, next, runs.alone(units)), units.begin)) return;
     for (const UnitsRecomputed& recompute : recomputes_of(units)) {
       count_stage();
-      if (stopped_) return;
+      if (looked()) return;
       if (!runs.fits(units, recompute, after)) continue;
       PipelineSuffix whole;
       if (has_cutoff()) whole = longer(tail, next, runs.cost(units, recompute));
@@ -102,8 +102,13 @@ class Enumeration {
   // Long before there is a whole plan there may be many stages that do not fit.
   void count_stage() {
     const std::int64_t limit = context_.options.max_evaluations;
-    if (++tried_ % 256 == 0) stopped_ |= context_.should_stop();
-    stopped_ |= has_cutoff() && limit > 0 && tried_ >= kTriedForEach * limit;
+    stopped_ |= has_cutoff() && limit > 0 && ++tried_ >= kTriedForEach * limit;
+  }
+
+  // At the clock, now and then: whether it is over.
+  bool looked() {
+    if (++looks_ % 256 == 0) stopped_ |= context_.should_stop();
+    return stopped_;
   }
 
   std::vector<UnitsRecomputed> recomputes_of(const UnitRange& units) const {
@@ -154,6 +159,7 @@ class Enumeration {
   Bounds::Rest rest_;
   std::vector<PlacedStage> stages_;  // last stage of the pipeline first
   std::int64_t tried_ = 0;           // stages
+  std::int64_t looks_ = 0;
   bool stopped_ = false;
 };
 
@@ -165,7 +171,10 @@ SearchResult search_exhaustively(const SearchContext& context) {
   Shortlist found(engine, context.options.keep, context.options.target);
   SearchResult result;
   for (std::size_t i = 0; i < space.settings().size() && !result.cut_short; ++i) {
-    StageTable table(space, engine, space.settings()[i], searched_schedule(context.options.pins));
+    StageTable table(space, engine, space.settings()[i], searched_schedule(context.options.pins),
+                     [&] { return context.should_stop(); });
+    result.cut_short = !table.is_whole();
+    if (result.cut_short) break;
     Enumeration enumeration(context, space, table, found);
     enumeration.run();
     result.cut_short = enumeration.stopped();

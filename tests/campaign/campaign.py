@@ -3,15 +3,17 @@
 
     campaign.py --program build/release/plait --problems 500 --jobs 8
 
-What counts as wrong is in judge_run.py: an abort, another exit status than 0, 2 or 3, broken JSON, a search over its limit, over 1 GB
+What counts as wrong is in judge_run.py: an abort, a hang, another exit status than 0, 2 or 3, broken JSON, a search over its limit, over 1 GB
 of memory; and here: a plan that another verb refuses or prices otherwise, a file that is left behind. Problem N of a seed is always the
-same, so that `--seed S --first N --problems 1 --keep FOLDER` repeats it.
+same, so that `--seed S --first N --problems 1 --keep FOLDER` repeats it; `--csv FILE` has what each run took, and how late it was.
 """
 import argparse
 import collections
 import concurrent.futures
+import csv
 import json
 import math
+import multiprocessing
 import pathlib
 import re
 import shlex
@@ -20,12 +22,14 @@ import sys
 import tempfile
 import time
 
+from draw_clusters import any_offers
 from draw_problems import any_change, draw_problem
 from found_before import FOUND_BEFORE
 from judge_run import LATE_S, Bounds, judged, read_json
 
 EXPORTS = ["megatron", "deepspeed", "torchtitan", "fsdp", "jax", "metis", "amp", "fasop", "aceso"]
 PLANNERS = 6  # each has a limit of its own
+EXPLAINED = 3  # searches, the same
 LONGEST_READ = 10_000_000
 LAUNCHERS = ["torchrun", "slurm", "mpirun", "ssh"]
 
@@ -119,8 +123,8 @@ def node_names(cluster):
 
 def judge_searches(session, saved):
     problem, random = session.problem, session.problem.random
-    # Several searches, each with a limit of its own.
-    session.run("explain", "plan.json", "--time-limit", f"{round(problem.limit_s * 1000)}ms", *(["--json"] if random.random() < 0.5 else []), statuses=[0])
+    session.run("explain", "plan.json", "--time-limit", f"{round(problem.limit_s * 1000)}ms", *(["--json"] if random.random() < 0.5 else []), statuses=[0],
+                limit_s=EXPLAINED * problem.limit_s)
     run = session.run("replan", "plan.json", *any_change(random, node_names(saved["cluster"])), *limit_words(problem), "-o", "replanned.json",
                       writes=["replanned.json"], limit_s=2 * problem.limit_s * problem.threads)
     if run.status == 0:
@@ -129,6 +133,16 @@ def judge_searches(session, saved):
     if random.random() < 0.1:
         session.run("compare", *problem.source, *limit_words(problem), *(["--json"] if random.random() < 0.5 else []),
                     limit_s=PLANNERS * (problem.limit_s * problem.threads + LATE_S) - LATE_S)
+
+
+def judge_mixes(session):
+    """What to rent, of two or three instances."""
+    problem, random = session.problem, session.problem.random
+    rest = [*problem.plain[:2], *problem.plain[4:]] if problem.plain[2] == "--cluster" else []
+    if not rest or "--device" in rest or any(word.startswith("--price") for word in rest):
+        return
+    session.run("pareto", *rest, "--instances", ",".join(any_offers(random)), *limit_words(problem), *(["--json"] if random.random() < 0.5 else []),
+                limit_s=problem.limit_s * problem.threads)
 
 
 def judge_export(session, target):
@@ -180,6 +194,8 @@ def one_problem(options, number):
         folder = pathlib.Path(options.keep) / str(number) if options.keep else pathlib.Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         session = Session(options.program, problem, folder)
+        if problem.random.random() < 0.05:
+            judge_mixes(session)
         if plan(session):
             saved = read_json((folder / "plan.json").read_text(encoding="utf-8"))
             judge_prices(session, saved["predicted"])
@@ -187,6 +203,9 @@ def one_problem(options, number):
             for target in problem.random.sample(EXPORTS, options.exports):
                 judge_export(session, target)
     texts = [f"{number}: plait {shlex.join(run.words)}\n    exit {run.status}: {fault}\n    {last_line(run.err)}" for run, fault in session.faults]
+    for run in session.runs:
+        run.out = ""
+        run.err = last_line(run.err)
     return number, session.runs, texts
 
 
@@ -202,14 +221,18 @@ def kind_of(message):
 class Count:
     def __init__(self):
         self.problems = self.runs = self.legal = self.planned = 0
-        self.cpu_s = self.memory = 0.0
+        self.cpu_s = self.memory = self.late_s = 0.0
         self.statuses = collections.Counter()
         self.messages = collections.Counter()
         self.faults = []
+        self.rows = []
 
-    def add(self, runs, texts):
+    def add(self, number, runs, texts):
         self.problems += 1
+        self.rows += [[number, run.words[0], run.status, *(round(value, 3) for value in (run.limit_s or 0, run.cpu_s, run.late_s)), round(run.memory / 1e6)]
+                      for run in runs]
         self.runs += len(runs)
+        self.late_s = max([self.late_s, *(run.late_s for run in runs)])
         plans = [run.status for run in runs if run.words[0] == "plan"]
         self.legal += plans[-1] != 2
         self.planned += plans[-1] == 0
@@ -223,7 +246,7 @@ class Count:
 
     def text(self):
         return (f"{self.problems} problems, {self.legal} legal, {self.planned} planned; {self.runs} runs, {self.cpu_s:.0f} s of CPU time, "
-                f"{self.cpu_s / max(1, self.problems):.2f} s a problem, at most {self.memory / 1e6:.0f} MB; {len(self.faults)} faults")
+                f"{self.cpu_s / max(1, self.problems):.2f} s a problem, at most {self.memory / 1e6:.0f} MB and {self.late_s:.2f} s late; {len(self.faults)} faults")
 
 
 def found_before(options):
@@ -236,12 +259,14 @@ def found_before(options):
 def run_all(options):
     count = Count()
     for run, texts in found_before(options):
-        count.add([run], texts)
+        count.add(-1, [run], texts)
         print(*texts, sep="\n", end="\n" if texts else "")
     end = time.monotonic() + 60 * options.minutes
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    # By fork, which takes the settings along.
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork")) as pool:
         waiting, numbers = set(), iter(range(options.first, options.first + options.problems))
         last = options.first - 1
+        known = len(count.faults)
         while True:
             while len(waiting) < options.jobs and time.monotonic() < end and (number := next(numbers, None)) is not None:
                 waiting.add(pool.submit(one_problem, options, number))
@@ -250,8 +275,9 @@ def run_all(options):
                 break
             done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
-                _, runs, texts = future.result()
-                count.add(runs, texts)
+                count.add(*future.result())
+                texts = count.faults[known:]
+                known = len(count.faults)
                 for text in texts:
                     print(text, flush=True)
     return count, last
@@ -268,6 +294,7 @@ def main():
     parser.add_argument("--exports", type=int, default=3, help="targets that a plan is exported to, of nine")
     parser.add_argument("--keep", help="a folder for the files of every problem")
     parser.add_argument("--unbounded", action="store_true", help="judge neither CPU time nor memory: for builds with sanitizers")
+    parser.add_argument("--csv", help="a file with a row for each run")
     parser.add_argument("--messages", action="store_true", help="count what was refused, and why")
     options = parser.parse_args()
     Bounds.judged = not options.unbounded
@@ -277,6 +304,9 @@ def main():
     if options.messages:
         for message, times in count.messages.most_common():
             print(f"{times:6} {message}")
+    if options.csv:
+        with open(options.csv, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([["problem", "verb", "status", "limit_s", "cpu_s", "late_s", "memory_MB"], *count.rows])
     print(json.dumps(dict(sorted(count.statuses.items()))))
     print(f"{count.text()}; next: --seed {options.seed} --first {last + 1}")
     return bool(count.faults)

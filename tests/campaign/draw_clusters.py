@@ -49,6 +49,15 @@ def any_instances(random, files):
     return ["--cluster", "+".join(f"{random.choice([1, 2, 3, 8])}x{name}" for name in chosen)]
 
 
+def any_offers(random):
+    """Words of --instances, mostly of one provider."""
+    instances = catalogue("instances")
+    provider = random.choice(instances)["provider"]
+    names = [one["name"] for one in instances if one["provider"] == provider or random.random() < 0.01]
+    chosen = random.sample(names, min(len(names), random.choice([1, 2, 3])))
+    return [f"{name}{random.choice(['', '', ':spot'])}:{random.choice(['1', '4', '0-8', '2-3', '40'])}" for name in chosen]
+
+
 def any_link(random, slowest=0.01):
     return {"bandwidth_GBps": random.choice([slowest, 1, 12.5, 50, 400]), "latency_us": random.choice([0, 1, 30, 5000])}
 

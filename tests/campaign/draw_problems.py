@@ -29,7 +29,7 @@ ASKED = {
     "--effort": ["quick", "normal", "thorough", "prove"], "--target-gap": ["0", "1%", "50%"], "--explain-search": [None],
 }
 PLANNERS = ["amp", "fasop", "metis", "aceso", "exhaustive"]
-LIMITS_MS = [20, 35, 60, 100, 200, 300, 500, 1000, 2000]
+LIMITS_MS = [20, 20, 35, 35, 60, 60, 100, 100, 200, 200, 300, 500, 1000, 2000]
 
 
 @dataclasses.dataclass

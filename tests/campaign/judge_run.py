@@ -11,7 +11,7 @@ import threading
 STATUSES = {0, 2, 3}
 MOST_MEMORY = 10**9
 ADDRESS_SPACE = 8 << 30  # a run that goes wild ends alone
-LATE_S = 0.7  # how long after its limit a search may still work; docs/hardening.md
+LATE_S = 0.5  # how long after its limit a run may still work, reading and printing included; docs/hardening.md
 HANGS_S = 180
 LONGEST_LINE = 2000
 INTERNAL = re.compile(r"internal error|does not hold|terminate called|std::|/src/[a-z]|\w\.(?:cpp|h):\d|what\(\)")
@@ -29,6 +29,11 @@ class Run:
     cpu_s: float
     memory: int
     faults: list
+    limit_s: float | None = None  # of CPU time
+
+    @property
+    def late_s(self):
+        return max(0.0, self.cpu_s - self.limit_s) if self.limit_s is not None else 0.0
 
 
 def no_constant(text):
@@ -100,7 +105,7 @@ def faults_of_texts(run, is_json):
 def judged(program, words, folder, limit_s=None, stop_after_s=None, statuses=None):
     """A Run. `limit_s` is the CPU time that it was allowed, in all its threads."""
     status, out, err, cpu_s, memory = measured(program, words, folder, stop_after_s)
-    run = Run(words, status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), cpu_s, memory, [])
+    run = Run(words, status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), cpu_s, memory, [], limit_s)
     allowed = set(statuses or STATUSES) | ({130, -signal.SIGTERM} if stop_after_s is not None else set())
     if status == -signal.SIGKILL:
         run.faults.append(f"hangs: {HANGS_S} s")

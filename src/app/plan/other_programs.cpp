@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "app/plan/quick_search.h"
 #include "cost/engine.h"
 #include "export/exporter.h"
 #include "io/cluster/catalogue.h"
@@ -45,10 +46,14 @@ std::optional<RankedPlan> faster_plan(const Problem& problem, SearchOptions opti
   if (options.time_limit <= Seconds(0)) return std::nullopt;
   if (violation_of(problem, options.pins, options.target)) return std::nullopt;
   const CostEngine engine(problem);
-  const ClusterLowerBound floor(engine, options.pins, options.target);
+  const Stopwatch watch;
+  const ClusterLowerBound floor(engine, options.pins, options.target, [&] {
+    return session.stop.stop_requested() || watch.elapsed() >= options.time_limit;
+  });
   if (floor.step(devices_by_type(problem.cluster)) >= limit) return std::nullopt;
   Session quiet;
   quiet.stop = session.stop;
+  options = in_time_left(options, watch.elapsed());
   SearchContext context = search_context(problem, options, quiet);
   context.engine = &engine;
   const SearchResult found = run_search(planner_named("auto"), context);
@@ -131,7 +136,9 @@ void judge_layout(const SaidLayout& said, const Session& session, PlanAnswer& ou
   if (out.problem.cluster.device_count() > kMostDevices) return;
   SearchOptions options = options_for_what_is_left(out);
   options.pins = said.open;
+  const Stopwatch watch;
   const auto plan = faster_plan(problem, options, kWorthwhile * std::min(reached, step), session);
+  out.elapsed += watch.elapsed();  // others have what is left then
   if (plan)
     out.other_ways.push_back(
         {fmt::format("{}{}, {} less", said.where, reached < kWorthwhile * step ? " too" : "",

@@ -121,20 +121,71 @@ class Run {
   std::vector<std::vector<Event>> stage_events_;
 };
 
-// Pipelines with more tasks than this are simulated at their ends only.
+// Pipelines with more tasks than this, or that take longer, are simulated at their ends only.
 constexpr double kMostTasks = 1e6;
+constexpr double kMostSeconds = 0.08;  // that one simulation may take, about
+
+// Rounds of micro-batches, as many as there are chunks, in the two lengths that are simulated.
+struct Ends {
+  int shorter = 0;
+  int longer = 0;
+};
+constexpr Ends kEnds[] = {{16, 24}, {4, 6}, {2, 3}};  // those that the time allows
+
+// An order that fills gaps has to be found first.
+double seconds_of(const Pipeline& p, double micro_batches) {
+  const bool fills_gaps = p.schedule == Schedule::zb_2p || p.schedule == Schedule::zb_v;
+  const double of_task = fills_gaps ? 1.8e-7 + 6e-9 * p.stages : 2.5e-8;
+  return of_task * p.stages * p.chunks * micro_batches;
+}
+
+// Of pipelines that are too deep to be simulated: what each stage takes at least, between the first
+// micro-batch's way to it and the last one's way back.
+Trace outlined(const Pipeline& p) {
+  Trace trace;
+  const std::vector<Seconds> spans = least_spans(p);
+  const bool fills = !splits_backward(p.schedule);
+  Seconds forward;
+  Seconds backward;
+  for (int s = 0; s < p.stages; ++s) {
+    Seconds work;
+    for (int c = 0; c < p.chunks; ++c)
+      work += p.at(s, c).forward + p.at(s, c).backward + p.at(s, c).weight_gradient;
+    trace.busy.push_back(p.micro_batches * work);
+    trace.stage_begin.push_back(forward);
+    trace.stage_end.push_back(forward + spans[s]);
+    trace.longest_stage = std::max(trace.longest_stage, spans[s]);
+    trace.makespan = std::max(trace.makespan, forward + spans[s] + backward);
+    if (!fills || s + 1 == p.stages) continue;
+    forward += p.at(s, 0).forward + p.send[s];
+    backward += p.at(s, 0).backward + p.send[s];
+  }
+  const bool has_formula = p.schedule == Schedule::gpipe || p.schedule == Schedule::one_f_one_b;
+  if (has_formula) trace.makespan = std::max(trace.makespan, closed_form(p));
+  return trace;
+}
 
 // Once a pipeline is full it repeats itself: each further round of micro-batches takes as long as
 // the one before. Two lengths are simulated and the rest is added.
 Trace simulate_long(const Pipeline& pipeline) {
-  const int round = pipeline.stages * pipeline.chunks;
+  const double round = 1.0 * pipeline.stages * pipeline.chunks;
+  const double all = pipeline.micro_batches;
+  const auto* ends = std::ranges::find_if(kEnds, [&](const Ends& e) {
+    return seconds_of(pipeline, std::min(all, e.shorter * round)) +
+               seconds_of(pipeline, std::min(all, e.longer * round)) <=
+           kMostSeconds;
+  });
+  if (ends == std::end(kEnds)) return outlined(pipeline);
+  const auto rounds_of = [&](int rounds) {
+    return static_cast<int>(std::min(all, rounds * round));
+  };
   Pipeline part = pipeline;
-  part.micro_batches = std::min(pipeline.micro_batches, 16 * round);
+  part.micro_batches = rounds_of(ends->shorter);
   const auto run = [](const Pipeline& p) { return Run(p, task_lists(p), false).run(); };
   const Trace shorter = run(part);
-  part.micro_batches = std::min(pipeline.micro_batches, 24 * round);
+  part.micro_batches = rounds_of(ends->longer);
   Trace trace = run(part);
-  const int simulated = part.micro_batches - std::min(pipeline.micro_batches, 16 * round);
+  const int simulated = part.micro_batches - rounds_of(ends->shorter);
   if (simulated == 0) return trace;
   const double rounds =
       static_cast<double>(pipeline.micro_batches - part.micro_batches) / simulated;
@@ -161,7 +212,9 @@ Trace endless(const Pipeline& pipeline) {
 
 Trace simulate(const Pipeline& pipeline, bool keep_events, Seconds limit) {
   const double tasks = 3.0 * pipeline.stages * pipeline.chunks * pipeline.micro_batches;
-  if (!keep_events && tasks > kMostTasks) return simulate_long(pipeline);
+  const bool is_long =
+      tasks > kMostTasks || seconds_of(pipeline, pipeline.micro_batches) > kMostSeconds;
+  if (!keep_events && is_long) return simulate_long(pipeline);
   const std::vector<std::vector<Task>> lists = task_lists(pipeline, limit);
   if (lists.empty()) return endless(pipeline);
   return Run(pipeline, lists, keep_events).run();

@@ -104,6 +104,31 @@ TEST(Simulator, LongPipelinesRepeatThemselves) {
               1, 1e-9);
 }
 
+// 3,000 stages fill only after 9 million tasks. Equal ones: (m + p - 1)(f + b); the others take
+// what each stage does at least.
+TEST(Simulator, DeepPipelinesAreNotSimulated) {
+  EXPECT_NEAR(
+      simulate(uniform(Schedule::one_f_one_b, 3'000, 100'000, 1, 2)).makespan.value / 308'997, 1,
+      1e-9);
+  for (const Schedule schedule :
+       {Schedule::gpipe, Schedule::interleaved, Schedule::zb_h1, Schedule::zb_2p, Schedule::zb_v}) {
+    const int chunks = schedule == Schedule::interleaved || schedule == Schedule::zb_v ? 2 : 1;
+    const double split = splits_backward(schedule) ? 1 : 0;
+    const Trace trace = simulate(uniform(schedule, 3'000, 99'000, 1, 2 - split, 0, chunks, split));
+    EXPECT_GE(trace.longest_stage.value, 3 * 99'000 * chunks * (1 - 1e-9));
+    EXPECT_LE(trace.makespan.value, 3 * (99'000 + 6'000) * chunks);
+    EXPECT_EQ(trace.stage_end.size(), 3'000u);
+  }
+}
+
+// Those that are less deep are simulated for fewer rounds, which equal rounds do not notice.
+TEST(Simulator, FewerRoundsOfDeepPipelinesAreAsGood) {
+  for (const int stages : {300, 500, 900})
+    EXPECT_NEAR(simulate(uniform(Schedule::one_f_one_b, stages, 100'000, 1, 2, 0.1)).makespan /
+                    closed_form(uniform(Schedule::one_f_one_b, stages, 100'000, 1, 2, 0.1)),
+                1, 0.001);
+}
+
 TEST(Simulator, ScalingAllTimesScalesTheMakespan) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 300; ++i) {

@@ -30,7 +30,9 @@ Candidates::Candidates(const SearchContext& context, const Space& space, const C
   parallel_for(static_cast<int>(pipelined_.size()), context.options.threads, [&](int i) {
     Candidate& c = pipelined_[i];
     if (context.should_stop()) return;  // and nothing is known of it
-    c.table = std::make_unique<StageTable>(space, engine, c.settings, schedule);
+    c.table = std::make_unique<StageTable>(space, engine, c.settings, schedule,
+                                           [&] { return context.should_stop(); });
+    if (!c.table->is_whole()) return c.table.reset();
     c.bound = c.table->bounds().any_step();
   });
   is_complete_ =

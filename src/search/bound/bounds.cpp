@@ -19,7 +19,7 @@ std::vector<int> first_of_each_pair(const std::vector<int>& kind_of) {
 }  // namespace
 
 Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedule,
-               StageCosts& costs)
+               StageCosts& costs, const std::function<bool()>& stop)
     : space_(space), settings_(settings), schedule_(schedule), costs_(costs) {
   const std::vector<int>& kind_of = space.problem().model.units;
   const int units = static_cast<int>(kind_of.size());
@@ -33,6 +33,7 @@ Bounds::Bounds(const Space& space, const PlanSettings& settings, Schedule schedu
   for (int o = 0; o < costs.option_count(); ++o) {
     // What a run of units saves against its units one by one is latency; count it for none.
     Seconds latency;
+    if (stop()) return;
     for (const int u : neighbours)
       latency = std::max(latency, costs.run_time(o, {u, u + 1}).finish +
                                       costs.run_time(o, {u + 1, u + 2}).finish -

@@ -27,7 +27,9 @@ namespace plait {
 // The tight ones are a Relaxation.
 class Bounds {
  public:
-  Bounds(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs);
+  // Of no use where it was stopped.
+  Bounds(const Space& space, const PlanSettings& settings, Schedule schedule, StageCosts& costs,
+         const std::function<bool()>& stop);
 
   // Lower bound on a step under any schedule. It is cheap, and settings are ranked by it.
   Seconds any_step() const;

@@ -11,7 +11,7 @@ constexpr StageTime kNever{Seconds(HUGE_VAL), Seconds(HUGE_VAL), Seconds(HUGE_VA
 }  // namespace
 
 StageTable::StageTable(const Space& space, const CostEngine& engine, const PlanSettings& settings,
-                       Schedule schedule)
+                       Schedule schedule, const std::function<bool()>& stop)
     : space_(space),
       engine_(engine),
       settings_(settings),
@@ -21,10 +21,14 @@ StageTable::StageTable(const Space& space, const CostEngine& engine, const PlanS
       sends_(space, settings),
       options_(space.stage_options(settings)),
       runs_(options_.size()) {
-  if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options();
+  bool is_cut = false;
+  const std::function<bool()> cut = [&] { return is_cut = is_cut || stop(); };
+  if (engine.problem().cluster.device_count() > kExactDevices) drop_dominated_options(cut);
   tied_ = std::make_unique<TiedSyncLowerBound>(space, options_);
-  for (const StageOption& option : options_) tied_to_.push_back(tied_->with_last(option));
-  bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this);
+  for (const StageOption& option : options_)
+    if (!cut()) tied_to_.push_back(tied_->with_last(option));
+  bounds_ = std::make_unique<Bounds>(space, settings, schedule, *this, cut);
+  if (is_cut) bounds_.reset();
 }
 
 bool StageTable::place(int o, std::span<const int> used, std::vector<int>& begin) const {
@@ -107,7 +111,7 @@ void StageTable::last_times(int o, int begin, std::span<const int> ends, Seconds
 // Options that take the same devices differ in how they cut them. One that is slower on every unit
 // and needs as much memory for each, in every part, is no better but for what its neighbours have
 // to send to it.
-void StageTable::drop_dominated_options() {
+void StageTable::drop_dominated_options(const std::function<bool()>& stop) {
   const Model& model = engine_.problem().model;
   std::vector<int> units;  // one of each kind
   for (int k = 0; k < static_cast<int>(model.kinds.size()); ++k) {
@@ -116,6 +120,7 @@ void StageTable::drop_dominated_options() {
   }
   std::vector<std::vector<double>> traits(options_.size());  // smaller is better
   for (int o = 0; o < option_count(); ++o) {
+    if (stop()) return;
     const RunCosts* runs = first_runs(o);
     if (runs == nullptr) continue;
     const SpanFrame& on = runs->frame();
@@ -142,6 +147,7 @@ void StageTable::drop_dominated_options() {
   };
   std::vector<char> keep(options_.size(), 1);
   for (int a = 0; a < option_count(); ++a) {
+    if (stop()) return;
     if (traits[a].empty()) keep[a] = 0;
     for (int b = 0; b < option_count() && keep[a]; ++b) {
       if (a == b || !keep[b] || traits[b].empty() || !same_devices(a, b)) continue;

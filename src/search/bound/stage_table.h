@@ -21,8 +21,12 @@ namespace plait {
 // planners build on. Not thread-safe: frames are made when first asked for.
 class StageTable final : public StageCosts {
  public:
-  StageTable(const Space& space, const CostEngine& engine, const PlanSettings& settings,
-             Schedule schedule);
+  StageTable(
+      const Space& space, const CostEngine& engine, const PlanSettings& settings, Schedule schedule,
+      const std::function<bool()>& stop = [] { return false; });
+
+  // Else it was stopped while it was made, and is of no use.
+  bool is_whole() const { return bounds_ != nullptr; }
 
   const PlanSettings& settings() const { return settings_; }
   Schedule schedule() const { return schedule_; }
@@ -66,7 +70,7 @@ class StageTable final : public StageCosts {
                   std::vector<StageTime>& times) override;
 
  private:
-  void drop_dominated_options();
+  void drop_dominated_options(const std::function<bool()>& stop);
 
   const Space& space_;
   const CostEngine& engine_;

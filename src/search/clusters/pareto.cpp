@@ -45,11 +45,13 @@ class ParetoSearch {
         context_(context),
         whole_(context.problem.cluster),
         kinds_(kinds),
-        floor_(CostEngine(context.problem), context.options.pins, context.options.target) {}
+        floor_(CostEngine(context.problem), context.options.pins, context.options.target,
+               [this] { return stopped(); }) {}
 
   ParetoResult run(std::optional<Seconds> enough) {
     list_candidates();
     rank_candidates();
+    result_.cut_short = stopped();
     const int count = static_cast<int>(candidates_.size());
     for (int first = 0; first < count && !result_.cut_short;) {
       std::vector<int> round;
@@ -87,7 +89,7 @@ class ParetoSearch {
     for (const Device& device : whole_.devices) ++by_node[device.node][device.type];
     for (const MixKind& kind : kinds_) in_node_.push_back(by_node[kind.nodes.front()]);
     std::vector<std::size_t> at(kinds_.size());
-    for (bool more = true; more;) {
+    for (bool more = true; more && !stopped();) {
       Candidate candidate;
       for (std::size_t k = 0; k < kinds_.size(); ++k) {
         candidate.mix.push_back(kinds_[k].counts[at[k]]);
@@ -249,8 +251,8 @@ class ParetoSearch {
   const SearchContext& context_;
   const Cluster& whole_;
   std::span<const MixKind> kinds_;
-  const ClusterLowerBound floor_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const ClusterLowerBound floor_;
   std::vector<std::vector<int>> in_node_;  // devices of a node, by kind and device type
   std::vector<Candidate> candidates_;
   ParetoResult result_;

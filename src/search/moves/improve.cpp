@@ -103,6 +103,7 @@ class Improvement {
     // What cannot become faster than what is asked for is not worth the work.
     const Seconds cutoff = context_.options.cutoff;
     if (std::isfinite(cutoff.value) && found_.best() >= cutoff) return;
+    if (stop_() && !found_.empty()) return;
     std::vector<Settled> all = all_starts();
     for (int level = 0; static_cast<int>(all.size()) > followed_ && !stop_(); ++level)
       thin_out(all, level);
@@ -191,6 +192,7 @@ class Improvement {
     std::vector<Settled> starts;
     for (Settled& start : list.lowest(kSimulatedOfSchedule)) {
       if (start.floor() >= kNear * found_.best()) continue;
+      if (stop_() && !found_.empty()) break;
       descent.simulate(start);
       offer(start);
       starts.push_back(std::move(start));
@@ -207,7 +209,7 @@ class Improvement {
   // Those whose busiest stage has least to do: what a schedule without a bubble would take.
   std::vector<Settled> best_layouts(Descent& descent) const {
     const double reserve = kForSchedules * descent.budget();
-    const Layouts layouts(ground_);
+    const Layouts layouts(ground_, stop_);
     std::vector<std::pair<Seconds, Settled>> best;
     for (const RegularLayout& layout : layouts.all()) {
       if (descent.budget() < reserve || stop_()) break;

@@ -43,9 +43,10 @@ std::vector<int> stage_counts(const Ground& ground, int most) {
 
 }  // namespace
 
-Layouts::Layouts(const Ground& ground) : ground_(ground), sets_(device_sets(ground)) {
+Layouts::Layouts(const Ground& ground, const std::function<bool()>& stop) : ground_(ground) {
   if (ground.pins().context.value_or(1) > 1) return;
-  for (int set = 0; set < static_cast<int>(sets_.size()); ++set) {
+  sets_ = device_sets(ground);
+  for (int set = 0; set < static_cast<int>(sets_.size()) && !stop(); ++set) {
     const int count = static_cast<int>(sets_[set].size());
     const int most = std::min(count, ground.problem().model.unit_count());
     for (const int stages : stage_counts(ground, most))

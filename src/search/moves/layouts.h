@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "search/moves/ground.h"
@@ -20,7 +21,8 @@ struct RegularLayout {
 // which the first ones of many are of all kinds.
 class Layouts {
  public:
-  explicit Layouts(const Ground& ground);
+  // Those that it came to before it was stopped.
+  Layouts(const Ground& ground, const std::function<bool()>& stop);
 
   const std::vector<RegularLayout>& all() const { return all_; }
   // Not all of them are sound or fit; without stages when there are not even devices.

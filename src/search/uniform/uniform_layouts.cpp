@@ -206,7 +206,7 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
   };
   const auto for_each = [&](const auto& look) {
     const std::size_t count = all.size();
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count && !stop(); ++i)
       for (int k = 0; all[i].settings.sequence_parallel && k < std::ssize(kinds_); ++k)
         if (mixes[all[i].mix][k] > 0 && look(all[i], cuts_of(all[i], k))) break;
   };
@@ -214,8 +214,9 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
     if (faster.try_emplace(cuts, false).second) times_.want(cuts.first), times_.want(cuts.second);
     return false;
   });
-  if (!times_.make(threads_, stop)) return false;
+  if (stop() || !times_.make(threads_, stop)) return false;
   for (auto& [cuts, is_faster] : faster) {
+    if (stop()) return false;
     const ModelTime& cut = times_.at(cuts.first);
     const ModelTime& whole = times_.at(cuts.second);
     for (std::size_t u = 0; u < cut.by_unit.size() && !is_faster; ++u)
@@ -229,7 +230,7 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
     return true;
   });
   all.insert(all.end(), more.begin(), more.end());
-  return true;
+  return !stop();
 }
 
 UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,

@@ -9,11 +9,12 @@
 namespace plait {
 namespace {
 
-constexpr double kMostPairs = 4e5;  // of mixes
-constexpr int kPrices = 30;         // that are tried
-constexpr int kCounted = 16;        // replicas of a stage of two types up to which all are counted
-constexpr int kCountedOfMany = 6;   // the same of more types
-constexpr double kFewStages = 0.7;  // relative to micro-batches, for which the way is short
+constexpr double kMostPairs = 4e5;   // of mixes
+constexpr int kPrices = 30;          // that are tried
+constexpr int kCounted = 16;         // replicas of a stage of two types up to which all are counted
+constexpr int kCountedOfMany = 6;    // the same of more types ..
+constexpr int kMostCounts = 50'000;  // .. where there are not more ways to count them
+constexpr double kFewStages = 0.7;   // relative to micro-batches, for which the way is short
 constexpr double kDelays[] = {0.2, 0.35, 0.48, 0.57, 0.63, 0.67};  // of the step
 constexpr double kFewDelays[] = {0.35, 0.57, 0.65};
 constexpr int kFewPrices = 8;
@@ -63,7 +64,7 @@ bool CoverBound::is_usable(const Model& model) {
 // cost of those that are chosen.
 void CoverBound::cover(const Offer& offer, std::span<const double> price, std::size_t type,
                        double left, double spent, std::vector<int>& counts, Cover& best) const {
-  if (spent >= best.cost) return;
+  if (spent >= best.cost || --best.counts_left < 0) return;
   if (type == devices_.size()) {
     if (left > kRounding || std::accumulate(counts.begin(), counts.end(), 0) < offer.fewest) return;
     best.cost = spent;
@@ -91,6 +92,7 @@ void CoverBound::cover(const Offer& offer, std::span<const double> price, std::s
 void CoverBound::cheapest(const Offer& offer, std::span<const double> price, Cover& best) const {
   const std::size_t types = devices_.size();
   best.cost = HUGE_VAL;
+  best.counts_left = 0;
   best.used.assign(price.size(), 0);
   int able = 0;
   std::size_t cheapest = 0;
@@ -109,8 +111,12 @@ void CoverBound::cheapest(const Offer& offer, std::span<const double> price, Cov
     best.cost = best.used[cheapest] * price[cheapest];
   } else if (needed <= (able == 2 ? kCounted : kCountedOfMany)) {
     std::vector<int> counts(types);
+    best.counts_left = kMostCounts;
     cover(offer, price, 0, samples_, 0, counts, best);
-  } else {
+  }
+  // The cheapest type and the fewest replicas cost no more than any cover.
+  if (able > 1 && best.counts_left <= 0) {
+    std::ranges::fill(best.used, 0);
     best.used[cheapest] = samples_ / offer.caps[cheapest] * offer.devices;
     best.cost = std::max(samples_ * least, needed * offer.devices * lowest);
   }
@@ -126,6 +132,7 @@ bool CoverBound::too_dear(std::span<const double> price, std::vector<double>& us
   Cover cover;
   for (int mix = 1; mix < mixes_.mix_count() && !stop_(); ++mix)
     for (const Offer& offer : offers_[mix]) {
+      if (stop_()) return false;
       cheapest(offer, price, cover);
       if (cover.cost >= cost[mix]) continue;
       cost[mix] = cover.cost;

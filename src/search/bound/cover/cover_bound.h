@@ -75,6 +75,7 @@ class CoverBound {
   struct Cover {
     double cost = HUGE_VAL;
     std::vector<double> used;
+    int counts_left = 0;  // that may be tried for it
   };
   // What is asked of a replica.
   struct Question {

@@ -74,6 +74,8 @@ std::span<const Exporter> exporters();
 Target target_of(const Exporter& exporter, const Problem& problem);
 // Why the exporter has no words for the plan; "" where it has, as far as is known before it is run.
 std::string refused(const Exporter& exporter, const Problem& problem, const Plan& plan);
+// The same with what its files turn out not to say; "" too where it writes none.
+std::string not_written(const Exporter& exporter, const Problem& problem, const Plan& plan);
 const Exporter* exporter_named(std::string_view name);  // nullptr = there is none
 std::vector<std::string> exporter_names();
 // What the prediction is told of the software and the files do not say: a sentence each.

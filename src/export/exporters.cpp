@@ -113,6 +113,12 @@ std::string refused(const Exporter& exporter, const Problem& problem, const Plan
                         : reason;
 }
 
+std::string not_written(const Exporter& exporter, const Problem& problem, const Plan& plan) {
+  if (exporter.run == nullptr) return "";
+  std::string reason = refused(exporter, problem, plan);
+  return reason.empty() ? exporter.run(problem, plan).refusal : reason;
+}
+
 const Exporter* exporter_named(std::string_view name) {
   const auto found = std::ranges::find(exporters(), name, &Exporter::name);
   return found == exporters().end() ? nullptr : &*found;

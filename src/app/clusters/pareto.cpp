@@ -285,6 +285,7 @@ ParetoAnswer answer(const ParetoRequest& request, const Session& session) {
   out.instances = request.instances;
   out.problem = std::move(loaded.problem);
   out.warnings = std::move(loaded.warnings);
+  out.target = loaded.options.target.name;
   out.length = length_of(request.objective, out.problem);
   const SearchContext context = search_context(out.problem, loaded.options, session);
   const Stopwatch watch;

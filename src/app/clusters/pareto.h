@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/request/search_request.h"
@@ -31,7 +32,8 @@ struct ParetoRequest : SearchRequest {
 
 struct ParetoAnswer {
   std::vector<Offer> instances;
-  Problem problem;  // on all that can be rented
+  Problem problem;          // on all that can be rented
+  std::string_view target;  // whose plans were searched
   std::vector<MixKind> kinds;
   ParetoResult result;
   std::optional<TrainingLength> length;  // of the whole training

@@ -94,7 +94,8 @@ std::string as_text(const ParetoAnswer& answer, const Style& style) {
   }
   const ParetoResult& r = answer.result;
   std::string out = style.bold(summary_of(answer.problem.model)) + "\n" +
-                    paragraph(summary_of(answer.problem), style) + "\n" + table.str(style) + "\n";
+                    paragraph(summary_of(answer.problem, answer.target), style) + "\n" +
+                    table.str(style) + "\n";
   std::string note = fmt::format(
       "Mixes of instances: {}. No other is both as cheap and as fast; {} could be, and were "
       "planned, "

@@ -110,10 +110,9 @@ std::optional<OtherWay> in_pytorch(const PlanAnswer& answer, const Session& sess
 std::string no_files_remark(const PlanAnswer& answer) {
   const Target& target = answer.options.target;
   const Exporter* exporter = exporter_named(target.name);
-  if (!answer.found() || exporter == nullptr || exporter->run == nullptr) return "";
-  const Plan& best = answer.result.plans.front().plan;
-  std::string reason = refused(*exporter, answer.problem, best);
-  if (reason.empty()) reason = exporter->run(answer.problem, best).refusal;
+  if (!answer.found() || exporter == nullptr) return "";
+  const std::string reason =
+      not_written(*exporter, answer.problem, answer.result.plans.front().plan);
   if (reason.empty()) return "";
   return fmt::format("Only a program of your own around {} runs the best plan: {}.", target.program,
                      reason);

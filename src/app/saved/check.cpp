@@ -5,6 +5,7 @@
 
 #include "base/printable.h"
 #include "cost/engine.h"
+#include "export/exporter.h"
 #include "io/format/json_writer.h"
 #include "plan/describe.h"
 #include "plan/target.h"
@@ -24,7 +25,11 @@ std::vector<Runner> runners_of(const PlanFile& file) {
     std::string reason = target.name == "plait"
                              ? runtime::unsupported_reason(file.problem, file.plan)
                              : why_not(target, file.problem, file.plan).value_or("");
-    runners.push_back({target.name, std::move(reason)});
+    Runner runner{target.name, std::move(reason)};
+    const Exporter* exporter = exporter_named(target.name);
+    if (runner.why_not.empty() && exporter != nullptr)
+      runner.not_written = not_written(*exporter, file.problem, file.plan);
+    runners.push_back(std::move(runner));
   }
   return runners;
 }
@@ -33,11 +38,13 @@ std::vector<Runner> runners_of(const PlanFile& file) {
 std::string runners_in_words(const std::vector<Runner>& runners) {
   std::vector<std::string_view> able;
   std::string others;
-  for (const auto& [target, reason] : runners) {
+  for (const auto& [target, reason, unwritten] : runners) {
     if (reason.empty())
       able.push_back(target);
     else
       others += fmt::format("not on {}: {}\n", target, reason);
+    if (!unwritten.empty())
+      others += fmt::format("on {} by a program of your own: {}\n", target, unwritten);
   }
   return fmt::format("runs on: {}\n",
                      able.empty() ? "nothing known" : fmt::format("{}", fmt::join(able, ", "))) +
@@ -66,11 +73,12 @@ std::string to_json(const CheckAnswer& answer) {
   object.json("fits", !answer.cost ? "null" : answer.cost->fits ? "true" : "false");
   if (!answer.file.made_by.empty()) object.text("made_by", answer.file.made_by);
   std::vector<std::string> runners;
-  for (const auto& [target, reason] : answer.runners)
+  for (const auto& [target, reason, unwritten] : answer.runners)
     runners.push_back(JsonObject()
                           .text("program", target)
                           .boolean("runs", reason.empty())
                           .text("why_not", reason)
+                          .text("not_written", unwritten)
                           .str());
   object.json("runs_on", json_list(runners));
   return lay_out_json(object.str());

@@ -22,6 +22,7 @@ struct CheckRequest {
 struct Runner {
   std::string_view target;
   std::string why_not;
+  std::string not_written{};  // why `plait export` has no files for it, though it runs the plan
 };
 
 struct CheckAnswer {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "app/plan/sample_requests.h"
 #include "app/saved/check.h"
 #include "app/saved/diff.h"
@@ -19,6 +21,21 @@ TEST(CheckAnswer, ASearchedPlanIsValidAndFits) {
   const CheckAnswer checked = answer(CheckRequest{"plan.json", small_plan_file()});
   EXPECT_TRUE(checked.valid());
   EXPECT_TRUE(checked.fits());
+}
+
+// Megatron-Core trains adapters, which no flag of Megatron-LM's script adds.
+TEST(CheckAnswer, AProgramMayRunWhatNoFileSays) {
+  const auto unwritten = [](const PlanFile& file) {
+    const CheckAnswer checked = answer(CheckRequest{"plan.json", file});
+    const auto megatron = std::ranges::find(checked.runners, "megatron", &Runner::target);
+    EXPECT_EQ(megatron->why_not, "");
+    return megatron->not_written;
+  };
+  PlanFile file = small_plan_file();
+  EXPECT_EQ(unwritten(file), "");
+  file.problem.job.adapters = true;
+  file.problem.job.adapter_rank = 8;
+  EXPECT_NE(unwritten(file).find("adds no adapters"), std::string::npos);
 }
 
 TEST(CheckAnswer, AnInvalidPlanIsNotCosted) {

@@ -55,8 +55,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptimizers[] = {
     {"adamw-8bit", "adam8bit"},
     {"adamw-bnb-8bit", "adam8bit"},
     {"paged-adamw-8bit", "adam8bit"},
-    {"paged-adamw-32bit", "adam"},
-    {"lion", "momentum"}};
+    {"paged-adamw-32bit", "adam"}};
 constexpr std::pair<std::string_view, std::string_view> kAttentions[] = {
     {"flash-attention-2", "flash"},
     {"flash-attention-3", "flash"},
@@ -81,6 +80,7 @@ Setter aliased(Aliases aliases, Setter set) {
 Setter into_optimizer(Optimizer& into) {
   constexpr std::pair<std::string_view, std::string_view> kNearest[] = {
       {"muon", "momentum has its states, without the products that make updates orthogonal"},
+      {"lion", "momentum has its states, and takes its time"},
       {"adafactor", "sgd has about its states"},
       {"shampoo", "adam is nearest, which has less of both states and products"},
       {"soap", "adam is nearest, which has less of both states and products"},

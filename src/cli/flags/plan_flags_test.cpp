@@ -253,6 +253,11 @@ TEST(PlanFlags, WhatPlaitSaysInAnotherWayIsNamed) {
   EXPECT_EQ(complaint({"--optimizer", "muon"}),
             "--optimizer: 'muon' is not predicted: momentum has its states, without the products "
             "that make updates orthogonal");
+  // Its training would be another one.
+  EXPECT_TRUE(complaint({"--optimizer", "lion"}).find("momentum has its states") !=
+              std::string::npos);
+  EXPECT_TRUE(complaint({"--vram", "80"}).find("--memory-limit 70GiB says") != std::string::npos);
+  EXPECT_TRUE(complaint({"--rank", "16"}).find("--lora 16 trains") != std::string::npos);
   EXPECT_TRUE(complaint({"--kv-cache"}).find("not inference") != std::string::npos);
 }
 

@@ -237,8 +237,7 @@ class BlockWriter {
 
   void activation(const std::string& name, double read, double written) {
     Op& op = ops_.elementwise(name + ".activation", Split::shard, read, written);
-    // A relu keeps its result, which the next product keeps anyway.
-    op.saved = config_.activation == Function::relu && !config_.gated ? 0 : read;
+    op.saved = read;
     op.function = config_.activation;
     op.gated = config_.gated;
   }

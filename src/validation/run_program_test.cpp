@@ -55,6 +55,20 @@ TEST(RunPrograms, JaxIsThatOfItsTime) {
   EXPECT_TRUE(job_of(with(kAlone, {{"framework", "MaxText"}, {"date", "2024-05"}})).overlap);
 }
 
+// A row without a date is of today, unless it ran on what today's programs are not made for.
+TEST(RunPrograms, ThoseWithoutADateAreOfToday) {
+  const auto job = [](const std::string& program, const std::string& date, const std::string& gpu) {
+    return samples::read({{"framework", program}, {"date", date}, {"gpu", gpu}}).problem->job;
+  };
+  EXPECT_EQ(job("", "", "H100").framework.name, "megatron");
+  EXPECT_EQ(job("", "", "A100-80GB").framework.name, "megatron");
+  EXPECT_EQ(job("", "", "V100-32GB").framework.name, "megatron-lm");
+  EXPECT_EQ(job("", "2022", "A100-80GB").framework.name, "megatron-lm");
+  EXPECT_EQ(job("Megatron-LM", "", "H100").attention, AttentionKernel::flash);
+  EXPECT_EQ(job("Megatron-LM", "", "A100-80GB").attention, AttentionKernel::plain);
+  EXPECT_EQ(job("Megatron-LM", "2022-11", "H100").attention, AttentionKernel::plain);
+}
+
 // 13 B on 16 devices of 40 GB fit with recompute only.
 TEST(RunPrograms, WhatFitsIsTakenWhereNothingIsStated) {
   const MeasuredRun run = samples::read(with(kAlone, {{"framework", "DeepSpeed"},

@@ -43,20 +43,6 @@ TEST(RunWords, OtherProgramsRunAsThoseThatCutAlike) {
   EXPECT_EQ(named("FSDP").assumptions.at(0), "a program like PyTorch's FSDP");
 }
 
-// A row without a date is of today, unless it ran on what today's programs are not made for.
-TEST(RunWords, RunsWithoutADateAreOfToday) {
-  const auto job = [](const std::string& program, const std::string& date, const std::string& gpu) {
-    return samples::read({{"framework", program}, {"date", date}, {"gpu", gpu}}).problem->job;
-  };
-  EXPECT_EQ(job("", "", "H100").framework.name, "megatron");
-  EXPECT_EQ(job("", "", "A100-80GB").framework.name, "megatron");
-  EXPECT_EQ(job("", "", "V100-32GB").framework.name, "megatron-lm");
-  EXPECT_EQ(job("", "2022", "A100-80GB").framework.name, "megatron-lm");
-  EXPECT_EQ(job("Megatron-LM", "", "H100").attention, AttentionKernel::flash);
-  EXPECT_EQ(job("Megatron-LM", "", "A100-80GB").attention, AttentionKernel::plain);
-  EXPECT_EQ(job("Megatron-LM", "2022-11", "H100").attention, AttentionKernel::plain);
-}
-
 TEST(RunWords, NodesOfDevicesAreCounted) {
   const auto cluster = [](const std::string& gpu) {
     const MeasuredRun run =

@@ -72,6 +72,8 @@ double FusedKernels::between_kernels(const Op& op) const {
 }
 
 double FusedKernels::kept_bytes(const Op& op) const {
+  // A relu keeps its result, which the next product keeps anyway.
+  if (op.function == Function::relu && op.kind == OpKind::elementwise && !op.gated) return 0;
   if (traits().applies_router_weight_in_activation && op.combines_experts) return 0;
   if (!traits().keeps_quantised) return element_bytes() * op.saved + between_kernels(op);
   const double quantised = quantised_bytes(job().precision);

@@ -60,6 +60,23 @@ TEST(SavedBytes, ModulesOfPyTorchKeepWhatLiesBetweenTheirKernels) {
   EXPECT_EQ(kept(model, "mlp.activation", "fsdp", Precision::bf16), 6.0 * 8192 * 2048);
 }
 
+// Of a GPT's MLP, 4096 wide over 1024 positions: gelu keeps its input, relu its result, which is
+// what the next product keeps.
+TEST(SavedBytes, ReluKeepsNothingOfItsOwn) {
+  TransformerConfig config;
+  config.vocabulary = config.hidden = config.sequence = 1024;
+  config.layers = 2;
+  config.heads = 8;
+  const auto activation = [&](Function function, const char* framework) {
+    config.activation = function;
+    return kept(build_transformer(config), "mlp.activation", framework, Precision::bf16);
+  };
+  for (const char* framework : {"megatron-lm", "plait", "eager"}) {
+    EXPECT_EQ(activation(Function::gelu, framework), 2.0 * 1024 * 4096) << framework;
+    EXPECT_EQ(activation(Function::relu, framework), 0) << framework;
+  }
+}
+
 TEST(SavedBytes, ResultsOfExpertsAreKeptWhereTheyAreWeighedLast) {
   TransformerConfig config = samples::llama(2, 1024, 2048, 8, 8);
   config.moe = {.experts = 8, .top_k = 2, .ffn = 512};

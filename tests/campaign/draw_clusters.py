@@ -36,7 +36,7 @@ def shorthand(random, types, most_nodes):
 
 def any_shorthand(random, files):
     del files
-    types = some_types(random, random.choice([1, 1, 1, 2, 2, 3, 4]))
+    types = some_types(random, random.choice([1, 1, 1, 2, 2, 3, 4]) if random.random() < 0.97 else random.choice([8, 16, 47]))
     return ["--cluster", shorthand(random, types, random.choice([4, 8, 16, 64]))]
 
 

@@ -29,7 +29,7 @@ struct Trace {
 // Runs the task lists: a task starts when its stage is free and its input has arrived. A send
 // does not occupy the stage, but its link, which carries one hand-over at a time in each direction.
 // Of very long pipelines (over a million tasks) only the ends are run and the middle, which repeats
-// itself, is added; those that are so deep that their ends take too long (over a thousand stages,
+// itself, is added; those that are so deep that their ends take too long (over 800 stages,
 // or some hundred where orders are found) get what each stage takes at least. Where an order has to
 // be found (zb-2p, zb-v), pipelines that are not shorter than the limit may be given up: they are
 // infinitely long.

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "cost/passing_tables.h"
 #include "cost/pipeline/schedule.h"
 #include "search/bound/cover/replica_needs.h"
 #include "search/space/short_contexts.h"
@@ -49,10 +50,12 @@ KindTimes kind_times(const Model& model, const UnitTable& table, bool splits) {
   return out;
 }
 
-ChoiceTimes choice_times(const CostEngine& engine, ReplicaShape shape, int choices, bool splits) {
+ChoiceTimes choice_times(const Model& model, PassingTables& tables, ReplicaShape shape, int choices,
+                         bool splits) {
   ChoiceTimes out;
   for (shape.split = 0; shape.split < choices; ++shape.split) {
-    const KindTimes own = kind_times(engine.problem().model, engine.table(shape), splits);
+    const KindTimes own = kind_times(model, tables.table(shape), splits);
+    tables.forget();
     if (shape.split == 0) {
       out.least = own;
       out.most = own.all;
@@ -121,13 +124,15 @@ ClusterLowerBound::ClusterLowerBound(const CostEngine& engine, const Pins& pins,
   none.main.by_type.resize(types);
   none.ratios.assign(types, {std::vector<double>(model.kinds.size(), HUGE_VAL), 1});
   std::map<std::tuple<int, int, int, bool>, std::size_t> alike;
+  PassingTables tables(engine, static_cast<double>(cuts.size() * counts_.size() * split_choices_));
   for (const auto& [type, tensor, context, expert, sequence_parallel] : cuts) {
     is_whole_ = !(stop && stop());
     if (!is_whole_) return;
     const auto [at, is_new] =
         alike.try_emplace({tensor, context, expert, sequence_parallel}, by_cut_.size());
     if (is_new) by_cut_.push_back(none);
-    add_cut(engine, type, {1, tensor, context, expert, sequence_parallel}, by_cut_[at->second]);
+    add_cut(model, tables, type, {1, tensor, context, expert, sequence_parallel},
+            by_cut_[at->second]);
   }
   for (PaceTable& paces : paces_) sort_paces(paces);
   for (CutPaces& cut : by_cut_) sort_paces(cut.main);
@@ -144,8 +149,8 @@ void ClusterLowerBound::sort_paces(PaceTable& paces) const {
   std::ranges::sort(paces.times);
 }
 
-void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Sharding& cut,
-                                CutPaces& paces) {
+void ClusterLowerBound::add_cut(const Model& model, PassingTables& tables, int type,
+                                const Sharding& cut, CutPaces& paces) {
   const double devices = static_cast<double>(cut.tensor) * cut.context;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     ReplicaShape shape;
@@ -153,7 +158,7 @@ void ClusterLowerBound::add_cut(const CostEngine& engine, int type, const Shardi
     shape.sharding = cut;
     shape.sharding.samples = counts_[i];
     const ChoiceTimes choices =
-        choice_times(engine, shape, cut.tensor > 1 ? split_choices_ : 1, splits_);
+        choice_times(model, tables, shape, cut.tensor > 1 ? split_choices_ : 1, splits_);
     const KindTimes& times = choices.least;
     // Counts up to the next that is looked at are not slower.
     const int most = i + 1 < counts_.size() ? counts_[i + 1] - 1 : counts_[i];

@@ -8,6 +8,8 @@
 
 namespace plait {
 
+class PassingTables;
+
 // A lower bound on the step of any part of a cluster, from what its devices can compute at best: no
 // communication, no memory limit, the best cut and number of samples for every device.
 //
@@ -56,7 +58,8 @@ class ClusterLowerBound {
     double spend = 0;           // of one sample
   };
   // Times of every kind for one cut, for each of counts_.
-  void add_cut(const CostEngine& engine, int type, const Sharding& cut, CutPaces& paces);
+  void add_cut(const Model& model, PassingTables& tables, int type, const Sharding& cut,
+               CutPaces& paces);
   void sort_paces(PaceTable& paces) const;
   Economy economy_of(const Model& model, int most_samples) const;
   double step_with(std::size_t i, const std::vector<int>& devices) const;  // micro_batches_[i]

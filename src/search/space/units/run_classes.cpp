@@ -41,24 +41,37 @@ std::vector<int> symbols_of(const Model& model) {
   return symbols;
 }
 
-// The ranks of all suffixes in their order, by doubling the length that they are sorted by.
+// The ranks of all suffixes in their order, by doubling the length that they are sorted by; each
+// time by counting, in proportion to their number.
 std::vector<int> suffix_ranks(const std::vector<int>& symbols) {
   const int n = static_cast<int>(symbols.size());
-  std::vector<int> ranks = symbols;
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int i) { return symbols[i]; });
+  std::vector<int> ranks(n);
+  for (int i = 1; i < n; ++i)
+    ranks[order[i]] = ranks[order[i - 1]] + (symbols[order[i]] != symbols[order[i - 1]] ? 1 : 0);
+  std::vector<int> by_rest(n);
   std::vector<int> next(n);
-  for (int length = 1;; length *= 2) {
+  for (int length = 1; ranks[order[n - 1]] < n - 1; length *= 2) {
+    // Those that end within the length come first.
+    int place = 0;
+    for (int i = std::max(0, n - length); i < n; ++i) by_rest[place++] = i;
+    for (const int i : order)
+      if (i >= length) by_rest[place++] = i - length;
+    std::vector<int> begins(n + 1);
+    for (const int rank : ranks) ++begins[rank + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (const int i : by_rest) order[begins[ranks[i]]++] = i;
     const auto key = [&](int i) {
       return std::pair{ranks[i], i + length < n ? ranks[i + length] : -1};
     };
-    std::ranges::sort(order, {}, key);
     next[order[0]] = 0;
     for (int i = 1; i < n; ++i)
       next[order[i]] = next[order[i - 1]] + (key(order[i]) != key(order[i - 1]) ? 1 : 0);
     std::swap(ranks, next);
-    if (ranks[order[n - 1]] == n - 1) return ranks;
   }
+  return ranks;
 }
 
 // Units that each suffix has in common with the one before it in their order (Kasai's way).

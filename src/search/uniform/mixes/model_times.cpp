@@ -4,9 +4,20 @@
 #include <atomic>
 
 #include "base/parallel.h"
+#include "cost/passing_tables.h"
 #include "cost/span_frame.h"
 
 namespace plait {
+
+namespace {
+
+// Cuts that differ in recompute alone have the same tables.
+bool have_same_tables(ReplicaCut a, const ReplicaCut& b) {
+  a.recompute = b.recompute;
+  return a == b;
+}
+
+}  // namespace
 
 ModelTimes::ModelTimes(const CostEngine& engine, const std::vector<NodeKind>& kinds)
     : engine_(engine), kinds_(kinds) {}
@@ -15,22 +26,36 @@ void ModelTimes::want(const ReplicaCut& cut) {
   if (!times_.contains(cut)) wanted_.insert(cut);
 }
 
-bool ModelTimes::make(int threads, const std::function<bool()>& stop) {
+bool ModelTimes::make_times(int threads, const std::function<bool()>& stop) {
   const std::vector<ReplicaCut> cuts(wanted_.begin(), wanted_.end());
   std::vector<ModelTime> made_now(cuts.size());
+  std::vector<std::size_t> groups;  // where they begin
+  for (std::size_t i = 0; i < cuts.size(); ++i)
+    if (i == 0 || !have_same_tables(cuts[i - 1], cuts[i])) groups.push_back(i);
   std::atomic<bool> complete = true;
-  parallel_for(static_cast<int>(cuts.size()), threads, [&](int i) {
-    if (stop())
-      complete = false;
-    else
-      made_now[i] = made(cuts[i]);
+  parallel_for(static_cast<int>(groups.size()), threads, [&](int g) {
+    PassingTables tables(engine_, static_cast<double>(groups.size()));
+    const std::size_t end = g + 1 < std::ssize(groups) ? groups[g + 1] : cuts.size();
+    for (std::size_t i = groups[g]; i < end; ++i) {
+      if (stop())
+        complete = false;
+      else
+        made_now[i] = made(cuts[i], tables);
+    }
   });
   if (!complete) return false;
   for (std::size_t i = 0; i < cuts.size(); ++i) times_.emplace(cuts[i], std::move(made_now[i]));
   wanted_.clear();
+  return true;
+}
+
+bool ModelTimes::make(int threads, const std::function<bool()>& stop) {
+  if (!make_times(threads, stop)) return false;
+  PassingTables tables(engine_, static_cast<double>(wanted_copies_.size()));
   for (const auto& [copies, micro_batch] : wanted_copies_) {
     if (stop()) return false;
-    finishes_.emplace(copies, made(copies, micro_batch));
+    finishes_.emplace(copies, made(copies, micro_batch, tables));
+    tables.forget();
   }
   wanted_copies_.clear();
   return true;
@@ -41,19 +66,20 @@ void ModelTimes::want(const ReplicaCopies& copies, int micro_batch) {
 }
 
 // On devices of as few nodes of its kind as hold them.
-SpanFrame ModelTimes::frame_of(const auto& replicas, const PlanSettings& settings) const {
+SpanFrame ModelTimes::frame_of(const auto& replicas, const PlanSettings& settings,
+                               PassingTables& tables) const {
   const int on_node = kinds_[replicas.kind].devices();
   const int wanted = replicas.tensor * replicas.context * replicas.data;
   const std::vector<int> nodes((wanted + on_node - 1) / on_node, replicas.kind);
   std::vector<DeviceId> devices = devices_in(kinds_, nodes);
   devices.resize(wanted);
-  const TableSource tables = [this](const ReplicaShape& shape) -> const UnitTable& {
-    return engine_.table(shape);
+  const TableSource source = [&](const ReplicaShape& shape) -> const UnitTable& {
+    return tables.table(shape);
   };
-  return {engine_.problem(), settings, devices, replicas.tensor, replicas.data, {}, tables};
+  return {engine_.problem(), settings, devices, replicas.tensor, replicas.data, {}, source};
 }
 
-ModelTime ModelTimes::made(const ReplicaCut& cut) const {
+ModelTime ModelTimes::made(const ReplicaCut& cut, PassingTables& tables) const {
   const Problem& problem = engine_.problem();
   const Model& model = problem.model;
   PlanSettings settings;
@@ -62,7 +88,7 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
   settings.zero = cut.zero;
   settings.sequence_parallel = cut.sequence_parallel;
   settings.micro_batches = problem.job.global_batch / (cut.data * cut.micro_batch);
-  const SpanFrame frame = frame_of(cut, settings);
+  const SpanFrame frame = frame_of(cut, settings, tables);
   // The slowest replica: its times add up, and a stage takes no less.
   const UnitRange whole{0, model.unit_count()};
   int slowest = 0;
@@ -86,7 +112,8 @@ ModelTime ModelTimes::made(const ReplicaCut& cut) const {
   return time;
 }
 
-FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch) const {
+FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch,
+                             PassingTables& tables) const {
   const Problem& problem = engine_.problem();
   const int units = problem.model.unit_count();
   FinishTimes out{std::vector<double>(units), std::vector<double>(units),
@@ -98,7 +125,7 @@ FinishTimes ModelTimes::made(const ReplicaCopies& copies, int micro_batch) const
   settings.zero = copies.zero;
   settings.sequence_parallel = copies.sequence_parallel;
   settings.micro_batches = std::max(1, problem.job.global_batch / (copies.data * micro_batch));
-  const SpanFrame frame = frame_of(copies, settings);
+  const SpanFrame frame = frame_of(copies, settings, tables);
   const std::optional<SpanFrame::FinishRates> rates = frame.finish_rates();
   if (!rates) return out;
   double counted = 1;

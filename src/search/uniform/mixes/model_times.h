@@ -11,6 +11,8 @@
 
 namespace plait {
 
+class PassingTables;
+
 // One way to cut a replica of the whole model, on one kind of node.
 struct ReplicaCut {
   int kind = 0;  // of node
@@ -69,9 +71,11 @@ class ModelTimes {
   const FinishTimes& at(const ReplicaCopies& copies) const { return finishes_.at(copies); }
 
  private:
-  SpanFrame frame_of(const auto& replicas, const PlanSettings& settings) const;
-  ModelTime made(const ReplicaCut& cut) const;
-  FinishTimes made(const ReplicaCopies& copies, int micro_batch) const;
+  bool make_times(int threads, const std::function<bool()>& stop);
+  SpanFrame frame_of(const auto& replicas, const PlanSettings& settings,
+                     PassingTables& tables) const;
+  ModelTime made(const ReplicaCut& cut, PassingTables& tables) const;
+  FinishTimes made(const ReplicaCopies& copies, int micro_batch, PassingTables& tables) const;
 
   const CostEngine& engine_;
   const std::vector<NodeKind>& kinds_;

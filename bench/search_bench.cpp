@@ -1,5 +1,6 @@
 // The planner against its bars: seconds, proven gap and evaluations of each problem, on two
-// threads.
+// threads. Rows that end in "1F1B, in order" are of the question that the bars were once set for:
+// see regular().
 //
 //   search_bench [NAME]     only the problems whose name contains NAME
 
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,10 +29,12 @@ constexpr int kThreads = 2;
 // Every problem is run three times and then for half a second; the fastest run counts.
 constexpr int kRuns = 3;
 constexpr double kEnough = 0.5;
+constexpr double kRounded = 5e-4;  // gaps of bars are
 
 struct Outcome {
   double gap = NAN;
   std::int64_t evaluations = 0;
+  double seconds = NAN;  // NAN = of the whole run
 };
 
 struct Bar {
@@ -39,6 +43,7 @@ struct Bar {
   double gap = NAN;  // NAN = none is asked for
   std::function<Outcome()> run;
   std::function<double()> proven_gap{};
+  std::function<void()> prepare{};
 };
 
 Problem problem_of(const std::string& model, const std::string& cluster, int batch,
@@ -79,6 +84,33 @@ double gap_of(const Problem& problem) {
   return outcome_of(run_search(planners().front(), context)).gap;
 }
 
+// Plans of whole stages in the order of the pools, under 1F1B, and the bound of such plans: before
+// there were moves, that was the search, and its times of that day are the bars of these rows.
+// Today's search still begins so. These are the passes of then, and what narrows the problem down
+// before them; the first moves are kept aside until later passes.
+Outcome regular(const Problem& problem) {
+  SearchContext context = context_of(problem);
+  context.options.pins.schedule = Schedule::one_f_one_b;
+  const SearchResult result = run_search(planners().front(), context);
+  Outcome outcome{NAN, 0, 0};
+  const std::vector<PassReport>& passes = result.passes;
+  const auto later = [](const PassReport& pass) {
+    return pass.name == "one layout" || pass.name == "recompute by stage" ||
+           pass.name == "fewer nodes" || pass.name == "moves" || pass.name == "bound of all";
+  };
+  for (auto it = passes.begin(); it != passes.end() && !later(*it); ++it) {
+    if (it->name == "first moves") continue;
+    outcome.seconds += it->elapsed.value;
+    outcome.evaluations += it->evaluations;
+    outcome.gap = it->best / it->lower_bound - 1;
+  }
+  return outcome;
+}
+
+Bar in_order(const std::string& name, double seconds, double gap, const Problem& problem) {
+  return {name + ", 1F1B, in order", seconds, gap, [problem] { return regular(problem); }};
+}
+
 Bar planning(std::string name, double seconds, double gap, const Problem& problem) {
   return {std::move(name), seconds, gap, [problem] { return plan(problem); },
           [problem] { return gap_of(problem); }};
@@ -97,23 +129,37 @@ Bar fasop_sweep() {
           }};
 }
 
-// One node of 512 GPUs is lost.
+// One node of 512 GPUs is lost; what ran on all of them is searched first, and does not count.
 Bar replanning() {
-  const Problem before =
-      problem_of("gpt-neo-2.7b", "16xA100-40GB:8+96xV100-16GB:4", 2048, Precision::fp16);
-  const SearchResult found = run_search(planners().front(), context_of(before));
-  ClusterChange change;
-  change.lost.assign(before.cluster.device_count(), false);
-  for (int d = 0; d < 8; ++d) change.lost[d] = true;
-  const ChangedCluster changed = changed_cluster(before.cluster, change);
-  Problem after = before;
-  after.cluster = changed.cluster;
-  const Plan old_plan = found.plans.front().plan;
-  return {
-      "replan 512 GPUs that lost a node", 0.1, NAN, [=] {
-        return outcome_of(
-            replan(planners().front(), context_of(after), before, old_plan, changed.before).search);
-      }};
+  struct Loss {
+    Problem before;
+    Problem after;
+    Plan old_plan;
+    ChangedCluster changed;
+  };
+  const auto loss = std::make_shared<Loss>();
+  const auto prepare = [loss] {
+    loss->before =
+        problem_of("gpt-neo-2.7b", "16xA100-40GB:8+96xV100-16GB:4", 2048, Precision::fp16);
+    const SearchResult found = run_search(planners().front(), context_of(loss->before));
+    loss->old_plan = found.plans.front().plan;
+    ClusterChange change;
+    change.lost.assign(loss->before.cluster.device_count(), false);
+    for (int d = 0; d < 8; ++d) change.lost[d] = true;
+    loss->changed = changed_cluster(loss->before.cluster, change);
+    loss->after = loss->before;
+    loss->after.cluster = loss->changed.cluster;
+  };
+  const auto run = [loss] {
+    const SearchContext context = context_of(loss->after);
+    return outcome_of(
+        replan(planners().front(), context, loss->before, loss->old_plan, loss->changed.before)
+            .search);
+  };
+  return {.problem = "replan 512 GPUs that lost a node",
+          .seconds = 0.1,
+          .run = run,
+          .prepare = prepare};
 }
 
 std::vector<Bar> bars() {
@@ -123,40 +169,52 @@ std::vector<Bar> bars() {
   const auto llama = [](const std::string& cluster) {
     return problem_of("llama-3-405b", cluster, 2048, Precision::bf16);
   };
+  struct Row {
+    std::string name;
+    double seconds;
+    double gap;
+    double seconds_in_order;  // NAN = not measured then
+    double gap_in_order;
+    Problem problem;
+  };
+  std::vector<Row> rows{
+      {"GPT-Neo-2.7B, 32 A100 + 96 V100", 0.2, 0.02, 0.03, 0, neo("4xA100-40GB:8+24xV100-16GB:4")},
+      {"GPT-Neo-2.7B, 80 A100 + 240 V100", 0.4, 0.02, 0.03, 0,
+       neo("10xA100-40GB:8+60xV100-16GB:4")},
+      {"GPT-Neo-2.7B, 128 A100 + 384 V100", 0.8, 0.02, 0.02, 0,
+       neo("16xA100-40GB:8+96xV100-16GB:4")},
+      {"GPT-Neo-2.7B, 3 types x 256", 2, 0.03, 0.28, 0.022,
+       neo("32xA100-40GB:8+64xV100-16GB:4+64xT4:4")},
+      {"AMP, 16 T4, GPT-2", 0.02, NAN, 0.004, 0,
+       problem_of("gpt2-medium", example("amp_16xT4"), 32)},
+      {"AMP, 12 V100 + 4 T4, GPT-2", 0.02, NAN, 0.017, 0.88,
+       problem_of("gpt2-medium", example("amp_12xV100_4xT4"), 32)},
+      {"AMP, 16 V100, TransGAN", 0.02, NAN, 0.011, 0.11,
+       problem_of("transgan", "4xV100-16GB:4/10Gbps", 64)},
+      {"FASOP, 4 A100 + 28 A10, T5", 0.02, NAN, 0.017, 0.28,
+       problem_of("t5-large", example("fasop_4xA100_28xA10"), 128, Precision::fp16, 512)},
+      {"Metis, 8 nodes x 8, 3 types, 24 layers", 0.1, NAN, 0.02, 0,
+       problem_of("gpt2-medium", "3xA100-40GB:8+3xV100-16GB:8+2xT4:8", 128)},
+      {"Llama-3-405B, 8,192 H100", 1, NAN, NAN, NAN, llama("1024xH100:8")},
+      {"Llama-3-405B, 16,384 H100", 1, NAN, 0.10, 0, llama("2048xH100:8")},
+      {"Llama-3-405B, 32,768 H100", 3, NAN, 0.17, 0, llama("4096xH100:8")},
+      {"Llama-3-405B, 4 types x 4,096", 10, 0.05, 1.3, 0.017,
+       llama("512xH100:8+512xH200:8+512xA100-80GB:8+512xB200:8")},
+      {"Llama-2-7B, 32 A100 + 32 V100", 0.2, NAN, NAN, NAN,
+       problem_of("llama-2-7b", "4xA100-80GB:8+8xV100-16GB:4", 512)},
+      {"Mixtral-8x7B, 32 H100 + 32 A100", 0.2, NAN, NAN, NAN,
+       problem_of("mixtral-8x7b", "4xH100:8+4xA100-80GB:8", 512, Precision::bf16)},
+      {"GPT-2 XL, 4 A100 + 28 A10", NAN, NAN, NAN, NAN,
+       problem_of("gpt2-xl", example("fasop_4xA100_28xA10"), 64)},
+  };
   std::vector<Bar> out;
-  out.push_back(
-      planning("GPT-Neo-2.7B, 32 A100 + 96 V100", 0.2, 0.02, neo("4xA100-40GB:8+24xV100-16GB:4")));
-  out.push_back(planning("GPT-Neo-2.7B, 80 A100 + 240 V100", 0.4, 0.02,
-                         neo("10xA100-40GB:8+60xV100-16GB:4")));
-  out.push_back(planning("GPT-Neo-2.7B, 128 A100 + 384 V100", 0.8, 0.02,
-                         neo("16xA100-40GB:8+96xV100-16GB:4")));
-  out.push_back(planning("GPT-Neo-2.7B, 3 types x 256", 2, 0.03,
-                         neo("32xA100-40GB:8+64xV100-16GB:4+64xT4:4")));
-  out.push_back(planning("AMP, 16 T4, GPT-2", 0.02, NAN,
-                         problem_of("gpt2-medium", example("amp_16xT4"), 32)));
-  out.push_back(planning("AMP, 12 V100 + 4 T4, GPT-2", 0.02, NAN,
-                         problem_of("gpt2-medium", example("amp_12xV100_4xT4"), 32)));
-  out.push_back(planning("AMP, 16 V100, TransGAN", 0.02, NAN,
-                         problem_of("transgan", "4xV100-16GB:4/10Gbps", 64)));
-  out.push_back(
-      planning("FASOP, 4 A100 + 28 A10, T5", 0.02, NAN,
-               problem_of("t5-large", example("fasop_4xA100_28xA10"), 128, Precision::fp16, 512)));
+  for (const Row& row : rows) {
+    out.push_back(planning(row.name, row.seconds, row.gap, row.problem));
+    if (!std::isnan(row.seconds_in_order))
+      out.push_back(in_order(row.name, row.seconds_in_order, row.gap_in_order, row.problem));
+  }
   out.push_back(fasop_sweep());
-  out.push_back(planning("Metis, 8 nodes x 8, 3 types, 24 layers", 0.1, NAN,
-                         problem_of("gpt2-medium", "3xA100-40GB:8+3xV100-16GB:8+2xT4:8", 128)));
-  out.push_back(planning("Llama-3-405B, 8,192 H100", 1, NAN, llama("1024xH100:8")));
-  out.push_back(planning("Llama-3-405B, 16,384 H100", 1, NAN, llama("2048xH100:8")));
-  out.push_back(planning("Llama-3-405B, 32,768 H100", 3, NAN, llama("4096xH100:8")));
-  out.push_back(planning("Llama-3-405B, 4 types x 4,096", 10, 0.05,
-                         llama("512xH100:8+512xH200:8+512xA100-80GB:8+512xB200:8")));
   out.push_back(replanning());
-  out.push_back(planning("Llama-2-7B, 32 A100 + 32 V100", 0.2, NAN,
-                         problem_of("llama-2-7b", "4xA100-80GB:8+8xV100-16GB:4", 512)));
-  out.push_back(
-      planning("Mixtral-8x7B, 32 H100 + 32 A100", 0.2, NAN,
-               problem_of("mixtral-8x7b", "4xH100:8+4xA100-80GB:8", 512, Precision::bf16)));
-  out.push_back(planning("GPT-2 XL, 4 A100 + 28 A10", NAN, NAN,
-                         problem_of("gpt2-xl", example("fasop_4xA100_28xA10"), 64)));
   return out;
 }
 
@@ -181,10 +239,11 @@ std::string percent(double value) {
 int main(int count, char** words) {
   const std::string wanted = count > 1 ? words[1] : "";
   bool missed = false;
-  std::printf("%-46s %9s %9s %9s %9s %12s  %s\n", "problem", "seconds", "of CPU", "bar", "gap",
+  std::printf("%-56s %9s %9s %9s %9s %12s  %s\n", "problem", "seconds", "of CPU", "bar", "gap",
               "evaluations", "bar of gap");
   for (const Bar& bar : bars()) {
     if (bar.problem.find(wanted) == std::string::npos) continue;
+    if (bar.prepare) bar.prepare();
     double seconds = HUGE_VAL;
     double cpu = HUGE_VAL;
     Outcome outcome;
@@ -194,16 +253,17 @@ int main(int count, char** words) {
       const auto begin = std::chrono::steady_clock::now();
       outcome = bar.run();
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      seconds = std::min(seconds, took.count());
-      cpu = std::min(cpu, cpu_seconds() - cpu_before);
+      const bool whole = std::isnan(outcome.seconds);
+      seconds = std::min(seconds, whole ? took.count() : outcome.seconds);
+      cpu = whole ? std::min(cpu, cpu_seconds() - cpu_before) : NAN;
       spent += took.count();
       if (took.count() > 3) break;
     }
     if (bar.proven_gap) outcome.gap = bar.proven_gap();
     const bool late = seconds > bar.seconds;
-    const bool loose = outcome.gap > bar.gap;
+    const bool loose = outcome.gap > bar.gap + kRounded;
     missed |= late || loose;
-    std::printf("%-46s %9.3f %9.3f %9.2f %9s %12lld  %-8s%s%s\n", bar.problem.c_str(), seconds, cpu,
+    std::printf("%-56s %9.3f %9.3f %9.3f %9s %12lld  %-8s%s%s\n", bar.problem.c_str(), seconds, cpu,
                 bar.seconds, percent(outcome.gap).c_str(),
                 static_cast<long long>(outcome.evaluations), percent(bar.gap).c_str(),
                 late ? " LATE" : "", loose ? " LOOSE" : "");

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/short_list.h"
 #include "cost/comm/measured_links.h"
 #include "cost/framework/framework.h"
 
@@ -31,6 +32,8 @@ void block_on_sends(Pipeline& pipeline) {
 // How long the busiest node's network carries what its stages send in a step. Stages overlap their
 // traffic with compute, but not with each other's on one adapter.
 Seconds busiest_network(const Cluster& cluster, const Plan& plan, const Estimate& estimate) {
+  const auto sends = [](const StageCost& stage) { return stage.network > Seconds(0); };
+  if (std::ranges::none_of(estimate.stages, sends)) return Seconds(0);
   std::vector<Seconds> busy(cluster.nodes.size());
   Seconds most;
   for (int s = 0; s < plan.stage_count(); ++s) {
@@ -93,7 +96,11 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
     }
   }
   // Hand-overs, in execution order of the chunks.
-  std::vector<std::pair<int, int>> at(positions);  // stage, first unit
+  struct FirstUnit {
+    int stage = 0;
+    int unit = 0;
+  };
+  ShortList<FirstUnit, 32> at(positions, {});
   for (int s = 0; s < pipeline.stages; ++s) {
     int chunk = -1;
     for (const Span& span : plan.stages[s].spans) {
@@ -103,7 +110,7 @@ Pipeline CostEngine::pipeline_of(const Plan& plan, Estimate& estimate, StageMemo
     }
   }
   for (int k = 0; k + 1 < positions; ++k) {
-    const auto [from, to, unit] = std::tuple(at[k].first, at[k + 1].first, at[k + 1].second);
+    const auto [from, to, unit] = std::tuple(at[k].stage, at[k + 1].stage, at[k + 1].unit);
     HandOver over;  // none at the turning point of a V
     if (from != to && memo != nullptr) over = memo->over(plan, from, to, unit);
     if (from != to && memo == nullptr)

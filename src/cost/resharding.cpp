@@ -93,12 +93,13 @@ Resharding split_change(const Problem& problem, const PlanSettings& settings,
 Resharding resharding(const Problem& problem, const PlanSettings& settings,
                       std::span<const DeviceId> devices, const Span& before, const Span& after) {
   if (before.chunk != after.chunk) return {};
+  const bool same_degrees = before.data == after.data && before.tensor == after.tensor;
+  if (same_degrees && before.split == 0 && after.split == 0) return {};
   const int unit = after.units.begin;
   const Side left = side_of(problem, settings, unit - 1, before, true);
   const Side right = side_of(problem, settings, unit, after, false);
   const Changes changes(problem, devices);
-  if (before.data == after.data && before.tensor == after.tensor)
-    return split_change(problem, settings, changes, left, right);
+  if (same_degrees) return split_change(problem, settings, changes, left, right);
   const double samples = static_cast<double>(problem.job.global_batch) / settings.micro_batches;
   const Bytes size(activation_bytes(problem.job.precision) * left.unit->output * samples /
                    settings.context);

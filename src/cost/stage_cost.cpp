@@ -1,6 +1,7 @@
 #include "cost/stage_cost.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/error.h"
 #include "cost/comm/measured_links.h"
@@ -20,7 +21,7 @@ bool cut_differently(const Stage& stage) {
 struct Part {
   int split = 0;
   std::vector<RecomputedRun> runs;
-  SpanFrame frame;
+  const SpanFrame* frame = nullptr;
 
   UnitRange units() const { return {runs.front().units.begin, runs.back().units.end}; }
 };
@@ -32,7 +33,7 @@ struct Piece {
   std::vector<Part> parts;
 
   UnitRange units() const { return {parts.front().units().begin, parts.back().units().end}; }
-  const SpanFrame& frame() const { return parts.front().frame; }
+  const SpanFrame& frame() const { return *parts.front().frame; }
 };
 
 bool goes_on(const Piece& piece, const Span& span) {
@@ -40,18 +41,14 @@ bool goes_on(const Piece& piece, const Span& span) {
          piece.first->data == span.data && piece.units().end == span.units.begin;
 }
 
-std::vector<Piece> pieces_of(const Problem& problem, const Plan& plan, const Stage& stage,
-                             const TableSource& tables) {
+std::vector<Piece> pieces_of(const Stage& stage, const FrameSource& frames) {
   std::vector<Piece> pieces;
   for (const Span& span : stage.spans) {
     if (pieces.empty() || !goes_on(pieces.back(), span)) pieces.push_back({&span, 0, {}});
     Piece& piece = pieces.back();
     ++piece.spans;
     if (piece.parts.empty() || piece.parts.back().split != span.split)
-      piece.parts.push_back({span.split,
-                             {},
-                             SpanFrame(problem, settings_of(plan), stage.devices, span.tensor,
-                                       span.data, stage.shares, tables, span.split)});
+      piece.parts.push_back({span.split, {}, &frames(span)});
     piece.parts.back().runs.push_back({span.units, span.recompute});
   }
   return pieces;
@@ -81,9 +78,9 @@ SpanFrame::Memory replica_memory(const Stage& stage, const std::vector<Piece>& p
   for (const Piece& piece : pieces)
     for (const Part& part : piece.parts) parts.push_back(&part);
   for (const Part* own : parts) {
-    const int on = std::min(replica, own->frame.replica_count() - 1);
+    const int on = std::min(replica, own->frame->replica_count() - 1);
     const SpanFrame::Memory part =
-        own->frame.memory(on, own->runs, own == parts.back() ? tied : 0, &repeated);
+        own->frame->memory(on, own->runs, own == parts.back() ? tied : 0, &repeated);
     sum.weights += part.weights;
     sum.gradients += part.gradients;
     sum.optimizer_state += part.optimizer_state;
@@ -168,13 +165,23 @@ double tensors_sent(const Problem& problem, int tensor) {
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables) {
   const Stage& stage = plan.stages[index];
+  std::deque<SpanFrame> frames;
+  return stage_cost_in(problem, plan, index, [&](const Span& span) -> const SpanFrame& {
+    return frames.emplace_back(problem, settings_of(plan), stage.devices, span.tensor, span.data,
+                               stage.shares, tables, span.split);
+  });
+}
+
+StageResult stage_cost_in(const Problem& problem, const Plan& plan, int index,
+                          const FrameSource& frames) {
+  const Stage& stage = plan.stages[index];
   PLAIT_CHECK(!stage.spans.empty());
   StageResult result;
   StageCost& cost = result.cost;
   cost.source = Source::measured;
   cost.memory_source = Source::measured;
   const bool split = splits_backward(plan.schedule);
-  const std::vector<Piece> pieces = pieces_of(problem, plan, stage, tables);
+  const std::vector<Piece> pieces = pieces_of(stage, frames);
   std::vector<UnitRange> units;
   for (const Piece& piece : pieces) {
     units.push_back(piece.units());
@@ -186,9 +193,9 @@ StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
     const SpanFrame& frame = piece.frame();
     UnitCost own;
     for (const Part& part : piece.parts) {
-      own += part.frame.time(part.runs);
-      cost.source = std::max(cost.source, part.frame.time_source(part.units()));
-      cost.memory_source = std::max(cost.memory_source, part.frame.memory_source(part.units()));
+      own += part.frame->time(part.runs);
+      cost.source = std::max(cost.source, part.frame->time_source(part.units()));
+      cost.memory_source = std::max(cost.memory_source, part.frame->memory_source(part.units()));
     }
     UnitCost time = own;
     const Resharding changes = changes_of(problem, settings_of(plan), stage, piece);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct StageResult {
 };
 StageResult stage_cost(const Problem& problem, const Plan& plan, int index,
                        const TableSource& tables);
+// The same with frames that somebody keeps, of a span of the stage; they stay where they are.
+using FrameSource = std::function<const SpanFrame&(const Span&)>;
+StageResult stage_cost_in(const Problem& problem, const Plan& plan, int index,
+                          const FrameSource& frames);
 
 // A micro-batch that is handed over the cut between two stages.
 struct HandOver {

@@ -1,5 +1,6 @@
 #include "cost/stage_memo.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -52,16 +53,25 @@ void StageMemo::see(const Plan& plan) {
     }
     run_ends_.push_back(static_cast<int>(runs_.size()));
   }
+  devices_.assign(plan.stages.size(), {});
+  for (int s = 0; s < plan.stage_count(); ++s) {
+    add_devices(s, devices_[s]);
+    forget_nodes();
+  }
+}
+
+std::span<const StageMemo::Run> StageMemo::runs_of(int stage) const {
+  const int begin = stage == 0 ? 0 : run_ends_[stage - 1];
+  return std::span(runs_).subspan(begin, run_ends_[stage] - begin);
 }
 
 // Nodes that were not listed before are told by how many of one kind, used alike, follow each
 // other.
 void StageMemo::add_devices(int stage, Key& key) {
   constexpr std::uint64_t kListed = std::uint64_t{1} << 63;
-  const int begin = stage == 0 ? 0 : run_ends_[stage - 1];
-  const int end = run_ends_[stage];
-  for (int i = begin; i < end;) {
-    const Run& first = runs_[i];
+  const std::span<const Run> runs = runs_of(stage);
+  for (std::size_t i = 0; i < runs.size();) {
+    const Run& first = runs[i];
     const std::uint64_t used = static_cast<std::uint64_t>(first.type) << 32 | first.count;
     if (const int ordinal = ordinals_[first.node]; ordinal > 0) {
       key.add(kListed | ordinal);
@@ -71,8 +81,8 @@ void StageMemo::add_devices(int stage, Key& key) {
     }
     const int kind = node_kinds_[first.node];
     std::uint64_t nodes = 0;
-    for (; i < end; ++i, ++nodes) {
-      const Run& own = runs_[i];
+    for (; i < runs.size(); ++i, ++nodes) {
+      const Run& own = runs[i];
       if (own.type != first.type || own.count != first.count || ordinals_[own.node] != 0 ||
           node_kinds_[own.node] != kind)
         break;
@@ -90,6 +100,30 @@ void StageMemo::forget_nodes() {
   listed_.clear();
 }
 
+bool StageMemo::share_node(int first, int second) {
+  for (const Run& run : runs_of(first)) {
+    ordinals_[run.node] = 1;
+    listed_.push_back(run.node);
+  }
+  const bool share = std::ranges::any_of(runs_of(second),
+                                         [&](const Run& run) { return ordinals_[run.node] != 0; });
+  forget_nodes();
+  return share;
+}
+
+void StageMemo::add_devices(int first, int second, Key& key) {
+  if (share_node(first, second)) {
+    add_devices(first, key);
+    add_devices(second, key);
+    forget_nodes();
+    return;
+  }
+  for (const int stage : {first, second}) {
+    key.add(devices_[stage].first);
+    key.add(devices_[stage].second);
+  }
+}
+
 const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSource& tables) {
   const Stage& stage = plan.stages[index];
   Key key;
@@ -105,12 +139,33 @@ const StageResult& StageMemo::stage(const Plan& plan, int index, const TableSour
             static_cast<int>(span.recompute));
   }
   for (const int share : stage.shares) key.add(share);
-  add_devices(index, key);
-  forget_nodes();
+  key.add(devices_[index].first);
+  key.add(devices_[index].second);
   const auto known = stages_.find(key);
   if (known != stages_.end()) return known->second;
   if (stages_.size() >= kMostKept) stages_.clear();
-  return stages_.emplace(key, stage_cost(problem_, plan, index, tables)).first->second;
+  if (frames_.size() >= kMostKept) frames_.clear();
+  const auto frame_of = [&](const Span& span) -> const SpanFrame& {
+    return frame(plan, index, span, tables);
+  };
+  return stages_.emplace(key, stage_cost_in(problem_, plan, index, frame_of)).first->second;
+}
+
+// Stages that differ in their units have the same one.
+const SpanFrame& StageMemo::frame(const Plan& plan, int index, const Span& span,
+                                  const TableSource& tables) {
+  const Stage& stage = plan.stages[index];
+  Key key = devices_[index];
+  add_settings(plan, key);
+  key.add(static_cast<std::uint64_t>(span.tensor) << 32 | span.data);
+  key.add(span.split);
+  for (const int share : stage.shares) key.add(share);
+  const auto known = frames_.find(key);
+  if (known != frames_.end()) return known->second;
+  return frames_
+      .emplace(key, SpanFrame(problem_, settings_of(plan), stage.devices, span.tensor, span.data,
+                              stage.shares, tables, span.split))
+      .first->second;
 }
 
 HandOver StageMemo::over(const Plan& plan, int from, int to, int unit) {
@@ -121,9 +176,7 @@ HandOver StageMemo::over(const Plan& plan, int from, int to, int unit) {
   key.add(static_cast<std::uint64_t>(problem_.model.units[unit - 1]) << 32 | a.spans.back().tensor);
   key.add(static_cast<std::uint64_t>(b.spans.front().tensor) << 32 | b.spans.front().data);
   key.add(a.spans.back().data);
-  add_devices(from, key);
-  add_devices(to, key);
-  forget_nodes();
+  add_devices(from, to, key);
   const auto known = hand_overs_.find(key);
   if (known != hand_overs_.end()) return known->second;
   if (hand_overs_.size() >= kMostKept) hand_overs_.clear();
@@ -136,9 +189,7 @@ Seconds StageMemo::tied_sync(const Plan& plan, std::size_t tie, int first, int s
   const int tensor = b.spans.back().tensor;
   Key key;
   key.add(static_cast<std::uint64_t>(tie) << 32 | tensor);
-  add_devices(first, key);
-  add_devices(second, key);
-  forget_nodes();
+  add_devices(first, second, key);
   const auto known = tied_syncs_.find(key);
   if (known != tied_syncs_.end()) return known->second;
   if (tied_syncs_.size() >= kMostKept) tied_syncs_.clear();

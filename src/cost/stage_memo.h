@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +57,11 @@ class StageMemo {
   // Which of a stage's devices share a node, and of what kind they and their nodes are.
   void add_devices(int stage, Key& key);
   void forget_nodes();
+  std::span<const Run> runs_of(int stage) const;
+  const SpanFrame& frame(const Plan& plan, int stage, const Span& span, const TableSource& tables);
+  // The same of two stages, and which nodes they share.
+  void add_devices(int first, int second, Key& key);
+  bool share_node(int first, int second);
 
   const Problem& problem_;
   std::vector<int> node_kinds_;  // by node; equal nodes of a zone are of one kind
@@ -63,7 +69,9 @@ class StageMemo {
   std::vector<int> listed_;      // nodes that are
   std::vector<Run> runs_;        // of the plan, stage by stage
   std::vector<int> run_ends_;    // by stage
+  std::vector<Key> devices_;     // by stage, of its devices alone
   std::unordered_map<Key, StageResult, Hash> stages_;
+  std::unordered_map<Key, SpanFrame, Hash> frames_;
   std::unordered_map<Key, HandOver, Hash> hand_overs_;
   std::unordered_map<Key, Seconds, Hash> tied_syncs_;
   struct Simulated {

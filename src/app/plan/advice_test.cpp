@@ -104,6 +104,15 @@ TEST(Advice, WhatIsTooLargeMayBeTunedByAdapters) {
   EXPECT_NE(words.find("`lora` 16, which trains adapters alone"), std::string::npos) << words;
 }
 
+// Aceso's runtime trains no adapters: advice for it names a program that does.
+TEST(Advice, AdaptersAreTrainedByAProgramThatHasThem) {
+  const std::string words =
+      in_words(none_of(problem_of("gpt3-2.7b", 2048, "1xA10:1", 16, "aceso")));
+  EXPECT_NE(words.find("with `framework` fsdp and `qlora` 16, which trains adapters alone"),
+            std::string::npos)
+      << words;
+}
+
 TEST(Advice, TakesNoLongerThanTheSearchMay) {
   SearchOptions options;
   options.time_limit = Seconds(0);

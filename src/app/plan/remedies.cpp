@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cost/framework/framework.h"
+#include "cost/layer/measured.h"
 #include "cost/op/adapters.h"
 #include "io/cluster/catalogue.h"
 #include "plan/names.h"
@@ -109,6 +110,8 @@ std::optional<Remedy> host_memory(const Problem& problem, const Trial& trial, Pi
 
 std::optional<Remedy> smaller_job(const Problem& problem, const Trial& trial, const Pins& pins) {
   if (problem.job.precision == Precision::pure_bf16) return std::nullopt;
+  // What was measured alone was measured in one precision.
+  if (std::ranges::any_of(problem.model.kinds, is_only_measured)) return std::nullopt;
   Problem lean = problem;
   lean.job.precision = Precision::pure_bf16;
   if (!is_solvable_thriftily(lean, trial, pins)) return std::nullopt;
@@ -122,14 +125,16 @@ bool is_solvable_by(std::string_view framework, Problem problem, Trial trial, co
   return !why_not(trial.options.target, problem.job) && is_solvable_thriftily(problem, trial, pins);
 }
 
-// Adapters beside weights in 4 bits, as PyTorch runs them.
+// Adapters beside weights in 4 bits, as PyTorch runs them; programs that keep none are replaced.
 std::optional<Remedy> four_bits(const Problem& problem, const Trial& trial, const Pins& pins) {
   const Job& job = problem.job;
   if (job.four_bit_weights || !job.adapters || job.adapter_rank == 0) return std::nullopt;
   Problem lean = problem;
   lean.job.four_bit_weights = true;
   if (!is_solvable_by("fsdp", lean, trial, pins)) return std::nullopt;
-  return Remedy{.words = fmt::format("with `qlora` {}", job.adapter_rank)};
+  const bool replaced = why_not(trial.options.target, lean.job).has_value();
+  return Remedy{.words = fmt::format("with {}`qlora` {}", replaced ? "`framework` fsdp and " : "",
+                                     job.adapter_rank)};
 }
 
 // What people do who tune a network that is too large for what they have.
@@ -142,18 +147,15 @@ std::optional<Remedy> adapters_alone(const Problem& problem, const Trial& trial,
   Problem lean = problem;
   lean.job.adapters = true;
   lean.job.adapter_rank = kUsualRank;
-  const auto remedy = [&](std::string_view flag) {
-    return Remedy{.words = fmt::format("with `{}` {}, which trains adapters alone", flag,
-                                       lean.job.adapter_rank)};
-  };
   // Who names no program gets PyTorch's with adapters.
   const Framework usual = find_framework(builtin_catalogue(), "", "framework");
   const bool is_usual = trial.options.target.name == usual.target;
   if (!why_not(trial.options.target, lean.job) && is_solvable_thriftily(lean, trial, pins) &&
       (!is_usual || is_solvable_by("fsdp", lean, trial, pins)))
-    return remedy("lora");
-  if (four_bits(lean, trial, pins)) return remedy("qlora");
-  return std::nullopt;
+    return Remedy{.words = fmt::format("with `lora` {}, which trains adapters alone", kUsualRank)};
+  std::optional<Remedy> four = four_bits(lean, trial, pins);
+  if (four) four->words += ", which trains adapters alone";
+  return four;
 }
 
 // The default's program cuts sequences, layers and products, where another cuts states alone.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/short_list.h"
 
 namespace plait {
 namespace {
@@ -69,9 +70,9 @@ class Run {
   // hand-over at a time in each direction. `cut`: the position that the cut follows.
   double arrival(double end, int from, int to, int cut) {
     if (p_.send_busy.empty()) return end + p_.send[cut].value;
-    double& free = link_free_[from * kLinks + link_to(from, to)];
-    const double begin = std::max(end, free);
-    free = begin + p_.send_busy[cut].value;
+    double& link_free = link_free_[from * kLinks + link_to(from, to)];
+    const double begin = std::max(end, link_free);
+    link_free = begin + p_.send_busy[cut].value;
     return begin + p_.send[cut].value;
   }
   // A stage hands over to the next, to the one before it, or round the ends of an interleaved
@@ -79,30 +80,41 @@ class Run {
   static constexpr int kLinks = 3;
   static int link_to(int from, int to) { return to == from + 1 ? 0 : to == from - 1 ? 1 : 2; }
 
+  // What changes with every task is kept in variables of its own: the compiler cannot know that the
+  // lists are not part of each other.
   bool advance(int s) {
     const std::vector<Task>& list = lists_[s];
     const std::size_t from = next_[s];
-    for (; next_[s] < list.size(); ++next_[s]) {
-      const Task& task = list[next_[s]];
-      const int position = position_[s * p_.chunks + task.chunk];
+    const int* const position_of = &position_[static_cast<std::size_t>(s) * p_.chunks];
+    const ChunkTime* const times = &p_.at(s, 0);
+    std::size_t next = from;
+    double free = free_[s];
+    double busy = trace_.busy[s].value;
+    for (; next < list.size(); ++next) {
+      const Task task = list[next];
+      const int position = position_of[task.chunk];
       const double input = ready(task, position);
       if (input == kPending) break;
-      const double begin = std::max(free_[s], input);
-      if (next_[s] == 0) trace_.stage_begin[s] = Seconds(begin);
-      const ChunkTime& time = p_.at(s, task.chunk);
+      const double begin = std::max(free, input);
+      if (next == 0) trace_.stage_begin[s] = Seconds(begin);
+      const ChunkTime& time = times[task.chunk];
       double length = time.forward.value;
       if (task.kind == TaskKind::backward) length = time.backward.value;
       if (task.kind == TaskKind::weight_gradient) length = time.weight_gradient.value;
-      free_[s] = begin + length;
-      trace_.busy[s] += Seconds(length);
-      const std::size_t own = slot(position, task.micro_batch);
+      free = begin + length;
+      busy += length;
       if (task.kind == TaskKind::forward && position < positions_ - 1)
-        forward_there_[own] = arrival(free_[s], s, stage_at_[position + 1], position);
+        forward_there_[slot(position, task.micro_batch)] =
+            arrival(free, s, stage_at_[position + 1], position);
       else if (task.kind == TaskKind::backward && position > 0)
-        backward_there_[own] = arrival(free_[s], s, stage_at_[position - 1], position - 1);
-      if (keep_events_) stage_events_[s].push_back({s, task, Seconds(begin), Seconds(free_[s])});
+        backward_there_[slot(position, task.micro_batch)] =
+            arrival(free, s, stage_at_[position - 1], position - 1);
+      if (keep_events_) stage_events_[s].push_back({s, task, Seconds(begin), Seconds(free)});
     }
-    return next_[s] != from;
+    next_[s] = next;
+    free_[s] = free;
+    trace_.busy[s] = Seconds(busy);
+    return next != from;
   }
 
   const Pipeline& p_;
@@ -255,10 +267,10 @@ namespace {
 
 // How long the links into each stage carry its hand-overs, but for the first one of each. A stage
 // has one from the stage before, one from the next and one round the ends.
-std::vector<Seconds> link_spans(const Pipeline& p, const std::vector<int>& slot) {
+std::vector<Seconds> link_spans(const Pipeline& p, const ShortList<int, 32>& slot) {
   std::vector<Seconds> spans(p.stages);
-  std::vector<Seconds> all(3 * static_cast<std::size_t>(p.stages));
-  std::vector<Seconds> longest = all;
+  ShortList<Seconds, 96> all(3 * static_cast<std::size_t>(p.stages), Seconds(0));
+  ShortList<Seconds, 96> longest = all;
   const auto carry = [&](int from, int to, Seconds busy) {
     const int link = 3 * to + (from == to - 1 ? 0 : from == to + 1 ? 1 : 2);
     all[link] += p.micro_batches * busy;
@@ -276,8 +288,9 @@ std::vector<Seconds> link_spans(const Pipeline& p, const std::vector<int>& slot)
 
 std::vector<Seconds> least_spans(const Pipeline& p) {
   const int positions = p.stages * p.chunks;
-  std::vector<Seconds> held(positions);  // [position], from the first task of a chunk to its last
-  std::vector<int> slot(positions);      // [position] = stage * chunks + chunk
+  // [position], from the first task of a chunk to its last
+  ShortList<Seconds, 32> held(positions, Seconds(0));
+  ShortList<int, 32> slot(positions, 0);  // [position] = stage * chunks + chunk
   for (int s = 0; s < p.stages; ++s)
     for (int c = 0; c < p.chunks; ++c)
       slot[chunk_position(p.schedule, p.stages, s, c)] = s * p.chunks + c;

@@ -110,12 +110,13 @@ const std::vector<AutoSearch::Pass>& AutoSearch::passes() {
   return table;
 }
 
-AutoSearch::AutoSearch(const SearchContext& context)
+AutoSearch::AutoSearch(const SearchContext& context, MemoShelf* memos)
     : context_(context),
       begin_(Clock::now()),
       space_(*context.space),
       schedule_(searched_schedule(context.options.pins)),
       engine_(*context.engine),
+      memos_(memos != nullptr ? *memos : own_memos_),
       layers_(seen_by_layers(context.problem.model)),
       candidates_(is_long() ? Candidates() : listed()),
       found_(engine_, std::max(kKept, context.options.keep), context.options.target) {}

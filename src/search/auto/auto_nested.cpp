@@ -147,7 +147,7 @@ void AutoSearch::try_by_stage_with(Effort effort) {
   context.options.effort = effort;
   context.on_improvement = {};
   context.on_progress = {};
-  AutoSearch by_stage(context);
+  AutoSearch by_stage(context, &memos_);
   by_stage.is_nested_ = true;
   for (const RankedPlan& ranked : by_stage.run().plans) found_.offer(ranked.plan);
 }

@@ -26,7 +26,8 @@ namespace plait {
 // incumbent, so that the result does not depend on the number of threads.
 class AutoSearch {
  public:
-  explicit AutoSearch(const SearchContext& context);
+  // `memos` are of a search of the same problem that this one is part of.
+  explicit AutoSearch(const SearchContext& context, MemoShelf* memos = nullptr);
 
   SearchResult run();
 
@@ -171,8 +172,9 @@ class AutoSearch {
   const Space& space_;
   Schedule schedule_;
   const CostEngine& engine_;
-  MemoShelf memos_{context_.problem};  // of the moves
-  std::optional<LayerView> layers_;    // of a model whose units are ops
+  MemoShelf own_memos_{context_.problem};
+  MemoShelf& memos_;                 // of the moves
+  std::optional<LayerView> layers_;  // of a model whose units are ops
   Candidates candidates_;
   Shortlist found_;
   std::optional<Shortlist> aside_;             // found by the first moves

@@ -56,7 +56,7 @@ bool take(const Place& place, Draft& draft, DraftStage& stage, int type,
   const int group = draft.group(stage);
   int missing = count;
   for (int d = stage.data - 1; d >= 0 && missing > 0; --d) {
-    const auto begin = stage.devices.begin() + static_cast<std::ptrdiff_t>(d) * group;
+    auto* const begin = stage.devices.begin() + static_cast<std::ptrdiff_t>(d) * group;
     if (place.ground.type(*begin) != type) continue;
     taken.insert(taken.begin(), begin, begin + group);
     stage.devices.erase(begin, begin + group);
@@ -72,9 +72,14 @@ bool give(const Place& place, Draft& draft, DraftStage& stage, const std::vector
   return place.ground.share_out(draft, stage);
 }
 
-std::set<int> types_of(const Place& place, const DraftStage& stage) {
-  std::set<int> types;
-  for (const DeviceId id : stage.devices) types.insert(place.ground.type(id));
+// In ascending order.
+ShortList<int, 8> types_of(const Place& place, const DraftStage& stage) {
+  ShortList<int, 8> types;
+  for (const DeviceId id : stage.devices) {
+    const int type = place.ground.type(id);
+    if (std::ranges::find(types, type) == types.end()) types.push_back(type);
+  }
+  std::ranges::sort(types);
   return types;
 }
 
@@ -242,7 +247,7 @@ void replica_swaps(const Place& place, Visitor& visit) {
                {std::tuple(&left, own, &from_left), std::tuple(&right, other, &from_right)})
             for (std::size_t d = stage->devices.size(); d > 0 && std::ssize(*taken) < count;) {
               d -= draft.group(*stage);
-              const auto begin = stage->devices.begin() + static_cast<std::ptrdiff_t>(d);
+              auto* const begin = stage->devices.begin() + static_cast<std::ptrdiff_t>(d);
               if (place.ground.type(*begin) == type)
                 taken->insert(taken->begin(), begin, begin + draft.group(*stage));
             }
@@ -277,9 +282,9 @@ void idle_nodes(const Place& place, Visitor& visit) {
     for (int s = draft.stage_count() - 1; s >= 0; --s) {
       DraftStage& stage = draft.stages[s];
       const int group = draft.group(stage);
-      std::vector<DeviceId> kept;
+      ShortList<DeviceId, 8> kept;
       for (int d = 0; d < stage.data; ++d) {
-        const auto begin = stage.devices.begin() + static_cast<std::ptrdiff_t>(d) * group;
+        auto* const begin = stage.devices.begin() + static_cast<std::ptrdiff_t>(d) * group;
         const auto is_there = [&](DeviceId id) { return place.ground.node(id) == node; };
         if (std::none_of(begin, begin + group, is_there))
           kept.insert(kept.end(), begin, begin + group);

@@ -41,7 +41,7 @@ Draft draft_of(const Plan& plan) {
   draft.settings.stages.clear();
   for (const Stage& stage : plan.stages) {
     const Span& span = stage.spans.front();
-    DraftStage made{std::vector<int>(chunk_count(stage)),
+    DraftStage made{ShortList<int, 4>(chunk_count(stage), 0),
                     span.tensor,
                     span.data,
                     recompute_of(stage),
@@ -156,15 +156,16 @@ std::vector<double> balanced_weights(const Draft& draft, const Estimate& cost,
   const int stages = draft.stage_count();
   const int chunks = draft.chunks();
   std::vector<double> weight(stages);
+  std::vector<std::pair<int, int>> at(static_cast<std::size_t>(stages) * chunks);  // stage, chunk
+  for (int s = 0; s < stages; ++s)
+    for (int c = 0; c < chunks; ++c)
+      at[chunk_position(draft.settings.schedule, stages, s, c)] = {s, c};
   int begin = 0;
-  for (int k = 0; k < stages * chunks; ++k)
-    for (int s = 0; s < stages; ++s)
-      for (int c = 0; c < chunks; ++c)
-        if (chunk_position(draft.settings.schedule, stages, s, c) == k) {
-          const int end = begin + draft.stages[s].units[c];
-          weight[s] += prefix[end] - prefix[begin];
-          begin = end;
-        }
+  for (const auto& [s, c] : at) {
+    const int end = begin + draft.stages[s].units[c];
+    weight[s] += prefix[end] - prefix[begin];
+    begin = end;
+  }
   // The level T at which sum over stages of (T - finish) / (time of a weight) is all there is.
   double speed = 0;
   double lost = 0;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/short_list.h"
 #include "cost/estimate.h"
 #include "plan/plan.h"
 #include "search/space/units/units_recomputed.h"
@@ -11,12 +12,12 @@ namespace plait {
 // A plan in the form in which moves change it: what follows from the rest (ranges of units, whether
 // sequences are cut) is left out.
 struct DraftStage {
-  std::vector<int> units;  // of each chunk
+  ShortList<int, 4> units;  // of each chunk
   int tensor = 1;
   int data = 1;
-  UnitsRecomputed recompute;      // of each chunk
-  std::vector<DeviceId> devices;  // as in Stage
-  std::vector<int> shares;        // as in Stage
+  UnitsRecomputed recompute;       // of each chunk
+  ShortList<DeviceId, 8> devices;  // as in Stage
+  std::vector<int> shares;         // as in Stage
 
   int unit_count() const;
 };

@@ -170,7 +170,7 @@ void Ground::lay_out(const Draft& draft, Plan& plan) const {
   for (int s = 0; s < stages; ++s) {
     const DraftStage& own = draft.stages[s];
     Stage& stage = plan.stages[s];
-    stage.devices = own.devices;
+    stage.devices.assign(own.devices.begin(), own.devices.end());
     stage.shares = own.shares;
     stage.spans.clear();
     for (int c = 0; c < chunks; ++c) {

@@ -47,16 +47,16 @@ class Evaluation {
     std::optional<AllOrders> all;
     if (!are_all || orders.size() > kFewOrders) {
       const Seconds wanted = std::min(limit, found.best());
-      const bool is_closed = all.emplace(ground_, layout_, space_).closes(wanted);
+      const bool is_closed = all.emplace(ground_, layout_, space_, kUsualOrderWork).closes(wanted);
       lacks_memory_ = all->lacks_memory();
-      if (is_closed) return {wanted, lacks_memory_, !are_all, kOrdersOfAClosing, {}};
+      if (is_closed) return {wanted, lacks_memory_, !are_all, Seconds(0), kOrdersOfAClosing, {}};
     }
     Seconds least(HUGE_VAL);
     std::vector<OpenOrder> open = open_orders(orders, std::min(limit, found.best()), least);
     std::size_t tried = 0;
     for (const OpenOrder& own : open) {
       if (ground_.stop() && !found.empty())
-        return {layout_.bound, lacks_memory_, false, tried, nears_};
+        return {layout_.bound, lacks_memory_, false, Seconds(0), tried, nears_};
       const Seconds wanted = std::min(limit, found.best());
       Seconds bound = own.bound;
       if (bound < wanted && tried < ground_.most_orders) {
@@ -73,9 +73,10 @@ class Evaluation {
     }
     keep_near();
     // Of orders that were not looked at no more is known than before.
-    const bool is_settled = !are_all && least >= std::min(limit, found.best());
+    const bool is_settled = !are_all && all->is_known() && least >= std::min(limit, found.best());
+    const Seconds listed = are_all ? Seconds(0) : least;
     if (!are_all) least = std::min(least, all->bound());
-    return {least, lacks_memory_, is_settled, tried, nears_};
+    return {least, lacks_memory_, is_settled, listed, tried, nears_};
   }
 
  private:
@@ -129,7 +130,7 @@ class Evaluation {
   // By the paths of the step, which know more than the closed form of the best cuts does, and take
   // less time.
   Seconds divide_plain(int recomputed, Seconds wanted, Shortlist& found) {
-    set_pipeline();
+    pipeline_ = bounds_.fitting_pipeline();
     note_memory(wanted);
     return divide(pipeline_, recomputed, wanted, found);
   }
@@ -323,35 +324,11 @@ class Evaluation {
 
   // Of any cut with the hosts in this order; no more is asked for than `enough`.
   Seconds order_bound(Seconds enough) {
-    layers_.clear();
-    pipeline_ = {};
-    // A V has both ends of the model on one stage.
-    const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : bounds_.tied();
-    const Seconds least = std::max(layout_.bound, layout_.untied + after);
-    if (!bounds_.layers()) return least;
-    const Seconds busy = bounds_.busiest_link();
-    if (layout_.schedule == Schedule::zb_v && std::max(least, busy) < enough) {
-      set_pipeline();
-      InterleavedBound found = busiest_stage_bound(pipeline_, pipeline_.others > 0 ? 0 : 2);
-      if (pipeline_.others == 0) layers_ = std::move(found.layers);
-      return std::max({least, busy, Seconds(found.step), bounds_.way_through_v()});
-    }
-    if (layout_.schedule != Schedule::interleaved || std::max(least, busy) >= enough)
-      return std::max(least, busy);
-    set_pipeline();
-    note_memory(enough);
-    const double known = std::max({busy - after, layout_.bound - after, layout_.untied}).value;
-    InterleavedBound found =
-        interleaved_bound(pipeline_, known, (enough - after).value, ground_.stop);
-    if (bounds_.layers()->equal) layers_ = std::move(found.layers);
-    return Seconds(found.step) + after;
-  }
-
-  // Of the order of hosts that is looked at.
-  void set_pipeline() {
-    pipeline_ = bounds_.interleaved_pipeline();
-    for (int s = 0; s < layout_.stages; ++s)
-      pipeline_.stages[s].most_layers = bounds_.most_layers(s);
+    OrderBounds::OfCuts own = bounds_.of_any_cut(enough);
+    pipeline_ = std::move(own.pipeline);
+    layers_ = std::move(own.layers);
+    if (layout_.schedule == Schedule::interleaved) note_memory(enough);
+    return own.bound;
   }
 
   // While nothing is known plans that do not fit, too: one of them may be the nearest to fitting.

@@ -39,7 +39,9 @@ struct Evaluated {
   Seconds bound;              // nothing of the layout is faster than this, or than the limit
   bool lacks_memory = false;  // with more of it there might be faster plans
   bool is_settled = false;    // looking again would tell no more
-  std::size_t orders = 0;     // of hosts, of which cuts were looked at
+  // The same of the orders of hosts that are listed; of the others AllOrders may know more.
+  Seconds listed = Seconds(0);
+  std::size_t orders = 0;  // of hosts, of which cuts were looked at
   // The best of some orders of hosts, of those that are not much slower than the limit.
   std::vector<NearPlan> near{};
 };

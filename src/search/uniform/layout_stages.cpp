@@ -46,16 +46,19 @@ bool LayoutStages::tensor_groups_have_one_type() const {
   return true;
 }
 
-// How many devices of which kind of node follow each other on every stage: stages that read the
-// same cost the same, and so do hand-overs between them.
+// How many devices of which kind of node follow each other on every stage, and which ones where a
+// node has several types: stages that read the same cost the same, and so do hand-overs between
+// them.
 void LayoutStages::read_signatures(const std::vector<int>& order) {
   sides_.clear();
   std::vector<int> key;
   int left = layout_.stage_devices();
-  for (const int kind : order)
-    for (int own = ground_.kinds[kind].devices(); own > 0;) {
+  for (const int kind : order) {
+    const NodeKind& node = ground_.kinds[kind];
+    const bool alike = std::ranges::count(node.types, node.types.front()) == node.devices();
+    for (int own = node.devices(); own > 0;) {
       const int taken = std::min(own, left);
-      key.insert(key.end(), {kind, taken});
+      key.insert(key.end(), {kind, alike ? 0 : node.devices() - own, taken});
       own -= taken;
       left -= taken;
       if (left > 0) continue;
@@ -64,6 +67,7 @@ void LayoutStages::read_signatures(const std::vector<int>& order) {
       key.clear();
       left = layout_.stage_devices();
     }
+  }
 }
 
 RunCosts* LayoutStages::runs_of(int s, BySignature& made) {

@@ -55,29 +55,41 @@ NetworkBound::Busy NetworkBound::of(const UniformLayout& layout, const NodeMix& 
           waits && has_whole_stages(layout, mix) ? m * longest : Seconds(0)};
 }
 
+// Some device of the first host is paired with one of another host: either the host has no part of
+// the last stage, or it has all of the first one, and the last stage ends on another host. The
+// devices of the first stage on it share its network.
 Seconds NetworkBound::tied(const UniformLayout& layout, const NodeMix& mix) const {
   // A V has both ends of the model on one stage.
   const bool apart = layout.stages > 1 && layout.schedule != Schedule::zb_v;
-  if (!apart || problem_.model.ties.empty() || !has_whole_stages(layout, mix)) return Seconds(0);
+  if (!apart || problem_.model.ties.empty() || std::accumulate(mix.begin(), mix.end(), 0) < 2)
+    return Seconds(0);
   Seconds least(HUGE_VAL);
   for (int first = 0; first < static_cast<int>(kinds_.size()); ++first)
-    for (int last = 0; last < static_cast<int>(kinds_.size()); ++last) {
-      if (mix[first] == 0 || mix[last] <= (first == last ? 1 : 0)) continue;
-      const std::vector<DeviceId> a = stage_on(layout, first, 0);
-      const std::vector<DeviceId> b = stage_on(layout, last, first == last ? 1 : 0);
-      Seconds sum;
-      for (const Tie& tie : problem_.model.ties)
-        if (tie.first == 0 && tie.second == problem_.model.unit_count() - 1)
-          sum += tied_sync_time(problem_, tie, a, b, layout.tensor);
-      least = std::min(least, sum);
-    }
+    for (int other = 0; other < static_cast<int>(kinds_.size()); ++other)
+      if (mix[first] > 0 && mix[other] > (first == other ? 1 : 0))
+        least = std::min(least, tied_on(layout, first, other));
   return least;
 }
 
-std::vector<DeviceId> NetworkBound::stage_on(const UniformLayout& layout, int kind,
-                                             int node) const {
-  const std::vector<DeviceId>& devices = kinds_[kind].on_node[node];
-  return {devices.begin(), devices.begin() + layout.stage_devices()};
+// Devices of a node may be of several types: some pair takes least.
+Seconds NetworkBound::tied_on(const UniformLayout& layout, int first, int other) const {
+  std::vector<DeviceId> senders = kinds_[first].on_node.front();
+  senders.resize(std::min(senders.size(), static_cast<std::size_t>(layout.stage_devices())));
+  const std::vector<DeviceId>& others = kinds_[other].on_node[first == other ? 1 : 0];
+  Seconds least(HUGE_VAL);
+  std::set<std::pair<int, int>> seen;  // types
+  for (std::size_t a = 0; a < senders.size(); ++a)
+    for (std::size_t b = 0; b < others.size(); ++b) {
+      if (!seen.insert({kinds_[first].types[a], kinds_[other].types[b]}).second) continue;
+      std::vector<DeviceId> from = senders;
+      std::swap(from.front(), from[a]);
+      Seconds sum;
+      for (const Tie& tie : problem_.model.ties)
+        if (tie.first == 0 && tie.second == problem_.model.unit_count() - 1)
+          sum += tied_sync_time(problem_, tie, from, {&others[b], 1}, layout.tensor);
+      least = std::min(least, sum);
+    }
+  return least;
 }
 
 // To the neighbour that takes it fastest, as hand_over() has it (cost/stage_cost.h).

@@ -38,7 +38,7 @@ class NetworkBound {
 
  private:
   bool has_whole_stages(const UniformLayout& layout, const NodeMix& mix) const;
-  std::vector<DeviceId> stage_on(const UniformLayout& layout, int kind, int node) const;
+  Seconds tied_on(const UniformLayout& layout, int first, int other) const;
 
   const Problem& problem_;
   const std::vector<NodeKind>& kinds_;

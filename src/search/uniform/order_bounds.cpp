@@ -103,6 +103,35 @@ Seconds OrderBounds::way_through_v() {
   return way;
 }
 
+OrderBounds::OfCuts OrderBounds::of_any_cut(Seconds enough) {
+  // A V has both ends of the model on one stage.
+  const Seconds after = layout_.schedule == Schedule::zb_v ? Seconds(0) : tied();
+  OfCuts out{std::max(layout_.bound, layout_.untied + after), {}, {}};
+  if (!layers_) return out;
+  const Seconds busy = busiest_link();
+  out.bound = std::max(out.bound, busy);
+  if (out.bound >= enough) return out;
+  if (layout_.schedule == Schedule::zb_v) {
+    out.pipeline = fitting_pipeline();
+    InterleavedBound found = busiest_stage_bound(out.pipeline, out.pipeline.others > 0 ? 0 : 2);
+    if (out.pipeline.others == 0) out.layers = std::move(found.layers);
+    out.bound = std::max({out.bound, Seconds(found.step), way_through_v()});
+  } else if (layout_.schedule == Schedule::interleaved) {
+    out.pipeline = fitting_pipeline();
+    const double known = std::max({busy - after, layout_.bound - after, layout_.untied}).value;
+    InterleavedBound found = interleaved_bound(out.pipeline, known, (enough - after).value, stop_);
+    if (layers_->equal) out.layers = std::move(found.layers);
+    out.bound = Seconds(found.step) + after;
+  }
+  return out;
+}
+
+InterleavedPipeline OrderBounds::fitting_pipeline() {
+  InterleavedPipeline pipeline = interleaved_pipeline();
+  for (int s = 0; s < layout_.stages; ++s) pipeline.stages[s].most_layers = most_layers(s);
+  return pipeline;
+}
+
 InterleavedPipeline OrderBounds::interleaved_pipeline() {
   InterleavedPipeline pipeline{.layers = layers_->count,
                                .others = units_ - 2 - layers_->count,

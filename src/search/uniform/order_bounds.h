@@ -29,10 +29,19 @@ class OrderBounds {
 
   // Of embeddings that the first and the last stage share; after the pipeline.
   Seconds tied() const;
+  // Whatever the cut is; no more is asked for than `enough`. In chunks, and of a V, with what is
+  // known of the stages and with which layers the bound is reached, where it is below that.
+  struct OfCuts {
+    Seconds bound;
+    InterleavedPipeline pipeline;
+    std::vector<int> layers;
+  };
+  OfCuts of_any_cut(Seconds enough);
   Seconds busiest_link();
   // The first stage of a V has a micro-batch until it has been through all chunks and back.
   Seconds way_through_v();
   InterleavedPipeline interleaved_pipeline();  // but for what fits
+  InterleavedPipeline fitting_pipeline();
   // Whatever the layers of each stage, by the paths of the step (layer_game.h): stages have as many
   // at most as the pipeline says. `recompute_first`: layers of every chunk in full, others not.
   LayerBound divide(const InterleavedPipeline& pipeline, int recompute_first, Seconds enough,

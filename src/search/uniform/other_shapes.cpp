@@ -192,4 +192,24 @@ std::int64_t find_other_shapes(const UniformGround& ground,
   return evaluations;
 }
 
+void drop_idle_zero(const CostEngine& engine, BestByShape& plans) {
+  for (auto& [shape, ranked] : plans) {
+    if (ranked.plan.zero != ZeroStage::optimizer) continue;
+    Plan plain = ranked.plan;
+    plain.zero = ZeroStage::off;
+    const Estimate cost = engine.simulate(plain);
+    if (cost.fits && cost.step <= ranked.cost.step) ranked = {plain, cost};
+  }
+}
+
+std::vector<RankedPlan> best_of(const BestByShape& plans, std::size_t most) {
+  std::vector<RankedPlan> out;
+  for (const auto& [shape, ranked] : plans) out.push_back(ranked);
+  std::ranges::stable_sort(out, [](const RankedPlan& a, const RankedPlan& b) {
+    return a.cost.step != b.cost.step ? a.cost.step < b.cost.step : a.plan < b.plan;
+  });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
 }  // namespace plait

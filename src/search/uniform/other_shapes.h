@@ -21,4 +21,9 @@ std::int64_t find_other_shapes(const UniformGround& ground,
 // Whether a layout stands for others that recompute the first layers of every chunk.
 bool may_recompute_some(const Space& space, const UniformLayout& layout);
 
+// Plans that are as fast without ZeRO go without.
+void drop_idle_zero(const CostEngine& engine, BestByShape& plans);
+// So many, best first.
+std::vector<RankedPlan> best_of(const BestByShape& plans, std::size_t most);
+
 }  // namespace plait

@@ -51,7 +51,8 @@ ReplicaCopies UniformLayouts::copies_of(const UniformLayout& layout, int kind,
   }
   bool is_known = in_order || (size > largest && layout.tensor <= on_node);
   const int most = mix[kind] * on_node / replica;
-  const bool enough = most >= layout.data;
+  // Of any nodes it is not known how many of this kind there are.
+  const bool enough = most >= layout.data && (!layout.of_any_nodes || size <= on_node);
   if (!enough && (layout.settings.expert > 1 || problem_.job.zero_group > 0)) is_known = false;
   ReplicaCopies out{.kind = kind,
                     .tensor = layout.tensor,
@@ -113,8 +114,7 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
   std::vector<std::vector<double>> steps;
   std::vector<double> whole;  // sums of steps
   const auto kinds = std::ranges::count_if(mix, [](int nodes) { return nodes > 0; });
-  double rate = 0;      // models of a micro-batch in a second, all stages together
-  double per_step = 0;  // the same of steps
+  std::vector<double> devices;
   double fastest = HUGE_VAL;
   std::vector<std::pair<double, double>> speeds;  // of each kind: a whole model, devices
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
@@ -122,12 +122,25 @@ Seconds UniformLayouts::bound_of(const UniformLayout& layout, const NodeMix& mix
     used.push_back(&times_.at(cut_of(layout, static_cast<int>(k), mix)));
     steps.push_back(step_times(layout, static_cast<int>(k), mix, kinds == 1));
     whole.push_back(std::accumulate(steps.back().begin(), steps.back().end(), 0.0));
-    const double stages = 1.0 * mix[k] * kinds_[k].devices() / layout.stage_devices();
-    rate += stages / used.back()->total;
-    per_step += stages / whole.back();
     fastest = std::min(fastest, used.back()->total);
-    speeds.emplace_back(used.back()->total, 1.0 * mix[k] * kinds_[k].devices());
+    devices.push_back(1.0 * mix[k] * kinds_[k].devices());
+    speeds.emplace_back(used.back()->total, devices.back());
   }
+  // Models that all stages do together in a second: the devices that do most, where some may rest.
+  const auto rate_of = [&](const auto& time_on) {
+    std::vector<std::pair<double, double>> own;  // a whole model, devices
+    for (std::size_t i = 0; i < used.size(); ++i) own.emplace_back(time_on(i), devices[i]);
+    std::ranges::stable_sort(own, {}, &std::pair<double, double>::first);
+    double left = layout.devices();
+    double sum = 0;
+    for (const auto& [time, count] : own) {
+      sum += std::min(left, count) / layout.stage_devices() / time;
+      left -= std::min(left, count);
+    }
+    return sum;
+  };
+  const double rate = rate_of([&](std::size_t i) { return used[i]->total; });
+  const double per_step = rate_of([&](std::size_t i) { return whole[i]; });
   double work = 1;
   double step = 1;
   double round_trip = fastest;
@@ -216,7 +229,7 @@ double UniformLayouts::with_whole_layers(const UniformLayout& layout, const Node
   double devices = 0;
   double before = 0;
   for (const Kind& kind : kinds) {
-    devices += kind.devices;
+    devices = std::min(devices + kind.devices, 1.0 * layout.devices());
     const double upto = std::floor(devices / layout.stage_devices());
     stages.push_back({upto - before, kind.layer, kind.head});
     before = upto;

@@ -92,25 +92,30 @@ void UniformLayouts::list_degrees(const NodeMix& mix, int at,
                                   std::vector<UniformLayout>& out) const {
   int world = 0;
   for (std::size_t k = 0; k < kinds_.size(); ++k) world += mix[k] * kinds_[k].devices();
-  const int sequence = problem_.model.sequence_length;
   for (const int tensor : tensors_)
     for (const auto& [context, expert] : contexts_) {
       if (world % (tensor * context) != 0 || !tensor_fits(mix, tensor, context)) continue;
-      if (target_.context_in_halves && context > 1 && sequence % (2 * context) != 0) continue;
       const int rest = world / (tensor * context);
       for (const int stages : divisors_of(rest)) {
         if (stages > most_stages_ || stages < space_.min_stages()) continue;
         UniformLayout layout{.mix = at, .tensor = tensor, .data = rest / stages, .stages = stages};
         layout.settings.context = context;
         layout.settings.expert = expert;
-        const bool cuts = tensor > 1 && sequence > 1 && sequence / context % tensor == 0;
-        layout.settings.sequence_parallel =
-            space_.pins().sequence_parallel.value_or(cuts && target_.sequence_parallel);
-        if (layout.settings.sequence_parallel && !space_.cuts_sequence(layout.settings, tensor))
-          continue;
-        if (layout.data * context % expert == 0) list_batches(layout, out);
+        list_data(layout, out);
       }
     }
+}
+
+void UniformLayouts::list_data(UniformLayout degrees, std::vector<UniformLayout>& out) const {
+  const int sequence = problem_.model.sequence_length;
+  const auto& [context, expert] = std::pair(degrees.settings.context, degrees.settings.expert);
+  if (target_.context_in_halves && context > 1 && sequence % (2 * context) != 0) return;
+  const int tensor = degrees.tensor;
+  const bool cuts = tensor > 1 && sequence > 1 && sequence / context % tensor == 0;
+  degrees.settings.sequence_parallel =
+      space_.pins().sequence_parallel.value_or(cuts && target_.sequence_parallel);
+  if (degrees.settings.sequence_parallel && !space_.cuts_sequence(degrees.settings, tensor)) return;
+  if (degrees.data * context % expert == 0) list_batches(degrees, out);
 }
 
 bool UniformLayouts::obeys_pins(const UniformLayout& layout) const {
@@ -155,6 +160,7 @@ void UniformLayouts::list_batches(const UniformLayout& degrees,
     if (!obeys_pins(layout) || may_cut_samples(layout)) continue;
     for (const ZeroStage zero : zero_stages(layout))
       for (const Recompute recompute : recomputes_) {
+        if (layout.of_any_nodes && recompute != recomputes_.front()) break;
         layout.settings.zero = zero;
         layout.recompute = recompute;
         list_schedules(layout, out);
@@ -236,13 +242,20 @@ bool UniformLayouts::add_whole_sequences(const std::vector<NodeMix>& mixes,
 UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
                                             const std::vector<int>& which, Seconds limit,
                                             const std::function<bool()>& stop) {
-  Listed listed;
-  std::vector<UniformLayout>& all = listed.layouts;
-  const auto nothing = [] { return Listed{.layouts = {}, .are_all = false}; };
+  std::vector<UniformLayout> all;
   for (const int at : which) {
-    if (stop()) return nothing();
+    if (stop()) return {.layouts = {}, .are_all = false};
     list_degrees(mixes[at], at, all);
   }
+  return bounded(mixes, std::move(all), limit, stop);
+}
+
+UniformLayouts::Listed UniformLayouts::bounded(const std::vector<NodeMix>& mixes,
+                                               std::vector<UniformLayout> given, Seconds limit,
+                                               const std::function<bool()>& stop) {
+  Listed listed{.layouts = std::move(given), .are_all = true};
+  std::vector<UniformLayout>& all = listed.layouts;
+  const auto nothing = [] { return Listed{.layouts = {}, .are_all = false}; };
   if (!add_whole_sequences(mixes, all, stop)) return nothing();
   for (const UniformLayout& layout : all) {
     if (stop()) return nothing();
@@ -262,9 +275,11 @@ UniformLayouts::Listed UniformLayouts::list(const std::vector<NodeMix>& mixes,
       break;
     }
     const NodeMix& mix = mixes[all[i].mix];
-    const NetworkBound::Busy busy = network.of(all[i], mix);
+    const NetworkBound::Busy busy =
+        all[i].of_any_nodes ? NetworkBound::Busy{} : network.of(all[i], mix);
     all[i].untied = std::max(bound_of(all[i], mix, limit), busy.link);
-    all[i].bound = std::max(all[i].untied + network.tied(all[i], mix), busy.node);
+    const Seconds tied = all[i].of_any_nodes ? Seconds(0) : network.tied(all[i], mix);
+    all[i].bound = std::max(all[i].untied + tied, busy.node);
   }
   std::erase_if(all, [&](const UniformLayout& layout) { return layout.bound >= limit; });
   return listed;

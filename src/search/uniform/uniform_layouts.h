@@ -13,6 +13,9 @@ namespace plait {
 // A plan with one tensor and one data degree, but for the order of its hosts and its cuts.
 struct UniformLayout {
   int mix = 0;  // of nodes
+  // The mix says which nodes there are, and any of them with as many devices as the degrees ask for
+  // may be launched: a family of layouts.
+  bool of_any_nodes = false;
   int tensor = 1;
   int data = 1;
   int stages = 1;
@@ -26,6 +29,7 @@ struct UniformLayout {
   Seconds untied;  // the same of what comes before tied embeddings are summed
 
   int stage_devices() const { return tensor * data * settings.context; }
+  int devices() const { return stages * stage_devices(); }
 };
 
 // Lists layouts and bounds them from the times of whole models.
@@ -42,6 +46,12 @@ class UniformLayouts {
   Listed list(const std::vector<NodeMix>& mixes, const std::vector<int>& which, Seconds limit,
               const std::function<bool()>& stop);
 
+  // All families with so many devices that some mix is not `listed` yet, likewise; nodes that have
+  // no room for tensor groups are left out, in mixes that are added. A family that recomputes
+  // nothing stands for those that do.
+  Listed list_families(std::vector<NodeMix>& mixes, const std::vector<int>& listed, Seconds limit,
+                       const std::function<bool()>& stop);
+
   // Whether degrees divide its devices and the batch; most mixes have no layout at all.
   bool has_degrees(const NodeMix& mix) const;
 
@@ -53,7 +63,22 @@ class UniformLayouts {
 
  private:
   void list_degrees(const NodeMix& mix, int at, std::vector<UniformLayout>& out) const;
+  void list_data(UniformLayout degrees, std::vector<UniformLayout>& out) const;
   void list_batches(const UniformLayout& degrees, std::vector<UniformLayout>& out) const;
+  struct UsableNodes {
+    NodeMix most;
+    NodeMix steps;
+  };
+  UsableNodes nodes_for(int tensor, int context) const;
+  struct ReplicaDegrees {
+    int tensor = 1;
+    int context = 1;
+    int expert = 1;
+  };
+  void list_degrees_of(int mix, const std::vector<double>& open, const ReplicaDegrees& replica,
+                       std::vector<UniformLayout>& out) const;
+  Listed bounded(const std::vector<NodeMix>& mixes, std::vector<UniformLayout> all, Seconds limit,
+                 const std::function<bool()>& stop);
   void list_schedules(const UniformLayout& layout, std::vector<UniformLayout>& out) const;
   bool add_whole_sequences(const std::vector<NodeMix>& mixes, std::vector<UniformLayout>& all,
                            const std::function<bool()>& stop);

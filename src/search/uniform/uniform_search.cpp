@@ -17,6 +17,7 @@
 #include "search/uniform/layout_evaluation.h"
 #include "search/uniform/layout_queue.h"
 #include "search/uniform/moved_layers.h"
+#include "search/uniform/open_layouts.h"
 #include "search/uniform/other_shapes.h"
 #include "search/uniform/smaller_mixes.h"
 
@@ -39,7 +40,6 @@ constexpr double kHopeful = 1.01;        // relative to the best plan: chunks th
 constexpr double kQuick = 0.125;
 constexpr double kThorough = 8;
 constexpr int kMostEffortRounds = 8;  // each with twice the work of the one before
-constexpr double kProven = 0.002;     // a gap that is not worth closing
 constexpr double kOpen = 0.1;         // one for which the bound of all plans is asked, too
 // By so much printed bounds are lower than what is proven: sums of times are rounded, and plans
 // that recompute layers without need, which are not looked at, wait for the host a little less
@@ -89,13 +89,15 @@ class UniformSearch {
     if (effort != Effort::quick) {
       polish(1);
       look_again(1, kFewAgain);
+      look_at_all_orders(kFewAgain);
+      look_at_other_nodes(kFewAgain);
     }
     if (effort >= Effort::thorough) {
       go_on(effort);
       report("more effort", begin, result);
     }
     add_other_shapes();
-    drop_idle_zero();
+    if (!context_.options.pins.zero) drop_idle_zero(engine_, by_shape_);
     report("other layouts", begin, result);
     if (effort != Effort::quick) prove(effort);
     report("bound of all", begin, result);
@@ -113,10 +115,10 @@ class UniformSearch {
     Seconds least = found_.best();
     for (const LayoutQueue& queue : queues_) least = std::min(least, queue.bound());
     for (const UniformLayout& layout : short_of_memory_) least = std::min(least, layout.bound);
-    for (const UniformLayout& layout : loose_) least = std::min(least, layout.bound);
-    least = std::min(least, settled_);
+    for (const OpenLayout& open : loose_) least = std::min(least, open.layout.bound);
+    for (const OpenLayout& open : settled_) least = std::min(least, open.layout.bound);
     for (std::size_t i = next_mix_; fewer_nodes_ && i < fewer_nodes_->size(); ++i)
-      least = std::min(least, (*fewer_nodes_)[i].bound);
+      least = std::min(least, std::max((*fewer_nodes_)[i].bound, of_other_nodes_));
     return least;
   }
 
@@ -174,6 +176,8 @@ class UniformSearch {
       for (LayoutQueue& queue : queues_) go_through(queue, work);
       look_at_fewer_nodes(work);
       look_again(work, static_cast<std::size_t>(work) * kFewAgain);
+      look_at_all_orders(static_cast<std::size_t>(work) * kFewAgain);
+      look_at_other_nodes(static_cast<std::size_t>(work) * kFewAgain);
       polish(work);
       if (effort != Effort::prove || round == kMostEffortRounds) return;
       work *= 2;
@@ -185,15 +189,41 @@ class UniformSearch {
   void look_again(double work, std::size_t most) {
     ground_.work = work;
     ground_.most_orders = std::numeric_limits<std::size_t>::max();
-    std::vector<UniformLayout> all = std::exchange(loose_, {});
-    std::ranges::stable_sort(all, {}, &UniformLayout::bound);
+    std::vector<OpenLayout> open = std::exchange(loose_, {});
+    std::ranges::stable_sort(open, {}, [](const OpenLayout& own) { return own.layout.bound; });
+    std::vector<UniformLayout> all;
+    for (const OpenLayout& own : open) all.push_back(own.layout);
     std::span<const UniformLayout> rest = all;
     while (!rest.empty() && all.size() - rest.size() < most &&
            (1 + kProven) * rest.front().bound < wanted() && !stop())
       evaluate_round(taken_from(rest), false);
-    loose_.insert(loose_.end(), rest.begin(), rest.end());
+    loose_.insert(loose_.end(), open.end() - static_cast<long>(rest.size()), open.end());
     ground_.work = 1;
     ground_.most_orders = kUsualOrders;
+  }
+
+  // What no mix of nodes undercuts that was not looked at, by the degrees that it may have.
+  void look_at_other_nodes(std::size_t most) {
+    of_other_nodes_ = Seconds(0);
+    if (!fewer_nodes_ || !listed_all_) return;
+    if (next_mix_ == fewer_nodes_->size() && are_all_mixes(kinds_)) return;
+    if (found_.best() <= (1 + kProven) * proven()) return;
+    std::vector<bool> is_left(mixes_.size());
+    for (std::size_t i = next_mix_; i < fewer_nodes_->size(); ++i)
+      is_left[(*fewer_nodes_)[i].mix] = true;
+    std::vector<int> others;
+    for (int i = 0; i < listed_mixes_; ++i)
+      if (!is_left[i]) others.push_back(i);
+    of_other_nodes_ = bound_of_families(ground_, layouts_, mixes_, others, wanted(), most);
+  }
+
+  // What no order of hosts undercuts, lowest bound first, as long as that raises the lowest.
+  void look_at_all_orders(std::size_t most) {
+    std::vector<OpenLayout*> open;
+    for (std::vector<OpenLayout>* own : {&loose_, &settled_})
+      for (OpenLayout& layout : *own)
+        if (layout.listed > layout.layout.bound) open.push_back(&layout);
+    raise_lowest(ground_, open, wanted(), most);
   }
 
   // How many plans that costed.
@@ -221,10 +251,10 @@ class UniformSearch {
     }
     for (int i = 0; i < count; ++i) {
       const Seconds bound = std::max(round[i].bound, evaluated[i].bound);
-      if (evaluated[i].is_settled) settled_ = std::min(settled_, bound);
-      if (evaluated[i].is_settled || bound >= found_.best()) continue;
-      loose_.push_back(round[i]);
-      loose_.back().bound = bound;
+      if (bound >= found_.best()) continue;
+      OpenLayout& open = (evaluated[i].is_settled ? settled_ : loose_).emplace_back();
+      open = {round[i], evaluated[i].listed};
+      open.layout.bound = bound;
     }
     if (context_.on_improvement && found_.best() < before)
       context_.on_improvement(found_.plans().front(), found_.evaluations() + evaluations_);
@@ -288,18 +318,6 @@ class UniformSearch {
     }
   }
 
-  // Plans that are as fast without ZeRO go without.
-  void drop_idle_zero() {
-    if (context_.options.pins.zero) return;
-    for (auto& [shape, ranked] : by_shape_) {
-      if (ranked.plan.zero != ZeroStage::optimizer) continue;
-      Plan plain = ranked.plan;
-      plain.zero = ZeroStage::off;
-      const Estimate cost = engine_.simulate(plain);
-      if (cost.fits && cost.step <= ranked.cost.step) ranked = {plain, cost};
-    }
-  }
-
   void add_other_shapes() {
     std::vector<UniformLayout> all;
     for (const LayoutQueue& queue : queues_)
@@ -322,14 +340,7 @@ class UniformSearch {
   }
 
   SearchResult finished(SearchResult& result) {
-    std::vector<RankedPlan> plans;
-    for (auto& [shape, ranked] : by_shape_) plans.push_back(std::move(ranked));
-    std::ranges::stable_sort(plans, [](const RankedPlan& a, const RankedPlan& b) {
-      return a.cost.step != b.cost.step ? a.cost.step < b.cost.step : a.plan < b.plan;
-    });
-    const auto asked = static_cast<std::size_t>(context_.options.keep);
-    if (plans.size() > asked) plans.resize(asked);
-    result.plans = std::move(plans);
+    result.plans = best_of(by_shape_, static_cast<std::size_t>(context_.options.keep));
     result.evaluations = found_.evaluations() + evaluations_;
     result.nearest = found_.nearest();
     result.cut_short = stopped_;
@@ -352,7 +363,8 @@ class UniformSearch {
   Seconds proven() const {
     Seconds least = lower_bound();
     if (!fewer_nodes_ || !listed_all_ || !are_all_mixes(kinds_))
-      least = std::min(least, least_step(context_, kinds_, mixes_.front()));
+      least =
+          std::min(least, std::max(of_other_nodes_, least_step(context_, kinds_, mixes_.front())));
     return std::min(found_.best(), std::max(least, floor_));
   }
 
@@ -360,7 +372,7 @@ class UniformSearch {
   const Space& space_;
   const CostEngine& engine_;
   std::vector<NodeKind> kinds_;
-  std::vector<NodeMix> mixes_;
+  std::vector<NodeMix> mixes_;  // then those of families
   UniformLayouts layouts_;
   Shortlist found_;
   UniformGround ground_;
@@ -369,12 +381,14 @@ class UniformSearch {
   NearPlans near_;  // by their closed form
   std::vector<LayoutQueue> queues_;
   std::vector<UniformLayout> short_of_memory_;
-  std::vector<UniformLayout> loose_;  // evaluated, with bounds that were below the best plan then
-  // The least bound of layouts that looking again would tell no more of.
-  Seconds settled_ = Seconds(HUGE_VAL);
-  bool listed_all_ = true;  // the layouts of the mixes that were looked at
+  // Evaluated, with a bound that was below the best plan then.
+  std::vector<OpenLayout> loose_;
+  std::vector<OpenLayout> settled_;  // of which evaluating them again would tell no more
+  bool listed_all_ = true;           // the layouts of the mixes that were looked at
   std::optional<std::vector<BoundedMix>> fewer_nodes_;
-  std::size_t next_mix_ = 0;      // of these, that has not been listed
+  std::size_t next_mix_ = 0;  // of these, that has not been listed
+  int listed_mixes_ = static_cast<int>(mixes_.size());
+  Seconds of_other_nodes_;        // nothing on mixes that were not looked at is faster
   Seconds floor_;                 // no plan at all is faster
   std::int64_t evaluations_ = 0;  // of other shapes
   mutable std::atomic<bool> stopped_ = false;

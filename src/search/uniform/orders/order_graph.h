@@ -27,8 +27,15 @@ class OrderGraph {
     std::vector<int> devices;  // of a host of each kind
     std::vector<int> mix;      // hosts of each kind
     int stage_devices = 1;
-    bool parts_in_order = true;  // false: it does not matter in which order hosts have a stage
+    // Of a stage's devices so many in a row belong together; in which order such groups come does
+    // not matter.
+    int group_devices = 1;
     std::size_t most_edges = 0;
+    // Of all hosts that are listed; 0: of the whole mix. Else the mix says how many hosts there
+    // are, and an order may leave some out.
+    int all_devices = 0;
+    // Kinds whose hosts an order may have more of than there are; none: no kind. They have prices.
+    std::vector<bool> is_priced{};
   };
   // A stage on these devices, which is the s-th of the pipeline.
   struct Place {
@@ -39,6 +46,7 @@ class OrderGraph {
   struct Edge {
     int from = 0;
     int to = 0;
+    int kind = 0;             // of the host that it lists
     std::vector<int> places;  // of the stages that it completes
   };
 
@@ -50,24 +58,40 @@ class OrderGraph {
   const std::vector<Place>& places() const { return places_; }
   // The least sum of `cost` over the stages of any order; infinite if there is none.
   double least(const std::vector<double>& cost) const;
-  // The same over the stages before each place, and after it.
+  // The same with a price for each host, by kind, and how many hosts of each kind the order has.
+  struct Priced {
+    double least = 0;
+    std::vector<int> hosts;
+  };
+  Priced least_priced(const std::vector<double>& cost, const std::vector<double>& prices) const;
+  // The least sum over the stages before each place, and after it.
   std::vector<double> least_before(const std::vector<double>& cost) const;
   std::vector<double> least_after(const std::vector<double>& cost) const;
 
+  // By what was placed so far, 0 to `most`: the least sum of something over the stages so far.
+  using Placed = std::vector<double>;
+  // The same after another stage: what it adds to each is up to the stage.
+  using Advance = std::function<void(int place, const Placed& before, Placed& after)>;
+  // The least sums over all stages of any order; infinite where there is none.
+  Placed least_placed(int most, const Advance& advance) const;
+
  private:
   struct State {
-    std::vector<int> listed;     // hosts of each kind
+    std::vector<int> listed;     // hosts of each kind that has no price
     std::vector<NodePart> open;  // of a stage
     friend auto operator<=>(const State&, const State&) = default;
   };
+  void join_ends(const std::map<int, std::map<State, int>>& levels);
   std::vector<double> sums(const std::vector<double>& cost) const;
+  static void sort_groups(int devices, std::vector<NodePart>& parts);
   int place_of(Place place, const std::function<bool(const Place&)>& may);
 
   std::vector<Place> places_;
   std::map<std::tuple<std::vector<NodePart>, int, bool>, int> known_;  // places; or -1
   std::vector<Edge> edges_;                                            // by `from`, ascending
   int states_ = 1;
-  int last_ = -1;  // all hosts are listed
+  int kinds_ = 0;
+  int last_ = -1;  // all hosts are listed, or as many devices as there should be
 };
 
 }  // namespace plait

@@ -22,6 +22,22 @@ double cost_of(const Place& place) {
   return 1 + hash % 97U / 10.0;
 }
 
+// Parts in the order of their hosts, but for groups that are whole: those are sorted.
+std::vector<NodePart> with_sorted_groups(int devices, const std::vector<NodePart>& parts) {
+  std::vector<std::vector<NodePart>> groups(1);
+  int count = 0;
+  for (const NodePart& part : parts) {
+    groups.back().push_back(part);
+    count += part.count;
+    if (count % devices == 0) groups.emplace_back();
+  }
+  std::sort(groups.begin(), groups.end() - 1);
+  std::vector<NodePart> out;
+  for (const std::vector<NodePart>& group : groups)
+    out.insert(out.end(), group.begin(), group.end());
+  return out;
+}
+
 // The stages of one order of hosts.
 std::vector<Place> places_of(const OrderGraph::Shape& shape, const std::vector<int>& order) {
   std::vector<Place> out;
@@ -33,9 +49,9 @@ std::vector<Place> places_of(const OrderGraph::Shape& shape, const std::vector<i
       parts.push_back({kind, first, count});
       first += count;
       open += count;
-      if (!shape.parts_in_order) std::ranges::sort(parts);
       if (open < shape.stage_devices) continue;
-      out.push_back({parts, static_cast<int>(out.size()), first == shape.devices[kind]});
+      out.push_back({with_sorted_groups(shape.group_devices, parts), static_cast<int>(out.size()),
+                     first == shape.devices[kind]});
       parts.clear();
       open = 0;
     }
@@ -109,19 +125,53 @@ TEST_P(OrderGraphShapes, SumsAreTheLeastOverEveryOrder) {
   }
 }
 
+// Every stage has up to two things, each of which takes what its place says.
+TEST_P(OrderGraphShapes, PlacedSumsAreTheLeastOverEveryOrder) {
+  const OrderGraph::Shape shape = GetParam();
+  const auto graph = OrderGraph::of(shape, [](const Place&) { return true; });
+  ASSERT_TRUE(graph);
+  constexpr int kMost = 5;
+  const OrderGraph::Placed found =
+      graph->least_placed(kMost, [&](int place, const auto& before, auto& after) {
+        for (int done = 0; done <= kMost; ++done)
+          for (int n = 0; n <= std::min(2, kMost - done); ++n)
+            after[done + n] =
+                std::min(after[done + n], before[done] + n * n * cost_of(graph->places()[place]));
+      });
+  std::vector<int> order;
+  for (int k = 0; k < static_cast<int>(shape.mix.size()); ++k)
+    order.insert(order.end(), shape.mix[k], k);
+  std::vector<double> least(kMost + 1, HUGE_VAL);
+  do {
+    std::vector<double> sums(kMost + 1, HUGE_VAL);
+    sums[0] = 0;
+    for (const Place& place : places_of(shape, order))
+      for (int n = kMost; n > 0; --n)
+        for (int own = 1; own <= std::min(2, n); ++own)
+          sums[n] = std::min(sums[n], sums[n - own] + own * own * cost_of(place));
+    for (int n = 0; n <= kMost; ++n) least[n] = std::min(least[n], sums[n]);
+  } while (std::ranges::next_permutation(order).found);
+  for (int n = 0; n <= kMost; ++n) {
+    if (std::isfinite(least[n]))
+      EXPECT_NEAR(found[n], least[n], 1e-9);
+    else
+      EXPECT_EQ(found[n], least[n]);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, OrderGraphShapes,
-                         testing::Values(OrderGraph::Shape{{4, 8}, {3, 2}, 2, true, 10'000},
-                                         OrderGraph::Shape{{4, 2, 6}, {2, 3, 1}, 4, true, 10'000},
-                                         OrderGraph::Shape{{4, 2, 6}, {2, 3, 1}, 4, false, 10'000},
-                                         OrderGraph::Shape{{3, 5}, {4, 3}, 9, true, 10'000},
-                                         OrderGraph::Shape{
-                                             {2, 2, 2}, {3, 2, 2}, 14, false, 10'000}));
+                         testing::Values(OrderGraph::Shape{{4, 8}, {3, 2}, 2, 2, 10'000},
+                                         OrderGraph::Shape{{4, 2, 6}, {2, 3, 1}, 4, 4, 10'000},
+                                         OrderGraph::Shape{{4, 2, 6}, {2, 3, 1}, 4, 1, 10'000},
+                                         OrderGraph::Shape{{4, 2, 6}, {3, 3, 1}, 12, 4, 10'000},
+                                         OrderGraph::Shape{{3, 5}, {4, 3}, 9, 9, 10'000},
+                                         OrderGraph::Shape{{2, 2, 2}, {3, 2, 2}, 14, 1, 10'000}));
 
 TEST(OrderGraph, HasNoMoreEdgesThanAskedFor) {
   const auto any = [](const Place&) { return true; };
-  const OrderGraph::Shape shape{{4, 4}, {10, 10}, 2, true, 220};
+  const OrderGraph::Shape shape{{4, 4}, {10, 10}, 2, 2, 220};
   EXPECT_TRUE(OrderGraph::of(shape, any));
-  EXPECT_FALSE(OrderGraph::of({{4, 4}, {10, 10}, 2, true, 219}, any));
+  EXPECT_FALSE(OrderGraph::of({{4, 4}, {10, 10}, 2, 2, 219}, any));
 }
 
 }  // namespace

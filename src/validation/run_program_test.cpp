@@ -69,6 +69,21 @@ TEST(RunPrograms, ThoseWithoutADateAreOfToday) {
   EXPECT_EQ(job("Megatron-LM", "2022-11", "H100").attention, AttentionKernel::plain);
 }
 
+TEST(RunDevices, NodesOfDevicesAreCounted) {
+  const auto cluster = [](const std::string& gpu) {
+    const MeasuredRun run =
+        samples::read({{"gpu", gpu}, {"num_gpus", ""}, {"gpus_per_node", ""}, {"dp", ""}});
+    EXPECT_EQ(run.refusal, "") << gpu;
+    return run.problem->cluster;
+  };
+  const Cluster alike = cluster("4 nodes of 4x A100-80GB");
+  EXPECT_EQ(alike.nodes.size(), 4u);
+  EXPECT_EQ(alike.device_count(), 16);
+  const Cluster mixed = cluster("2 machines with 8 V100-32GB and 1 node of 8xP100");
+  EXPECT_EQ(mixed.nodes.size(), 3u);
+  EXPECT_EQ(mixed.device_count(), 24);
+}
+
 // 13 B on 16 devices of 40 GB fit with recompute only.
 TEST(RunPrograms, WhatFitsIsTakenWhereNothingIsStated) {
   const MeasuredRun run = samples::read(with(kAlone, {{"framework", "DeepSpeed"},

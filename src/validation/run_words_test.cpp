@@ -43,21 +43,6 @@ TEST(RunWords, OtherProgramsRunAsThoseThatCutAlike) {
   EXPECT_EQ(named("FSDP").assumptions.at(0), "a program like PyTorch's FSDP");
 }
 
-TEST(RunWords, NodesOfDevicesAreCounted) {
-  const auto cluster = [](const std::string& gpu) {
-    const MeasuredRun run =
-        samples::read({{"gpu", gpu}, {"num_gpus", ""}, {"gpus_per_node", ""}, {"dp", ""}});
-    EXPECT_EQ(run.refusal, "") << gpu;
-    return run.problem->cluster;
-  };
-  const Cluster alike = cluster("4 nodes of 4x A100-80GB");
-  EXPECT_EQ(alike.nodes.size(), 4u);
-  EXPECT_EQ(alike.device_count(), 16);
-  const Cluster mixed = cluster("2 machines with 8 V100-32GB and 1 node of 8xP100");
-  EXPECT_EQ(mixed.nodes.size(), 3u);
-  EXPECT_EQ(mixed.device_count(), 24);
-}
-
 TEST(RunWords, DegreesThatHaveOneReading) {
   const auto stage_count = [](const Cells& cells) {
     return samples::read(cells).plan.stages.size();

@@ -31,7 +31,7 @@ LEFT_ALONE = {"graph": {"model", "plan"}}
 FOLDERS = {
     "cost": [{"framework", "comm", "pipeline"}, {"op"}, {"layer"}, {""}],
     "search": [{"space/units"}, {"space"}, {"inside", "bound/cover"}, {"bound", "papers", "moves", "paths"},
-               {"uniform/mixes"}, {"uniform/division", "uniform/orders"}, {"uniform"}, {"auto", "clusters"}, {""}],
+               {"uniform/mixes"}, {"uniform/division", "uniform/orders", "uniform/layouts"}, {"uniform"}, {"auto", "clusters"}, {""}],
     "graph": [{"hlo", "solve", "choose"}, {"factor"}, {"block"}, {""}, {"search/placement"}, {"search"}],
     "io": [{"format", "shell"}, {"framework", "model/huggingface"}, {"model", "cluster", "graph"}, {"profile"}, {"plan"}],
     "runtime": [{"launch", "lower", "state"}, {"meet", "profiler", "trial"}, {""}, {"torch/comm"}, {"torch/train"},

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cost/pipeline/schedule.h"
-#include "search/uniform/network_bound.h"
+#include "search/uniform/layouts/network_bound.h"
 
 namespace plait {
 namespace {

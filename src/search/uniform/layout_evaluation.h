@@ -8,7 +8,7 @@
 #include "cost/engine.h"
 #include "search/space/shortlist.h"
 #include "search/uniform/division/cut_search.h"
-#include "search/uniform/uniform_layouts.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 
 namespace plait {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cost/pipeline/schedule.h"
-#include "search/uniform/network_bound.h"
+#include "search/uniform/layouts/network_bound.h"
 
 namespace plait {
 

@@ -16,10 +16,10 @@
 #include "search/space/worthwhile.h"
 #include "search/uniform/layout_evaluation.h"
 #include "search/uniform/layout_queue.h"
+#include "search/uniform/layouts/smaller_mixes.h"
 #include "search/uniform/moved_layers.h"
 #include "search/uniform/open_layouts.h"
 #include "search/uniform/other_shapes.h"
-#include "search/uniform/smaller_mixes.h"
 
 namespace plait {
 namespace {

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "search/space/space.h"
-#include "search/uniform/uniform_layouts.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 
 namespace plait {
 namespace {

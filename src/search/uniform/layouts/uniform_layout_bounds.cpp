@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "model/layers.h"
-#include "search/uniform/uniform_layouts.h"
-#include "search/uniform/whole_layers.h"
+#include "search/uniform/layouts/uniform_layouts.h"
+#include "search/uniform/layouts/whole_layers.h"
 
 namespace plait {
 

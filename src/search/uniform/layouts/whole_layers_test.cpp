@@ -1,4 +1,4 @@
-#include "search/uniform/whole_layers.h"
+#include "search/uniform/layouts/whole_layers.h"
 
 #include <gtest/gtest.h>
 

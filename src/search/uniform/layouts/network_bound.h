@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "plan/problem.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 #include "search/uniform/mixes/node_mixes.h"
-#include "search/uniform/uniform_layouts.h"
 
 namespace plait {
 

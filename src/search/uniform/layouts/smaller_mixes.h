@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "search/uniform/uniform_layouts.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 
 namespace plait {
 

@@ -1,4 +1,4 @@
-#include "search/uniform/uniform_layouts.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "search/uniform/uniform_layouts.h"
+#include "search/uniform/layouts/uniform_layouts.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "model/layers.h"
 #include "search/space/schedules.h"
 #include "search/space/short_contexts.h"
-#include "search/uniform/network_bound.h"
+#include "search/uniform/layouts/network_bound.h"
 
 namespace plait {
 namespace {

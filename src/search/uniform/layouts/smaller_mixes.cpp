@@ -1,4 +1,4 @@
-#include "search/uniform/smaller_mixes.h"
+#include "search/uniform/layouts/smaller_mixes.h"
 
 #include "search/bound/cluster_lower_bound.h"
 

@@ -1,4 +1,4 @@
-#include "search/uniform/network_bound.h"
+#include "search/uniform/layouts/network_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -107,6 +107,8 @@ struct Cluster {
   std::vector<ZoneLink> zone_links;
   std::vector<Node> nodes;
   std::vector<Device> devices;  // position is the DeviceId; devices of one node are contiguous
+  // Of a larger cluster, whose other devices are idle: a plan of it is to be one of the whole, too.
+  bool is_part = false;
 
   int device_count() const { return static_cast<int>(devices.size()); }
   const Device& device(DeviceId id) const { return devices[index(id)]; }

@@ -9,7 +9,8 @@ namespace plait {
 Bytes fixed_memory(const FrameworkTraits& traits, const Cluster& cluster) {
   // Of a process without communication: cuBLAS has 32 MiB for a stream on Hopper.
   constexpr Bytes kAlone(128.0 * 1024 * 1024);
-  return cluster.device_count() > 1 ? traits.workspace : std::min(traits.workspace, kAlone);
+  const bool is_alone = cluster.device_count() == 1 && !cluster.is_part;
+  return is_alone ? std::min(traits.workspace, kAlone) : traits.workspace;
 }
 
 bool SpanFrame::Repeated::goes_on(const Model& model, const RecomputedRun& run) const {

@@ -35,6 +35,10 @@ TEST(SpanMemory, OneDeviceHasNoBuffersForCommunication) {
   EXPECT_EQ(memory_of(problem_of("megatron", 2), ZeroStage::off, 1).fixed.value, 1024 * kMiB);
   EXPECT_EQ(memory_of(problem_of("megatron", 1), ZeroStage::off, 1).fixed.value, 128 * kMiB);
   EXPECT_EQ(memory_of(problem_of("eager", 1), ZeroStage::off, 1).fixed.value, 65 * kMiB);
+  // The only device that is rented of several: the plan is one of the whole cluster, too.
+  Problem part = problem_of("megatron", 1);
+  part.cluster.is_part = true;
+  EXPECT_EQ(memory_of(part, ZeroStage::off, 1).fixed.value, 1024 * kMiB);
 }
 
 // DDP sums gradients in buckets, which are a second copy of them; ZeRO-1 of other programs has its

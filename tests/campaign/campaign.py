@@ -14,6 +14,7 @@ import csv
 import json
 import math
 import multiprocessing
+import os
 import pathlib
 import re
 import shlex
@@ -29,7 +30,7 @@ from judge_run import LATE_S, Bounds, judged, read_json
 
 EXPORTS = ["megatron", "deepspeed", "torchtitan", "fsdp", "jax", "metis", "amp", "fasop", "aceso"]
 PLANNERS = 6  # each has a limit of its own
-EXPLAINED = 3  # searches, the same
+EXPLAINED = 3  # searches, the same, on all cores
 LONGEST_READ = 10_000_000
 LAUNCHERS = ["torchrun", "slurm", "mpirun", "ssh"]
 
@@ -124,7 +125,7 @@ def node_names(cluster):
 def judge_searches(session, saved):
     problem, random = session.problem, session.problem.random
     session.run("explain", "plan.json", "--time-limit", f"{round(problem.limit_s * 1000)}ms", *(["--json"] if random.random() < 0.5 else []), statuses=[0],
-                limit_s=EXPLAINED * problem.limit_s)
+                limit_s=EXPLAINED * problem.limit_s * os.cpu_count())
     run = session.run("replan", "plan.json", *any_change(random, node_names(saved["cluster"])), *limit_words(problem), "-o", "replanned.json",
                       writes=["replanned.json"], limit_s=2 * problem.limit_s * problem.threads)
     if run.status == 0:

@@ -20,4 +20,7 @@ FOUND_BEFORE = [
     (["plan", "--model", str(HERE / "deep.json"), "--cluster", "250xT4:8", "--global-batch", "65536", "--pp", "500", "--micro-batch", "1", "--schedule",
       "zb-v", "--runs-on", "any"], 0.3),
     (["plan", "--model", str(HERE / "deep.json"), "--cluster", "250xT4:8", "--global-batch", "65536", "--pp", "1000", "--micro-batch", "1"], 0.3),
+    # Eight kinds of nodes, and all mixes of them weighed: an internal error.
+    (["plan", "--model", "gpt2", "--cluster", "1xp3.8xlarge+4xp4d.24xlarge+4xg4dn.12xlarge+4xg5.24xlarge+4xg5.48xlarge+4xp5.48xlarge+4xg6.48xlarge+4xp3.16xlarge",
+      "--global-batch", "8", "--budget", "100USD", "--tokens", "1B"], 0.3),
 ]

@@ -19,8 +19,17 @@ namespace {
 
 // The plans that are best in time and money, over all ways to leave nodes out.
 void search_mixes(const PlanRequest& request, const SearchContext& context, PlanAnswer& out) {
-  ParetoResult found =
-      pareto_front(planner_named(request.planner), context, mix_kinds(context.problem.cluster));
+  const std::vector<MixKind> kinds = mix_kinds(context.problem.cluster);
+  if (mix_count(kinds) > kMaxMixes)
+    throw RequestError(
+        "cluster", fmt::format("has {} kinds of nodes, of which there are more than {} mixes to "
+                               "rent; name fewer kinds",
+                               kinds.size(), kMaxMixes));
+  Problem rented = context.problem;
+  rented.cluster.is_part = true;
+  const SearchContext weighed{rented, context.options, context.stop, context.on_improvement,
+                              context.on_progress};
+  ParetoResult found = pareto_front(planner_named(request.planner), weighed, kinds);
   out.mixes = found.mixes;
   out.result.evaluations = found.evaluations;
   out.result.cut_short = found.cut_short;

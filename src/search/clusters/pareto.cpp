@@ -283,6 +283,18 @@ std::vector<MixKind> mix_kinds(const Cluster& cluster) {
     }
     if (mix_count(kinds) <= kManyMixes) break;
   }
+  // Of many kinds every other count of the kind with most of them goes, none and all apart.
+  while (mix_count(kinds) > kManyMixes) {
+    std::vector<int>& counts = std::ranges::max_element(kinds, {}, [](const MixKind& kind) {
+                                 return kind.counts.size();
+                               })->counts;
+    if (counts.size() <= 2) break;
+    std::vector<int> fewer;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (i % 2 == 0 || i + 1 == counts.size()) fewer.push_back(counts[i]);
+    if (fewer.size() == counts.size()) fewer.erase(fewer.begin() + 1);
+    counts = std::move(fewer);
+  }
   return kinds;
 }
 

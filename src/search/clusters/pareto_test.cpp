@@ -193,6 +193,19 @@ TEST(Pareto, LargeClustersLeaveCountsOut) {
   EXPECT_EQ(mix_count(kinds), 15 * 15);
 }
 
+// 12 kinds of four nodes: with 0, 2 and 4 of each there are 3^12 = 531,441 mixes, with all or none
+// 4,096, which is more than is aimed at, but not too many.
+TEST(Pareto, OfManyKindsOfNodesMostCountsGo) {
+  Cluster cluster = samples::sample_cluster(48, 0);
+  for (std::size_t n = 0; n < cluster.nodes.size(); ++n)
+    cluster.nodes[n].uplink.bandwidth =
+        cluster.nodes[n].uplink.bandwidth * (1 + 0.01 * static_cast<double>(n % 12));
+  const std::vector<MixKind> kinds = mix_kinds(cluster);
+  ASSERT_EQ(kinds.size(), 12U);
+  for (const MixKind& kind : kinds) EXPECT_EQ(kind.counts, (std::vector<int>{0, 4}));
+  EXPECT_LE(mix_count(kinds), kMaxMixes);
+}
+
 TEST(SubCluster, KeepsWhatIsUsedAndRenumbersIt) {
   const Cluster whole = samples::sample_cluster(3, 1);  // node 0 fast and near, 1 and 2 slow, far
   std::vector<bool> kept(24, false);

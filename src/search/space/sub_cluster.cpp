@@ -21,6 +21,7 @@ SubCluster keep_devices(const Cluster& whole, const std::vector<bool>& kept) {
   PLAIT_CHECK(kept.size() == whole.devices.size());
   SubCluster part;
   part.cluster.name = whole.name;
+  part.cluster.is_part = whole.is_part;
   part.position.assign(whole.devices.size(), -1);
   std::vector<int> types(whole.device_types.size(), -1);
   std::vector<int> zones(whole.zones.size(), -1);

@@ -34,6 +34,7 @@ void NearPlans::keep(const NearPlan& near) {
                   chunk_count(plan.stages.front()),
                   plan.micro_batches,
                   plan.stages.front().spans.front().recompute,
+                  plan.zero,
                   first_devices(plan)};
   const auto [at, is_new] = kept_.try_emplace(kind, near);
   if (!is_new &&

@@ -20,9 +20,9 @@ class NearPlans {
   std::vector<NearPlan> all() const;
 
  private:
-  // What may be pinned: the shape, schedule, chunks, micro-batches and recompute; and what may not:
-  // the first device of each stage, by which orders of hosts are told apart.
-  using Kind = std::tuple<Shape, Schedule, int, int, Recompute, std::vector<DeviceId>>;
+  // What may be pinned: the shape, schedule, chunks, micro-batches, recompute and ZeRO stage; and
+  // what may not: the first device of each stage, by which orders of hosts are told apart.
+  using Kind = std::tuple<Shape, Schedule, int, int, Recompute, ZeroStage, std::vector<DeviceId>>;
   std::map<Kind, NearPlan> kept_;
 };
 

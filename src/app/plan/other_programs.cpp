@@ -78,31 +78,30 @@ std::optional<OtherWay> on_own_runtime(const PlanAnswer& answer, const Session& 
   return OtherWay{"plait's own runtime", "`framework` plait", *std::move(plan)};
 }
 
-// Adapters in the default's program, which a library beside it adds.
-std::optional<OtherWay> through_bridge(const PlanAnswer& answer, const Session& session) {
+// The best plan of another framework (`name`; the default's if empty), if it takes at most `limit`.
+std::optional<OtherWay> of_framework(const PlanAnswer& answer, const Session& session,
+                                     std::string_view name, Seconds limit, const char* program) {
   Problem problem = answer.problem;
-  problem.job.framework = find_framework(builtin_catalogue(), "", "framework");
+  problem.job.framework = find_framework(builtin_catalogue(), name, "framework");
   SearchOptions options = options_for_what_is_left(answer);
   options.target = *target_named(problem.job.framework.target);
   if (why_not(options.target, problem.job)) return std::nullopt;
-  auto plan =
-      faster_plan(problem, options, kWorthwhile * answer.result.plans.front().cost.step, session);
+  auto plan = faster_plan(problem, options, limit, session);
   if (!plan) return std::nullopt;
-  return OtherWay{"Megatron-LM, to which Megatron Bridge adds adapters",
-                  fmt::format("`framework` {}", problem.job.framework.name), *std::move(plan)};
+  return OtherWay{program, fmt::format("`framework` {}", problem.job.framework.name),
+                  *std::move(plan)};
+}
+
+// Adapters in the default's program, which a library beside it adds.
+std::optional<OtherWay> through_bridge(const PlanAnswer& answer, const Session& session) {
+  return of_framework(answer, session, "", kWorthwhile * answer.result.plans.front().cost.step,
+                      "Megatron-LM, to which Megatron Bridge adds adapters");
 }
 
 // What PyTorch's program makes of a network or a job that the default's has no flags for.
 std::optional<OtherWay> in_pytorch(const PlanAnswer& answer, const Session& session) {
-  Problem problem = answer.problem;
-  problem.job.framework = find_framework(builtin_catalogue(), "fsdp", "framework");
-  SearchOptions options = options_for_what_is_left(answer);
-  options.target = *target_named(problem.job.framework.target);
-  if (why_not(options.target, problem.job)) return std::nullopt;
-  auto plan = faster_plan(problem, options, Seconds(1e30), session);
-  if (!plan) return std::nullopt;
-  return OtherWay{"PyTorch FSDP2, which takes any network of PyTorch's", "`framework` fsdp",
-                  *std::move(plan)};
+  return of_framework(answer, session, "fsdp", Seconds(1e30),
+                      "PyTorch FSDP2, which takes any network of PyTorch's");
 }
 
 }  // namespace
